@@ -3,9 +3,9 @@
 
 """What pyproject.toml cannot say: the files below share/ and lib/, where ROS 2 looks for them.
 
-colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. Setuptools
-before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version, maintainer and scripts
-are passed here too, read from where they are defined.
+colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else.
+Setuptools before 61 (Ubuntu 22.04 has 59.6) does not read [project], so name, version,
+maintainer and scripts are passed here too, read from where they are defined.
 """
 
 import re
@@ -18,7 +18,8 @@ from setuptools import Command, find_packages, setup
 PACKAGE = "ur_energy_model"
 ASSETS = f"{PACKAGE}.report.assets"
 COMMAND_ON_PATH = ("bin", ["resource/bin/ur_energy"])
-ROOT = Path(__file__).resolve().parent  # colcon build --symlink-install runs a link to this file
+# colcon build --symlink-install runs a link to this file
+ROOT = Path(__file__).resolve().parent
 
 
 def version() -> str:
@@ -55,10 +56,15 @@ def shared_files() -> list[tuple[str, list[str]]]:
         COMMAND_ON_PATH,
     ]
     for root in ("config", "launch"):
-        folders = [Path(root), *sorted(path for path in Path(root).rglob("*") if path.is_dir())]
+        folders = [
+            Path(root),
+            *sorted(path for path in Path(root).rglob("*") if path.is_dir()),
+        ]
         for folder in folders:
             files = sorted(
-                str(path) for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc"
+                str(path)
+                for path in folder.iterdir()
+                if path.is_file() and path.suffix != ".pyc"
             )
             if files and folder.name != "__pycache__":
                 entries.append((f"share/{PACKAGE}/{folder.as_posix()}", files))
@@ -68,9 +74,9 @@ def shared_files() -> list[tuple[str, list[str]]]:
 def with_node_executables(command: type[Command]) -> type[Command]:
     """A wheel command that also puts lib/<package>/<node> where `ros2 run` and launch_ros look.
 
-    colcon does this through setup.cfg's install_scripts, which pip ignores; pip writes the
-    scripts to bin/, so its wheels carry forwarders to them. The forwarder that colcon needs in the
-    other direction stays out of wheels.
+    colcon does this through setup.cfg's install_scripts, which pip ignores; pip writes
+    the scripts to bin/, so its wheels carry forwarders to them. The forwarder that colcon
+    needs in the other direction stays out of wheels.
     """
 
     class WithNodeExecutables(command):
@@ -79,7 +85,9 @@ def with_node_executables(command: type[Command]) -> type[Command]:
             build.mkdir(parents=True, exist_ok=True)
             for name in scripts():
                 forwarder = build / name
-                forwarder.write_text(f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n')
+                forwarder.write_text(
+                    f'#!/bin/sh\nexec "$(dirname "$0")/../../bin/{name}" "$@"\n'
+                )
                 forwarder.chmod(0o755)
             files = [str(build / name) for name in scripts()]
             self.distribution.data_files.append((f"lib/{PACKAGE}", files))
@@ -93,13 +101,15 @@ def with_node_executables(command: type[Command]) -> type[Command]:
 def with_python_of_shell(command: type[Command]) -> type[Command]:
     """A `develop` whose scripts run with the python3 of the shell, such as an active venv's.
 
-    setup.cfg says so for `install`; `develop`, which colcon build --symlink-install runs, would
-    write the interpreter of colcon.
+    setup.cfg says so for `install`; `develop`, which colcon build --symlink-install runs,
+    would write the interpreter of colcon.
     """
 
     class WithPythonOfShell(command):
         def write_script(self, name: str, text: str, *args: object) -> None:
-            super().write_script(name, re.sub(r"\A#!.*", "#!/usr/bin/env python3", text), *args)
+            super().write_script(
+                name, re.sub(r"\A#!.*", "#!/usr/bin/env python3", text), *args
+            )
 
     return WithPythonOfShell
 
@@ -113,7 +123,9 @@ def commands() -> dict[str, type[Command]]:
         ("develop", with_python_of_shell),
     ):
         with suppress(ImportError):
-            found[name] = extended(getattr(import_module(f"setuptools.command.{name}"), name))
+            found[name] = extended(
+                getattr(import_module(f"setuptools.command.{name}"), name)
+            )
     return found
 
 
@@ -126,7 +138,9 @@ setup(
     packages=[*find_packages(include=[PACKAGE, f"{PACKAGE}.*"]), ASSETS],
     package_data={PACKAGE: ["py.typed"], ASSETS: ["*"]},
     data_files=shared_files(),
-    entry_points={"console_scripts": [f"{name} = {target}" for name, target in scripts().items()]},
+    entry_points={
+        "console_scripts": [f"{name} = {target}" for name, target in scripts().items()]
+    },
     extras_require={"test": test_packages()},
     cmdclass=commands(),
     zip_safe=False,

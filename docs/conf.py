@@ -25,12 +25,20 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"ur_energy_model {release}"
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b7285", "color-brand-content": "#0b7285"},
-    "dark_css_variables": {"color-brand-primary": "#4cc3d4", "color-brand-content": "#4cc3d4"},
+    "light_css_variables": {
+        "color-brand-primary": "#0b7285",
+        "color-brand-content": "#0b7285",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#4cc3d4",
+        "color-brand-content": "#4cc3d4",
+    },
 }
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # annotations name types of other packages
-suppress_warnings = ["ref.python"]  # of names such as `bytes`, which an attribute has, too
+suppress_warnings = [
+    "ref.python"
+]  # of names such as `bytes`, which an attribute has, too
 autodoc_default_options = {"members": True}
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"

@@ -20,4 +20,6 @@ for number, step in enumerate(cycle.sheet, 1):
     if step.do == "wait":
         print(f"step {number}: wait {step.text('wait')}")
     else:
-        print(f"step {number}: {step.do}, {step.text('speed')}, {step.text('acceleration')}")
+        print(
+            f"step {number}: {step.do}, {step.text('speed')}, {step.text('acceleration')}"
+        )

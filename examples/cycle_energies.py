@@ -26,7 +26,9 @@ class CycleEnergies(Node):
         if status.level == DiagnosticStatus.OK:
             self.get_logger().info(text)
         else:  # the energy of this time is not in it
-            self.get_logger().warning(f"{text}, {values['unaccounted_s']} s without samples")
+            self.get_logger().warning(
+                f"{text}, {values['unaccounted_s']} s without samples"
+            )
 
 
 if __name__ == "__main__":

@@ -19,9 +19,11 @@ import pytest
 
 from test import missing_packages, running
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
+# as the command line does, before numpy
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Programs under test inherit what is ignored: SIGINT in a shell's background jobs, SIGHUP by nohup.
+# Programs under test inherit what is ignored: SIGINT in a shell's background jobs, SIGHUP
+# by nohup.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -33,7 +35,8 @@ with suppress(ModuleNotFoundError):  # its tests are skipped
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
 
-gc.disable()  # until all tests are imported: a quarter of that time went into looking at modules
+# until all tests are imported: a quarter of that time went into looking at modules
+gc.disable()
 
 
 def pytest_collection_finish() -> None:
@@ -69,18 +72,21 @@ def made_once(
 ) -> Callable[[str, Callable[[Path], object]], Path]:
     """Folders that the first of the parallel workers fills for all of them.
 
-    `made_once(name, make)` returns a folder that `make(folder)` has filled; nobody may change it.
+    `made_once(name, make)` returns a folder that `make(folder)` has filled; nobody may
+    change it.
     """
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent
 
     def made(name: str, make: Callable[[Path], object]) -> Path:
-        folder, done = root / f"shared_{name}", root / f"shared_{name}.done"
+        folder = root / f"shared_{name}"
+        done = root / f"shared_{name}.done"
         with (root / f"shared_{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not done.exists():
-                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed half-way
+                # of a worker that failed half-way
+                shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()
                 make(folder)
                 done.touch()
@@ -105,7 +111,9 @@ def _beside(request: pytest.FixtureRequest, name: str, content: str) -> Path:
     """A folder beside the checkout; without it the test is skipped with the reason."""
     folder = SHARED / name
     if not folder.is_dir():
-        purpose = request.function.__doc__ or request.function.__name__.removeprefix("test_")
+        purpose = request.function.__doc__ or request.function.__name__.removeprefix(
+            "test_"
+        )
         untested = purpose.splitlines()[0].rstrip(".").replace("_", " ")
         pytest.skip(f"{content} are not at {folder}; not tested: {untested}")
     return folder

@@ -17,7 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 240.0  # longest time a program may take to end [s]; a bound, not an expectation
+# longest time a program may take to end [s]; a bound, not an expectation
+PATIENCE = 240.0
 LINGER = 20.0
 """Longest time that a process may outlive its parent [s]: a node that finishes its bag has 10."""
 MARK = "UR_ENERGY_TEST_MARK"
@@ -31,7 +32,13 @@ interrupts.exit_at_once({code})  # what the script does first; before that Pytho
 print("listening", flush=True)
 sys.exit(scripts.{name}())
 """
-COMPLAINTS = ("Traceback", "Exception ignored", "semaphore", "resource_tracker", "core dumped")
+COMPLAINTS = (
+    "Traceback",
+    "Exception ignored",
+    "semaphore",
+    "resource_tracker",
+    "core dumped",
+)
 
 
 @dataclass
@@ -42,8 +49,8 @@ class End:
         code: exit code, negative where a signal has killed it.
         output: what was printed, also by its children after its end.
         left: command lines of processes that outlived it for `LINGER`; they were killed.
-        files: paths that temporary files and folders have, in the folder of the program and in the
-            folder for temporary files.
+        files: paths that temporary files and folders have, in the folder of the program
+            and in the folder for temporary files.
     """
 
     code: int
@@ -68,12 +75,12 @@ def ended(
     Args:
         name: of the script.
         arguments: of the script.
-        number: of the signal; SIGKILL goes to the script alone, others to its process group, as
-            those of a terminal do.
+        number: of the signal; SIGKILL goes to the script alone, others to its process
+            group, as those of a terminal do.
         delay: from the moment it listens to the signal [s].
         folder: to run in; the folder `temporary` in it is for temporary files.
-        code: exit code where a signal arrives before what it runs is imported; None for 128 plus
-            the number of the signal.
+        code: exit code where a signal arrives before what it runs is imported; None for
+            128 plus the number of the signal.
         again: send the signal again until the script has ended.
         environment: variables; this process's own by default.
     """
@@ -110,7 +117,9 @@ def ended(
         with suppress(subprocess.TimeoutExpired):
             child.wait(_AGAIN if again else 0.1)
     left = _left(mark)
-    text = output.read_text(encoding="utf-8", errors="replace").removeprefix("listening\n")
+    text = output.read_text(encoding="utf-8", errors="replace").removeprefix(
+        "listening\n"
+    )
     output.unlink()
     return End(child.returncode, text, left, temporary_files(folder))
 
@@ -129,7 +138,14 @@ def interrupted(
 
     def run(delay: float) -> End:
         return ended(
-            name, arguments, number, delay, folder, code=code, again=True, environment=environment
+            name,
+            arguments,
+            number,
+            delay,
+            folder,
+            code=code,
+            again=True,
+            environment=environment,
         )
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:

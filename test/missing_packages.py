@@ -3,8 +3,9 @@
 
 """Tests that need packages which are not installed are skipped with the names of these.
 
-`colcon test` in a cell has what rosdep installs, and without ROS 2 or the extras less than that.
-Under `make test` everything is installed: with `--all-packages` a missing package is a failure.
+`colcon test` in a cell has what rosdep installs, and without ROS 2 or the extras less
+than that. Under `make test` everything is installed: with `--all-packages` a missing
+package is a failure.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ OWN = ("ur_energy_model", "test", "tools")
 def add_option(parser: pytest.Parser) -> None:
     """The option of the command line."""
     parser.addoption(
-        "--all-packages", action="store_true", help="a package that is not installed is a failure"
+        "--all-packages",
+        action="store_true",
+        help="a package that is not installed is a failure",
     )
 
 
 class SkipWithoutPackages:
     """A plugin: reports of failures whose cause is a missing package become skips.
 
-    It is no conftest.py, because pytest does not call the hooks of one for folders whose own
-    conftest.py cannot be imported. Hooks are written in the form that pytest 6 (Ubuntu 22.04) has.
+    It is no conftest.py, because pytest does not call the hooks of one for folders whose
+    own conftest.py cannot be imported. Hooks are written in the form that pytest 6
+    (Ubuntu 22.04) has.
     """
 
     def __init__(self) -> None:
@@ -49,7 +53,9 @@ class SkipWithoutPackages:
         made = MissingPackageError.__init__
         found = self._in_commands
 
-        def noted(error: MissingPackageError, package: str, extra: str | None = None) -> None:
+        def noted(
+            error: MissingPackageError, package: str, extra: str | None = None
+        ) -> None:
             made(error, package, extra)
             found.append(f"the Python package {error.package!r} is not installed")
 
@@ -63,7 +69,9 @@ class SkipWithoutPackages:
         self._skip(collector, getattr(report, "call", None), report)
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, None]:
+    def pytest_runtest_makereport(
+        self, item: Any, call: Any
+    ) -> Generator[None, Any, None]:
         """Tests and fixtures that import something late."""
         outcome = yield
         self._skip(item, call, outcome.get_result())

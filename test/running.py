@@ -28,8 +28,8 @@ def fresh_host() -> str:
 def claim_domain(held: ExitStack) -> int | None:
     """A ROS domain that nobody else uses until `held` ends; None if all are taken.
 
-    A domain is reserved by the TCP port with the number of its UDP discovery port (DDSI-RTPS
-    9.6.1.1), which ROS does not use.
+    A domain is reserved by the TCP port with the number of its UDP discovery port
+    (DDSI-RTPS 9.6.1.1), which ROS does not use.
     """
     for domain in random.sample(range(1, 101), 100):
         holder = held.enter_context(socket.socket())
@@ -41,7 +41,14 @@ def claim_domain(held: ExitStack) -> int | None:
 
 def simulator_command(host: str, *options: str, robot: str = "ur5e") -> list[str]:
     """Command that starts a simulated controller."""
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", robot]
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "simulate",
+        "--robot",
+        robot,
+    ]
     return [*command, "--host", host, *options]
 
 
@@ -57,7 +64,9 @@ class Simulators:
     def __init__(self) -> None:
         self._children: list[subprocess.Popen[str]] = []
 
-    def start(self, host: str, *options: str, robot: str = "ur5e") -> subprocess.Popen[str]:
+    def start(
+        self, host: str, *options: str, robot: str = "ur5e"
+    ) -> subprocess.Popen[str]:
         """Start a simulated controller; returns its process once it is ready.
 
         Raises:

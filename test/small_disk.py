@@ -45,7 +45,8 @@ def small_disk(path: Path, kilobytes: int = 64) -> Iterator[SmallDisk]:
     options = f"size={kilobytes}k"
     try:
         done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)], capture_output=True
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)],
+            capture_output=True,
         )
     except OSError as error:
         pytest.skip(f"a tmpfs cannot be mounted ({error})")

@@ -71,7 +71,10 @@ def test_numbers_that_json_lacks_are_none_and_nan_again() -> None:
     ("change", "place"),
     [
         ({"name": 3}, "name"),
-        ({"joints": [{"ratio": 1.0, "inertia": ["x"], "moving": []}]}, "joints[0].inertia"),
+        (
+            {"joints": [{"ratio": 1.0, "inertia": ["x"], "moving": []}]},
+            "joints[0].inertia",
+        ),
         ({"joints": [{"ratio": 1.0}]}, "joints[0]"),
         ({"notes": {"a": [1.5]}}, "notes.a[0]"),
     ],

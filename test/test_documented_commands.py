@@ -34,7 +34,9 @@ def lines_of(text: str) -> Iterator[str]:
 def shown_commands() -> Iterator[tuple[str, list[str]]]:
     """Where a command is shown on a line of its own, and its arguments."""
     texts = [(page.name, page.read_text(encoding="utf-8")) for page in PAGES]
-    texts += [(f"{name} --help", sub.epilog or "") for name, sub in SUBPARSERS.choices.items()]
+    texts += [
+        (f"{name} --help", sub.epilog or "") for name, sub in SUBPARSERS.choices.items()
+    ]
     for place, text in texts:
         for line in lines_of(text):
             match = re.match(r"(?:example:)?\s*([\w./]*ur_energy .*)", line)
@@ -47,7 +49,8 @@ def shown_commands() -> Iterator[tuple[str, list[str]]]:
 def test_shown_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     shown = list(shown_commands())
     assert len(shown) > 50
-    place, arguments = "", [""]
+    place = ""
+    arguments = [""]
     try:
         for place, arguments in shown:  # noqa: B007  named where one fails
             PARSER.parse_args(arguments)
@@ -68,7 +71,9 @@ def test_launch_lines_name_files_and_arguments_that_exist() -> None:
 
 
 def test_make_targets_exist() -> None:
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    targets = re.findall(
+        r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M
+    )
     for page in PAGES:
         for line in lines_of(page.read_text(encoding="utf-8")):
             match = re.match(r" {4,}make (\w+)", line)

@@ -25,11 +25,19 @@ from ur_energy_model.telemetry.samples import Telemetry
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def run(script: str, folder: Path, model: EnergyModel, telemetry: Telemetry, *words: str) -> str:
+def run(
+    script: str, folder: Path, model: EnergyModel, telemetry: Telemetry, *words: str
+) -> str:
     """Output of an example, with this model and a bag."""
     save_model(model, folder / "model.yaml")
     write_bag(folder / "bag", telemetry)
-    command: list[Any] = [sys.executable, ROOT / "examples" / script, "model.yaml", "bag", *words]
+    command: list[Any] = [
+        sys.executable,
+        ROOT / "examples" / script,
+        "model.yaml",
+        "bag",
+        *words,
+    ]
     return subprocess.run(
         command, cwd=folder, check=True, timeout=240, stdout=subprocess.PIPE, text=True
     ).stdout
@@ -48,12 +56,16 @@ def test_cheaper_cycle(tmp_path: Path) -> None:
     ).splitlines()
     before, after = (float(part.split()[0]) for part in lines[0].split(" -> "))
     assert after < before
-    assert [line.split(":")[0] for line in lines[1:]] == [f"step {n}" for n in range(1, 7)]
+    assert [line.split(":")[0] for line in lines[1:]] == [
+        f"step {n}" for n in range(1, 7)
+    ]
 
 
 def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     if sys.version_info < (3, 11):
-        pytest.skip("the pinned Sphinx needs Python 3.11; not tested: links and index of docs/")
+        pytest.skip(
+            "the pinned Sphinx needs Python 3.11; not tested: links and index of docs/"
+        )
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-b", "html", "-W", "-q", "docs", tmp_path],
         cwd=ROOT,

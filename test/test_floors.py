@@ -28,7 +28,13 @@ FLOORS = (
 )
 """Rooms from the ground up."""
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms.split()}
-ROS_PACKAGES = {"rclpy", "std_msgs", "sensor_msgs", "diagnostic_msgs", "visualization_msgs"}
+ROS_PACKAGES = {
+    "rclpy",
+    "std_msgs",
+    "sensor_msgs",
+    "diagnostic_msgs",
+    "visualization_msgs",
+}
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -37,7 +43,9 @@ def imported(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide where a module belongs"
+            assert node.level == 0, (
+                f"{path}: relative imports hide where a module belongs"
+            )
             yield node.module or ""
 
 
@@ -45,7 +53,9 @@ def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-MODULES = {path: room_of(path) for path in sorted(ROOT.rglob("*.py")) if path.parent != ROOT}
+MODULES = {
+    path: room_of(path) for path in sorted(ROOT.rglob("*.py")) if path.parent != ROOT
+}
 MODULES |= {path: room_of(path) for path in ROOT.glob("[!_]*.py")}
 
 

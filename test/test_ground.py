@@ -77,16 +77,19 @@ def test_what_ended_processes_left_is_removed_or_moved_back(
     ]
     goes = [
         left_by(tmp_path / "d", "new", dead),
-        left_by(tmp_path / "e", "new", os.getpid(), 86400.0),  # in a container that began again
+        # in a container that began again
+        left_by(tmp_path / "e", "new", os.getpid(), 86400.0),
         left_by(tmp_path / "f", "partial", dead),
-        left_by(tmp_path / "f", "partial", os.getppid(), 5.0),  # another process has its number
+        # another process has its number
+        left_by(tmp_path / "f", "partial", os.getppid(), 5.0),
         left_by(tmp_path / "g", "recovering", dead),
         left_by(tmp_path / "replaced", "replaced", dead, 90.0),  # its successor is there
         left_by(tmp_path / "bag", "replaced", dead, 90.0),
     ]
     with elsewhere.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with temporary_folder(tmp_path / "bag", "partial") as folder:  # which looks around first
+        # which looks around first
+        with temporary_folder(tmp_path / "bag", "partial") as folder:
             monkeypatch.setattr(temporary_files, "_cleaned", set())
             remove_abandoned(tmp_path)
             assert all(path.exists() for path in (*stays, folder))
@@ -109,7 +112,10 @@ def test_an_interrupt_right_after_a_step_leaves_nothing(
         result: Any = None if interrupted or name != "rmtree" else "before"
         if result is None:
             result = step(*given, **named)
-        if not interrupted and str(tmp_path) in f"{given[0]}{tmp_path if name == 'fsync' else ''}":
+        if (
+            not interrupted
+            and str(tmp_path) in f"{given[0]}{tmp_path if name == 'fsync' else ''}"
+        ):
             interrupted.append(name)
             if name == "open":
                 os.close(result)
@@ -144,7 +150,8 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
 
 
 def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
-    link, target = tmp_path / "link", tmp_path / "folder" / "target"
+    link = tmp_path / "link"
+    target = tmp_path / "folder" / "target"
     link.symlink_to(target)
     for content in ("first", "second"):  # the target is missing at first
         write_text(target.parent / "other", "x")
@@ -169,7 +176,10 @@ UNSIGNED = {
     "\u22120.00 to \u22120.01 %": "0.00 to \u22120.01 %",
     "[-0.0, 0.0, -9.82]": "[0.0, 0.0, -9.82]",
     "+0.0 %, at -0.": "0.0 %, at 0.",
-    **{text: text for text in ("-0.05", "run-0.0", "/bags/-0", "2026-01-05", "-0e-5", "-0h")},
+    **{
+        text: text
+        for text in ("-0.05", "run-0.0", "/bags/-0", "2026-01-05", "-0e-5", "-0h")
+    },
 }
 
 

@@ -96,7 +96,9 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "credentials": read_credentials,
 }
 """What reads or writes a file that a user names."""
-CONTENTS = sorted({*FILES} - {"cycles", "written", "opened", "state", "journal", "learned"})
+CONTENTS = sorted(
+    {*FILES} - {"cycles", "written", "opened", "state", "journal", "learned"}
+)
 
 
 @cache
@@ -178,7 +180,9 @@ def test_faults_are_refused_with_file_line_and_key(tmp_path: Path) -> None:
 def test_any_other_value_or_key(kind: str, at: float, value: str, key: bool) -> None:
     """Replace each number or key of each file in turn."""
     text = valid(kind)
-    places = list(re.finditer(r"[A-Za-z_]\w*(?=:)" if key else r"(?<=[\[ ])-?\d[\d.e-]*", text))
+    places = list(
+        re.finditer(r"[A-Za-z_]\w*(?=:)" if key else r"(?<=[\[ ])-?\d[\d.e-]*", text)
+    )
     found = places[int(at * len(places))]
     check(kind, (text[: found.start()] + value + text[found.end() :]).encode())
 
@@ -206,7 +210,9 @@ YAML_BOMBS: dict[str, Callable[[], str]] = {
     "many values": lambda: "a: [" + "1, " * 1_300_000 + "1]",
     "indented": lambda: "".join(" " * i + "a:\n" for i in range(1500)),
     "laughs": alias_bomb,
-    "tag directives": lambda: "".join(f"%TAG !{i}! tag:x:\n" for i in range(99_999)) + "---\na: 1",
+    "tag directives": lambda: (
+        "".join(f"%TAG !{i}! tag:x:\n" for i in range(99_999)) + "---\na: 1"
+    ),
     "size": lambda: "#" * 17_000_000,
 }
 
@@ -216,7 +222,10 @@ def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> 
     verdict = Verdict(name)
     if name in YAML_BOMBS:
         (tmp_path / "metadata.yaml").write_text(YAML_BOMBS[name]())
-        jobs = [("bag", tmp_path), *([("robot", tmp_path / "metadata.yaml")] * (name < "i"))]
+        jobs = [
+            ("bag", tmp_path),
+            *([("robot", tmp_path / "metadata.yaml")] * (name < "i")),
+        ]
     elif name in MCAP_BOMBS:
         file = write_file(tmp_path / "x.mcap", MCAP_BOMBS[name]())
         # Recovery passes over the same records; half a million of them once are enough.
@@ -226,7 +235,8 @@ def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> 
     outcomes = [worker.judge(verdict, kind, path) for kind, path in jobs]
     assert verdict.problems == []
     assert name.isdigit() or set(outcomes) == {"refused"}
-    assert verdict.seconds < 60.0  # on a busy machine; unbounded, some of them take an hour
+    # on a busy machine; unbounded, some of them take an hour
+    assert verdict.seconds < 60.0
 
 
 # Streams and texts.
@@ -245,7 +255,9 @@ PIECES = st.one_of(
     st.binary(max_size=200),
     st.builds(frame, st.integers(0, 255), st.binary(max_size=300)),
     st.lists(st.floats(), min_size=1, max_size=20).map(packages),
-    st.sampled_from([HONEST, frame(77, b"\x05hello\x00\x02") * 50, b"\xff\xff", bytes(3)]),
+    st.sampled_from(
+        [HONEST, frame(77, b"\x05hello\x00\x02") * 50, b"\xff\xff", bytes(3)]
+    ),
 )
 
 
@@ -253,7 +265,9 @@ PIECES = st.one_of(
 @given(
     pieces=st.lists(PIECES, max_size=8),
     cut=st.integers(0, len(GREETING)) | st.just(len(GREETING)),
-    changes=st.dictionaries(st.integers(0, len(GREETING + HONEST) - 1), st.integers(0, 255)),
+    changes=st.dictionaries(
+        st.integers(0, len(GREETING + HONEST) - 1), st.integers(0, 255)
+    ),
 )
 def test_rtde_peers(pieces: list[bytes], cut: int, changes: dict[int, int]) -> None:
     """Anything may follow the greeting or a part of it, and any byte may change."""
@@ -268,7 +282,9 @@ def test_rtde_peers(pieces: list[bytes], cut: int, changes: dict[int, int]) -> N
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_pipes_and_links_in_circles_are_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_pipes_and_links_in_circles_are_refused_at_once(
+    tmp_path: Path, kind: str
+) -> None:
     path = tmp_path / ("x.mcap" if kind in ("bag", "events", "recovered") else "x.yaml")
     os.mkfifo(path)
     signal.alarm(5)  # ends the tests where something blocks
@@ -295,17 +311,23 @@ def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
         channels = Channels(names)
         cycle = Cycle(1, 0, 10**9, MeterReading.zero(len(channels)), 10.0, program=name)
         log.append(cycle, channels)
-        write_plant(Path(folder) / "plant", [Arm("A1", names, programs=(name,))], Work(days=1))
+        write_plant(
+            Path(folder) / "plant", [Arm("A1", names, programs=(name,))], Work(days=1)
+        )
         export_csv(HistoryStore(Path(folder) / "plant"), "cycles", rows)
         waypoint = (-90.0,) * 6
-        sheet.write_text(sheet_csv([Step("moveJ", 0, waypoint, (3,), 60.0, 30.0, 80.0, 40.0)]))
+        sheet.write_text(
+            sheet_csv([Step("moveJ", 0, waypoint, (3,), 60.0, 30.0, 80.0, 40.0)])
+        )
         for path in (cycles, rows, sheet):
             with path.open(encoding="utf-8", newline="") as file:
                 cells = [cell for row in csv.reader(file) for cell in row]
             texts = [cell for cell in cells if cell and not is_number(cell)]
             assert len(texts) > 5
             assert not [
-                cell for cell in texts if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")
+                cell
+                for cell in texts
+                if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")
             ]
             assert path == sheet or any(name in cell for cell in cells)
 

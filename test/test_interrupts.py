@@ -31,12 +31,18 @@ def _raises(number: int) -> bool:
 
 @pytest.mark.parametrize("number", interrupts.END_SIGNALS)
 def test_repeated_signals_of_one_request_raise_once(number: int) -> None:
-    before = [signal.getsignal(each) for each in interrupts.END_SIGNALS], sys.unraisablehook
+    before = (
+        [signal.getsignal(each) for each in interrupts.END_SIGNALS],
+        sys.unraisablehook,
+    )
     for echo, later in ((interrupts.ECHO, False), (0.0, True), (math.inf, False)):
         with interrupts.raised_once(echo):
             assert _raises(number)
             assert _raises(signal.SIGTERM) is later
-    after = [signal.getsignal(each) for each in interrupts.END_SIGNALS], sys.unraisablehook
+    after = (
+        [signal.getsignal(each) for each in interrupts.END_SIGNALS],
+        sys.unraisablehook,
+    )
     assert after == before
 
 
@@ -77,7 +83,8 @@ def test_an_interrupt_that_python_swallows_is_raised_later():
 
 def test_a_postponed_interrupt_is_raised_at_the_end():
     ended = threading.Event()
-    other = threading.Thread(target=ended.wait)  # receives signals that the main thread blocks
+    # receives signals that the main thread blocks
+    other = threading.Thread(target=ended.wait)
     other.start()
     done = []
 

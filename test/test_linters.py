@@ -3,8 +3,9 @@
 
 """What reviewers of ROS packages look for: the linters of ament, or their equals.
 
-`make test` runs ruff, whose rules E, F, W and D are those of flake8 and pydocstyle. `colcon test`
-runs what is installed of them. What flake8 and ruff judge differently is left to ruff (setup.cfg).
+`make test` runs ruff, whose rules E, F, W and D are those of flake8 and pydocstyle.
+`colcon test` runs what is installed of them. What flake8 and ruff judge differently is
+left to ruff (setup.cfg).
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def test_each_source_file_states_copyright_and_license() -> None:
         str(path.relative_to(ROOT))
         for path in sources
         if path.stat().st_size > 0
-        and not all(line in path.read_text("utf-8")[:400] for line in (COPYRIGHT, LICENSE))
+        and not all(
+            line in path.read_text("utf-8")[:400] for line in (COPYRIGHT, LICENSE)
+        )
     ]
     assert len(sources) > 100
     assert without == []
@@ -57,18 +60,26 @@ def test_ruff() -> None:
     ruff = beside if beside.exists() else shutil.which("ruff")
     if ruff is None:
         pytest.skip("ruff is not installed")
-    done = subprocess.run([ruff, "check", "--no-cache", ROOT], capture_output=True, text=True)
+    done = subprocess.run(
+        [ruff, "check", "--no-cache", ROOT], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_flake8() -> None:
-    main = pytest.importorskip("ament_flake8.main", reason="ament_flake8 is not installed")
+    main = pytest.importorskip(
+        "ament_flake8.main", reason="ament_flake8 is not installed"
+    )
     paths = [str(ROOT / folder) for folder in FOLDERS]
-    code, errors = main.main_with_errors(argv=["--config", str(ROOT / "setup.cfg"), *paths])
+    code, errors = main.main_with_errors(
+        argv=["--config", str(ROOT / "setup.cfg"), *paths]
+    )
     assert code == 0, "\n".join(errors)
 
 
 def test_pep257() -> None:
-    main = pytest.importorskip("ament_pep257.main", reason="ament_pep257 is not installed")
+    main = pytest.importorskip(
+        "ament_pep257.main", reason="ament_pep257 is not installed"
+    )
     words = ["--convention", "pep257", "--add-ignore", *PEP257_WITHOUT, "--"]
     assert main.main(argv=[*words, str(ROOT / "ur_energy_model")]) == 0

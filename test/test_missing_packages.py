@@ -20,11 +20,16 @@ ABSENT = (
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
 
 
-def run_without(packages: tuple[str, ...], program: str) -> subprocess.CompletedProcess[str]:
+def run_without(
+    packages: tuple[str, ...], program: str
+) -> subprocess.CompletedProcess[str]:
     """Run Python code where some packages are absent."""
     absent = f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n"
     return subprocess.run(
-        [sys.executable, "-c", absent + program], capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", absent + program],
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
 
 
@@ -39,14 +44,18 @@ COMMANDS = (
 def test_nodes_and_commands_load_without_packages_of_pypi() -> None:
     pytest.importorskip("rclpy", reason="needs ROS 2")
     modules = (*COMMANDS, *(f"nodes.{node}" for node in NODES))
-    done = run_without(ABSENT, "".join(f"import ur_energy_model.{module}\n" for module in modules))
+    done = run_without(
+        ABSENT, "".join(f"import ur_energy_model.{module}\n" for module in modules)
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("bags")
-    return [str(ExactArm().bag(folder / str(seed), seed=seed, seconds=5)) for seed in (1, 2)]
+    return [
+        str(ExactArm().bag(folder / str(seed), seed=seed, seconds=5)) for seed in (1, 2)
+    ]
 
 
 NEEDS = {
@@ -64,7 +73,9 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("package", NEEDS)
-def test_commands_name_what_they_need(package: str, bags: list[str], tmp_path: Path) -> None:
+def test_commands_name_what_they_need(
+    package: str, bags: list[str], tmp_path: Path
+) -> None:
     pytest.importorskip(package, reason=f"{package} is absent anyway")
     lines = [
         words.format(store=tmp_path, bags=" ".join(bags), bag=bags[0]).split()

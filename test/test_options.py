@@ -50,7 +50,19 @@ def read(*words: str) -> Table:
 
 def test_a_command_line_gives_the_values_of_a_table() -> None:
     assert read("--bag", "bag", "--host", "::1") == Table(Path("bag"), "::1")
-    words = ["--rate", "2", "--switch", "off", "--file", "a", "--file", "b", "--log", "c", "--loop"]
+    words = [
+        "--rate",
+        "2",
+        "--switch",
+        "off",
+        "--file",
+        "a",
+        "--file",
+        "b",
+        "--log",
+        "c",
+        "--loop",
+    ]
     found = read("--bag", "bag", "--host", "robot", *words)
     inner = Inner((Path("a"), Path("b")))
     assert found == Table(Path("bag"), "robot", 2.0, 1, "off", inner, Path("c"), True)
@@ -85,7 +97,9 @@ def test_arguments_of_launch_files_become_parameters(
         *(("files", text, "is not a list of text") for text in ("['a'", "[[a]]")),
     ],
 )
-def test_arguments_of_launch_files_that_are_not_allowed(name: str, text: str, problem: str) -> None:
+def test_arguments_of_launch_files_that_are_not_allowed(
+    name: str, text: str, problem: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         ENTRIES[name].parse(text)
 
@@ -111,5 +125,14 @@ def test_parameters_of_nodes_are_described_and_accept_their_default() -> None:
 def test_addresses_and_names() -> None:
     for text in ("192.168.0.10", "::1", "fe80::1%eth0", "robot", "ur-5e.cell.local"):
         assert is_address(text)
-    wrong = ("", " ", "192.168..10", "robot 1", "a" * 64 + ".local", "\x1b[2J", "a\n", "x" * 300)
+    wrong = (
+        "",
+        " ",
+        "192.168..10",
+        "robot 1",
+        "a" * 64 + ".local",
+        "\x1b[2J",
+        "a\n",
+        "x" * 300,
+    )
     assert not any(map(is_address, wrong))

@@ -41,7 +41,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     source = folder / "source"
     unwanted = (".*", "build", "demo_output", "*.egg-info", "__pycache__", "test")
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*unwanted))
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
     command += ["--disable-pip-version-check", "-w", str(folder), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     (path,) = folder.glob("*.whl")
@@ -49,7 +57,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_wheel_holds_executables_modules_and_share_files(wheel: zipfile.ZipFile) -> None:
-    names, share = set(wheel.namelist()), f"{DATA}/share/"
+    names = set(wheel.namelist())
+    share = f"{DATA}/share/"
     for name in EXECUTABLES:  # where ros2 run looks
         entry = wheel.getinfo(f"{DATA}/lib/ur_energy_model/{name}")
         assert (entry.external_attr >> 16) & stat.S_IXUSR, f"{name} is not executable"
@@ -66,7 +75,9 @@ def test_wheel_holds_executables_modules_and_share_files(wheel: zipfile.ZipFile)
             if "__pycache__" not in path.parts and path.is_file():
                 assert f"{place}{path.relative_to(ROOT).as_posix()}" in names
     forwarder = Path(sys.prefix) / "lib" / "ur_energy_model" / "ur_energy"
-    shown = subprocess.run([forwarder, "--version"], capture_output=True, text=True, timeout=240)
+    shown = subprocess.run(
+        [forwarder, "--version"], capture_output=True, text=True, timeout=240
+    )
     assert (shown.returncode, shown.stdout) == (0, f"ur_energy {__version__}\n")
 
 
@@ -80,10 +91,14 @@ def manifest() -> ElementTree.Element:
     return ElementTree.parse(ROOT / "package.xml").getroot()
 
 
-def test_metadata_are_the_same_everywhere(metadata: Message, manifest: ElementTree.Element) -> None:
+def test_metadata_are_the_same_everywhere(
+    metadata: Message, manifest: ElementTree.Element
+) -> None:
     assert metadata["Version"] == manifest.findtext("version") == __version__
     assert f"\n{__version__} (" in (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8")
-    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(
+        encoding="utf-8"
+    )
     assert metadata["Name"] == manifest.findtext("name") == "ur_energy_model"
     assert metadata["License"] == manifest.findtext("license") == "Apache-2.0"
     (maintainer,) = manifest.iter("maintainer")
@@ -94,7 +109,9 @@ def test_metadata_are_the_same_everywhere(metadata: Message, manifest: ElementTr
     assert len(urls) == 3
 
 
-ROS_EXPORTED = re.compile(r"rclpy|launch(_ros)?|ament_index_python|\w+_(msgs|srvs|interfaces)")
+ROS_EXPORTED = re.compile(
+    r"rclpy|launch(_ros)?|ament_index_python|\w+_(msgs|srvs|interfaces)"
+)
 
 
 ON_PYPI = NAMES_ON_PYPI | {
@@ -137,7 +154,9 @@ def test_dependencies_are_declared_with_lower_bounds(
         assert "==" not in line.partition(";")[0]
         assert ">=" in line or line.startswith("ur_energy_model["), line
     started = set(itertools.chain.from_iterable(VIEWERS.values()))
-    text = (ROOT / "ur_energy_model" / "nodes" / "launch_files.py").read_text(encoding="utf-8")
+    text = (ROOT / "ur_energy_model" / "nodes" / "launch_files.py").read_text(
+        encoding="utf-8"
+    )
     assert set(re.findall(r'Started\("(\w+)"', text)) == started | {"cell_node"}
     assert started <= executed
 
@@ -146,20 +165,31 @@ def test_colcon_scripts_run_with_the_python_of_the_shell(tmp_path: Path) -> None
     """As colcon calls setup.py: with the interpreter of colcon, which is not that of the venv."""
     workspace = tmp_path / "workspace"  # with the links of colcon build --symlink-install
     workspace.mkdir()
-    names = "setup.py setup.cfg package.xml LICENSE resource config launch ur_energy_model"
+    names = (
+        "setup.py setup.cfg package.xml LICENSE resource config launch ur_energy_model"
+    )
     for name in names.split():
         (workspace / name).symlink_to(ROOT / name)
     for linked in (False, True):
         prefix = tmp_path / f"prefix_{linked}"
-        scripts, library = prefix / "lib" / "ur_energy_model", prefix / "python"
+        scripts = prefix / "lib" / "ur_energy_model"
+        library = prefix / "python"
         library.mkdir(parents=True)
         build = f"{workspace}/build_{linked}"
         words = ["develop", "--editable", f"--build-directory={build}", "--no-deps"]
         words += [f"--script-dir={scripts}", f"--install-dir={library}"]
         if not linked:
-            words = ["egg_info", f"--egg-base={workspace}", "build", f"--build-base={build}"]
+            words = [
+                "egg_info",
+                f"--egg-base={workspace}",
+                "build",
+                f"--build-base={build}",
+            ]
             words += ["install", f"--install-scripts={scripts}", f"--prefix={prefix}"]
-            words += ["--single-version-externally-managed", f"--record={workspace}/install.log"]
+            words += [
+                "--single-version-externally-managed",
+                f"--record={workspace}/install.log",
+            ]
         subprocess.run(
             [sys.executable, "-W", "ignore", "setup.py", "-q", *words],
             cwd=workspace,
@@ -175,7 +205,9 @@ def test_colcon_scripts_run_with_the_python_of_the_shell(tmp_path: Path) -> None
 
 def test_catkin_pkg_accepts_the_manifest() -> None:
     """As colcon, rosdep and bloom read it; ur_rtde is left to pip unless somebody has a key."""
-    package = pytest.importorskip("catkin_pkg.package", reason="catkin_pkg is not installed here")
+    package = pytest.importorskip(
+        "catkin_pkg.package", reason="catkin_pkg is not installed here"
+    )
     warnings: list[str] = []
     manifest = package.parse_package(str(ROOT / "package.xml"), warnings=warnings)
     manifest.validate(warnings)
@@ -189,7 +221,9 @@ def test_catkin_pkg_accepts_the_manifest() -> None:
 
 def test_bloom_reads_the_changelog() -> None:
     """A section for each version, with bullets only."""
-    changelog = pytest.importorskip("catkin_pkg.changelog", reason="catkin_pkg is not installed")
+    changelog = pytest.importorskip(
+        "catkin_pkg.changelog", reason="catkin_pkg is not installed"
+    )
     found = changelog.get_changelog_from_path(str(ROOT / "CHANGELOG.rst"))
     versions = {version: content for version, _, content in found.foreach_version()}
     assert __version__ in versions

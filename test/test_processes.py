@@ -61,7 +61,9 @@ def function() -> int | None:
 def program(first: str = "", platform: str = sys.platform, grace: float = 0.0) -> int:
     """Number of a process with a program, once it is ready."""
     code = CHILD.format(first=first, platform=platform)
-    child = start_command([sys.executable, "-c", code], grace=grace, stdout=subprocess.PIPE)
+    child = start_command(
+        [sys.executable, "-c", code], grace=grace, stdout=subprocess.PIPE
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     return child.pid
@@ -84,7 +86,9 @@ def orderly() -> int:
 
 def runs(number: int) -> bool:
     try:
-        return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return (
+            Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        )
     except OSError:
         return False
 
@@ -111,7 +115,9 @@ def parent_of(kind: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             parent.kill()
 
 
-@pytest.mark.parametrize("kind", ["function", "program", "elsewhere", "stubborn", "orderly"])
+@pytest.mark.parametrize(
+    "kind", ["function", "program", "elsewhere", "stubborn", "orderly"]
+)
 def test_a_child_ends_with_its_parent_and_not_with_a_thread_of_it(kind: str) -> None:
     with parent_of(kind) as (parent, child):
         assert runs(child)
@@ -188,4 +194,7 @@ def test_a_caller_that_takes_no_more_results_leaves_free_processes() -> None:
         results = each(length, [Path("a"), Path("slow"), Path("bb")])
         assert next(results).value == 1
         results.close()
-        assert [result.value for result in each(length, [Path("bb"), Path("ccc")])] == [2, 3]
+        assert [result.value for result in each(length, [Path("bb"), Path("ccc")])] == [
+            2,
+            3,
+        ]

@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.robots import OVERLOAD, available_robots, check_payload, load_robot
+from ur_energy_model.model.robots import (
+    OVERLOAD,
+    available_robots,
+    check_payload,
+    load_robot,
+)
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.options import address_hint, is_address, number
 from ur_energy_model.typed_numbers import likely_form, right_form
@@ -47,7 +52,9 @@ def test_the_number_to_write_is_named(typed: str, unit: str, value: float) -> No
         number(float, 0.0, 1e9, unit)(typed)
 
 
-@pytest.mark.parametrize("typed", ["", "much", "5 bananas", "1:99:99:99", "2m of wire", "--", "€"])
+@pytest.mark.parametrize(
+    "typed", ["", "much", "5 bananas", "1:99:99:99", "2m of wire", "--", "€"]
+)
 def test_other_texts_are_not_guessed(typed: str) -> None:
     assert right_form(typed, "s") is None
 
@@ -56,7 +63,10 @@ def test_a_comma_that_may_separate_thousands_is_shown_both_ways() -> None:
     assert right_form("1,000", "Hz") == "1000, or 1.000"
 
 
-@given(st.text(max_size=40), st.sampled_from(["", "s", "kg", "Hz", "price", "share", "m", "deg"]))
+@given(
+    st.text(max_size=40),
+    st.sampled_from(["", "s", "kg", "Hz", "price", "share", "m", "deg"]),
+)
 def test_any_text_has_a_finite_form_or_none(typed: str, unit: str) -> None:
     right = right_form(typed, unit)
     if right is not None:
@@ -103,7 +113,9 @@ NO_UNITS = ("N", "X", "Y", "Z", "NX", "NY", "NZ", "OFFSET", "LENGTH", "RADIUS", 
 def test_every_numeric_option_explains_its_unit() -> None:
     seen = set()
     for name, action in numeric_options():
-        metavars = action.metavar if isinstance(action.metavar, tuple) else (action.metavar,)
+        metavars = (
+            action.metavar if isinstance(action.metavar, tuple) else (action.metavar,)
+        )
         for metavar in metavars:
             typed = UNITS_TYPED.get(str(metavar))
             if typed is None or metavar == "X":
@@ -155,7 +167,9 @@ def test_addresses_and_names_are_addresses(host: str) -> None:
     assert address_hint(host) == ""
 
 
-@pytest.mark.parametrize("host", ["", "192.168..10", "two words", "a/b", "me@robot", "1:2:3"])
+@pytest.mark.parametrize(
+    "host", ["", "192.168..10", "two words", "a/b", "me@robot", "1:2:3"]
+)
 def test_other_texts_are_no_addresses(host: str) -> None:
     assert not is_address(host)
 
@@ -178,7 +192,9 @@ def test_a_payload_is_believed_as_far_as_an_arm_can_carry_it(name: str) -> None:
         check_payload(robot, 500.0, "--payload")
 
 
-@pytest.mark.parametrize(("name", "kg"), [("ur3e", 3), ("ur5e", 5), ("ur10e", 12.5), ("ur16e", 16)])
+@pytest.mark.parametrize(
+    ("name", "kg"), [("ur3e", 3), ("ur5e", 5), ("ur10e", 12.5), ("ur16e", 16)]
+)
 def test_payloads_of_data_sheets(name: str, kg: float) -> None:
     assert load_robot(name).max_payload == kg
 

@@ -136,7 +136,9 @@ def test_other_values_are_refused_in_one_line(
     assert len(str(refusal.value)) < 300
 
 
-def test_unknown_keys_are_refused_with_line_and_suggestion(tree: Read, tmp_path: Path) -> None:
+def test_unknown_keys_are_refused_with_line_and_suggestion(
+    tree: Read, tmp_path: Path
+) -> None:
     root = tree("a: 1\nlimits:\n  torqe: [1]\n")
 
     def read() -> None:
@@ -155,7 +157,10 @@ def test_unknown_keys_are_refused_with_line_and_suggestion(tree: Read, tmp_path:
 def test_other_schemas_are_refused(tree: Read) -> None:
     Record(tree("schema: 2")).schema(2)
     Record(tree("a: 2")).schema(2, default=2)
-    problems = {"schema: 9": "schema 9 .*; update ur_energy_model", "schema: 1": "1 .*; do better"}
+    problems = {
+        "schema: 9": "schema 9 .*; update ur_energy_model",
+        "schema: 1": "1 .*; do better",
+    }
     wrong = ("a: 1", "schema: one", "schema: true", "schema: 1.5")
     for content, problem in (problems | dict.fromkeys(wrong, "schema")).items():
         with pytest.raises(ModelFileError, match=problem):

@@ -164,17 +164,32 @@ def main() -> None:
         }
         results = {case: identify([bags[case.fitted]], case.robot) for case in CASES}
         metrics = {
-            case: evaluate(results[case].model, bags[case.judged]).as_json() for case in CASES
+            case: evaluate(results[case].model, bags[case.judged]).as_json()
+            for case in CASES
         }
         metered = metered_rows(results, bags)
         draw(results, bags)
     page = PAGE.format(
         metrics=table(
-            ("", "judged on", "torque R²", "current R²", "power RMSE [W]", "energy error [%]"),
+            (
+                "",
+                "judged on",
+                "torque R²",
+                "current R²",
+                "power RMSE [W]",
+                "energy error [%]",
+            ),
             [metrics_row(case, metrics[case]) for case in CASES],
         ),
         joint_power=table(
-            ("", "joint", "measured", "generic model", "identified model", "identified on"),
+            (
+                "",
+                "joint",
+                "measured",
+                "generic model",
+                "identified model",
+                "identified on",
+            ),
             metered,
         ),
         peers=beside_others(),
@@ -189,7 +204,8 @@ def main() -> None:
             [constants_row(case, results[case]) for case in CASES if case != CASES[1]],
         ),
         sources="\n".join(
-            f"- `{recording}`: {source} on GitHub" for recording, source in sorted(SOURCES.items())
+            f"- `{recording}`: {source} on GitHub"
+            for recording, source in sorted(SOURCES.items())
         ),
     )
     (DOCS / "accuracy.md").write_text(page, encoding="utf-8")
@@ -198,7 +214,9 @@ def main() -> None:
 def beside_others() -> str:
     """Summary of the benchmark against other methods; takes some minutes."""
     command = [sys.executable, "-m", "test.benchmarks", "peers"]
-    done = subprocess.run(command, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True
+    )
     return done.stdout.partition("\n")[2].strip()  # without the benchmark's name
 
 
@@ -207,14 +225,17 @@ def import_bag(folder: Path, recording: str, robot: str, bags: Path) -> Path:
     path = bags / recording
     if not path.exists():
         telemetry = read_csv([folder / f"{recording}.csv.gz"], robot)
-        with BagWriter(path, telemetry.info, tuple(telemetry.columns), name=recording) as bag:
+        with BagWriter(
+            path, telemetry.info, tuple(telemetry.columns), name=recording
+        ) as bag:
             bag.write(telemetry)
     return path
 
 
 def draw(results: Mapping[Case, Identification], bags: Mapping[str, Path]) -> None:
     """Draw the figures of held-out currents and of bus power."""
-    ur10e, ur5e = CASES[0], CASES[2]
+    ur10e = CASES[0]
+    ur5e = CASES[2]
     current = current_chart(analyse(results[ur10e].model, bags[ur10e.judged]))
     power = bus_chart(analyse(results[ur5e].model, bags[ur5e.judged]))
     save_chart(current, DOCS / "images", name="accuracy_current")
@@ -246,7 +267,9 @@ def metered_rows(
         same = "another day" if case.judged in SAME_ARM else "another arm"
         same = "the recording" if case.fitted == case.judged else same
         for j, (row, of_type) in enumerate(zip(own, generic, strict=True)):
-            measured = row.get("reason") or joules(row["measured_J"], row["measured_std_J"])
+            measured = row.get("reason") or joules(
+                row["measured_J"], row["measured_std_J"]
+            )
             modelled = [
                 "" if each["modelled_J"] is None
                 else joules(each["modelled_J"], each["modelled_std_J"])

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PAGE, END = "docs/nodes.md", "<!-- end -->"
+PAGE = "docs/nodes.md"
+END = "<!-- end -->"
 
 
 def files() -> dict[str, str]:
@@ -72,7 +73,8 @@ def node_tables(node: str) -> Iterator[str]:
 def launch_table(name: str) -> Iterator[str]:
     """Arguments of a launch file; those that an earlier table has are only named."""
     known = {entry.name for node in NODES for entry in NODES[node]}
-    arguments, first = LAUNCH_FILES[name], next(iter(LAUNCH_FILES))
+    arguments = LAUNCH_FILES[name]
+    first = next(iter(LAUNCH_FILES))
     if name != first:
         known |= {entry.name for entry in LAUNCH_FILES[first]}
     new = [each for each in arguments if each.name not in known or each.default is None]

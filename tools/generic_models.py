@@ -5,9 +5,9 @@
 
     python -m tools.generic_models
 
-The figures are those of config/robots and config/simulation/arm.yaml; where an arm's robot file has
-none, they follow from the rated torque. docs/generic_models.md explains values and spreads. A test
-checks that the files in the checkout are up to date.
+The figures are those of config/robots and config/simulation/arm.yaml; where an arm's
+robot file has none, they follow from the rated torque. docs/generic_models.md explains
+values and spreads. A test checks that the files in the checkout are up to date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ from ur_energy_model.identification.power_structures import (
 )
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import LOAD, LOAD_ASYMMETRY, REFERENCE_TEMPERATURE, Friction
+from ur_energy_model.model.friction import (
+    LOAD,
+    LOAD_ASYMMETRY,
+    REFERENCE_TEMPERATURE,
+    Friction,
+)
 from ur_energy_model.model.generic import GENERIC
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -62,16 +67,20 @@ CONVERSION = 0.028
 their mean: that of three arms with stated constants is 0.035."""
 LAST_WRIST = (1.1, 0.15)
 """Converted power of the last wrist over that by its current, speed and torque constant, and its
-spread: with the voltage at the joints as a meter 1.08 (uncertain by 0.05), 1.0 (0.2) and 1.6 (0.4)
-on three UR5e and 2.4 (1.2) on a UR3e. Other joints do not differ by more than their errors."""
+spread: with the voltage at the joints as a meter 1.08 (uncertain by 0.05), 1.0 (0.2) and
+1.6 (0.4) on three UR5e and 2.4 (1.2) on a UR3e. Other joints do not differ by more than
+their errors."""
 SIZE_COPPER = 0.15  # spread of this factor between the motor sizes of one arm
 ASSUMED_RESISTANCE = 0.4
 """Relative error of a winding resistance that follows from the rated torque."""
-INERTIA, ASSUMED_INERTIA = 0.01, 0.3  # relative error of a reflected inertia
-FRICTION, ASSUMED_FRICTION = 0.4, 0.5
+# relative error of a reflected inertia
+INERTIA = 0.01
+ASSUMED_INERTIA = 0.3
+FRICTION = 0.4
+ASSUMED_FRICTION = 0.5
 """Relative spread of a joint's friction between arms; at sizes that were not calibrated, more. With
-stated torque constants joints of three UR5e and a UR3e lie 0.36 to 0.46 rms from the typical one,
-each arm by itself."""
+stated torque constants joints of three UR5e and a UR3e lie 0.36 to 0.46 rms from the
+typical one, each arm by itself."""
 FRICTION_FORM = 0.08
 """Relative error of Coulomb friction, and of that which grows with speed, each by itself."""
 LOAD_ERROR = 0.02  # error of the gears' friction per unit of load
@@ -89,8 +98,8 @@ class Motors:
     """Motor constants of an arm type with n joints.
 
     Attributes:
-        torque_constant, winding_resistance, reflected_inertia: [n], N m/A, ohm, kg m^2 (joint
-            side).
+        torque_constant, winding_resistance, reflected_inertia: [n], N m/A, ohm, kg m^2
+            (joint side).
         sizes: motors of one size in the arm, a mask of the joints each [sizes, n].
         source: PUBLISHED or ASSUMED, by constant and joint.
     """
@@ -127,17 +136,20 @@ def motors(robot: RobotDescription) -> Motors:
     )
 
 
-def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Friction) -> JointModel:
+def joint_model(
+    robot: RobotDescription, j: int, motor: Motors, friction: Friction
+) -> JointModel:
     """One joint of a generic model.
 
-    current_covariance has the spread of torque constants and the form of the friction law; the
-    level of friction is the sessions'.
+    current_covariance has the spread of torque constants and the form of the friction
+    law; the level of friction is the sessions'.
     """
     constant = float(motor.torque_constant[j])
     share = float(torque_constant_spread(motor)[j])
     conversion = float(conversions(motor)[j])
     conversion_std = float(np.linalg.norm(conversion_errors(motor)[:, j]))
-    values, level = friction.parameters, friction_spread(motor)[j]
+    values = friction.parameters
+    level = friction_spread(motor)[j]
     warmth = values["power_temperature"]
     own = {
         "coulomb": FRICTION_FORM * values["coulomb"],
@@ -166,10 +178,13 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
             ),
             "torque_constant": share * constant,
             "winding_resistance": float(resistance_spread(motor)[j]) * resistance,
-            "back_emf_constant": float(np.hypot(share * conversion, conversion_std)) * constant,
+            "back_emf_constant": float(np.hypot(share * conversion, conversion_std))
+            * constant,
             **{
                 name: float(np.hypot(own[name], level * values[name] * varies))
-                for name, varies in zip(friction.law.parameters, scaled.tolist(), strict=True)
+                for name, varies in zip(
+                    friction.law.parameters, scaled.tolist(), strict=True
+                )
             },
         },
         source={
@@ -180,7 +195,8 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
             "back_emf_constant": source["torque_constant"],
             **dict.fromkeys(friction.law.parameters, "friction calibration"),
         },
-        current_covariance=share**2 * np.outer(coefficients, coefficients) + np.diag(form**2),
+        current_covariance=share**2 * np.outer(coefficients, coefficients)
+        + np.diag(form**2),
         current_residual=float(np.interp(robot.max_torque[j], *current_noise())),
         friction_reason=f"typical of UR arms: calibrations, scaled by rated torque, near "
         f"{REFERENCE_TEMPERATURE:g} degC",
@@ -190,7 +206,9 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
 def current_noise() -> tuple[Array, Array]:
     """Rated torques [N m] and the noise of motor currents in motion [A], as recorded."""
     table = constants()["sensors"]
-    return np.array(table["current_noise_torque"]), np.array(table["current_noise_moving"])
+    return np.array(table["current_noise_torque"]), np.array(
+        table["current_noise_moving"]
+    )
 
 
 def torque_constant_spread(motor: Motors) -> Array:
@@ -228,12 +246,13 @@ def conversion_errors(motor: Motors) -> Array:
 def bus_errors(motor: Motors) -> tuple[Array, Array]:
     """Independent errors of the bus model [k, 3 n + 2], standby left to the sessions.
 
-    What motors have in common is one error: the copper factor of the arm, the torque constant of
-    motors of one size, the conversion, the driver loss. The second array is that of the torque
-    constants by the same errors, relative [k, n].
+    What motors have in common is one error: the copper factor of the arm, the torque
+    constant of motors of one size, the conversion, the driver loss. The second array is
+    that of the torque constants by the same errors, relative [k, n].
     """
     n = len(motor.torque_constant)
-    every, each = np.ones((1, n)), np.eye(n)
+    every = np.ones((1, n))
+    each = np.eye(n)
     assumed = motor.spread("winding_resistance", 0.0, ASSUMED_RESISTANCE)
     guessed = motor.spread("torque_constant", 0.0, ASSUMED_CONSTANT)
     copper = motor.winding_resistance * np.concatenate(
@@ -268,8 +287,10 @@ def bus_errors(motor: Motors) -> tuple[Array, Array]:
 def make(name: str) -> EnergyModel:
     """The generic model of an arm type."""
     robot = load_robot(name)
-    motor, friction = motors(robot), typical_friction(robot)
-    n, spread = robot.dof, STANDBY_SPREAD.get(name, UNKNOWN_STANDBY_SPREAD)
+    motor = motors(robot)
+    friction = typical_friction(robot)
+    n = robot.dof
+    spread = STANDBY_SPREAD.get(name, UNKNOWN_STANDBY_SPREAD)
     errors, torque_errors = bus_errors(motor)
     return EnergyModel(
         robot=name,

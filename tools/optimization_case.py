@@ -5,8 +5,8 @@
 
     python -m tools.optimization_case
 
-Records the cycle and a motion for identification, optimizes the cycle, runs both cycles in turns on
-the same arm, writes the figures into the page and draws the pictures.
+Records the cycle and a motion for identification, optimizes the cycle, runs both cycles
+in turns on the same arm, writes the figures into the page and draws the pictures.
 """
 
 from __future__ import annotations
@@ -42,15 +42,20 @@ if TYPE_CHECKING:
     from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
-JOINT_SPEED, JOINT_ACCELERATION = np.radians(150.0), np.radians(320.0)
+JOINT_SPEED = np.radians(150.0)
+JOINT_ACCELERATION = np.radians(320.0)
 """Of the moveJs [rad/s, rad/s^2]."""
-TOOL_SPEED, TOOL_ACCELERATION = 0.5, 2.0  # of the moveLs [m/s, m/s^2]
+# of the moveLs [m/s, m/s^2]
+TOOL_SPEED = 0.5
+TOOL_ACCELERATION = 2.0
 GRIP = 0.4  # wait of the gripper [s]
 SLACK = 0.4  # share of the cycle in which the arm only waits
 DEPTH = 0.15  # way down to part and place [m]
 CYCLES = 6
 PAGE = FOLDER.parent / "optimization.md"
-BEGIN, END = "<!-- case -->\n", "<!-- end of case -->\n"  # around the figures in the page
+# around the figures in the page
+BEGIN = "<!-- case -->\n"
+END = "<!-- end of case -->\n"
 
 
 def main() -> None:
@@ -75,7 +80,10 @@ def main() -> None:
 
 def with_figures(page: str, found: OptimizedCycle) -> str:
     """The page with the figures of the case."""
-    lines = ["| step | speed | acceleration | wait | energy [J] |", "|---|---|---|---|---|"]
+    lines = [
+        "| step | speed | acceleration | wait | energy [J] |",
+        "|---|---|---|---|---|",
+    ]
     for number, step in enumerate(found.sheet, 1):
         texts = ("", "", step.text("wait")) if step.do == "wait" else (
             step.text("speed"), step.text("acceleration"), "",
@@ -93,7 +101,9 @@ def with_figures(page: str, found: OptimizedCycle) -> str:
         f"as fast as possible ({found.time_optimal_duration:.2f} s)": found.time_optimal_energy,
     }
     for name, energy in compared.items():
-        lines.append(f"| {name} | {energy:.1f} | {100 * (1 - energy / found.energy):.1f} % |")
+        lines.append(
+            f"| {name} | {energy:.1f} | {100 * (1 - energy / found.energy):.1f} % |"
+        )
     low, high = found.typed_interval
     measured = found.measured
     assert measured is not None
@@ -124,7 +134,9 @@ def pick_and_place() -> Chain:
         up = _straight(bottom, DEPTH)
         parts += [(down, GRIP), (up, 0.0), (_joint_move(_end(up), after), 0.0)]
     ends = np.cumsum([motion.duration + wait for motion, wait in parts])
-    return Chain([m for m, _ in parts], [0.0, *ends[:-1]], float(ends[-1]) / (1.0 - SLACK))
+    return Chain(
+        [m for m, _ in parts], [0.0, *ends[:-1]], float(ends[-1]) / (1.0 - SLACK)
+    )
 
 
 def write(path: Path, motion: Motion, seconds: float) -> None:
@@ -140,7 +152,8 @@ def _joint_move(start: Array, end: Array) -> Motion:
 
 def _straight(start: Array, way: float) -> StraightLine:
     """A moveL straight up, or down where the way is negative [m]."""
-    kinematics, tool = ArmKinematics(ROBOT), np.zeros(6)
+    kinematics = ArmKinematics(ROBOT)
+    tool = np.zeros(6)
     goal = kinematics.forward(start, tool).copy()
     goal[2] += way
     planner = LinePlanner(

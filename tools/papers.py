@@ -5,8 +5,9 @@
 
 python -m tools.papers [FOLDER]
 
-An interrupted run in the same FOLDER (default build/papers) continues. Values of real recordings
-are those of tools/papers_recorded.json; it is made anew where ../shared/data has the recordings.
+An interrupted run in the same FOLDER (default build/papers) continues. Values of real
+recordings are those of tools/papers_recorded.json; it is made anew where ../shared/data
+has the recordings.
 """
 
 from __future__ import annotations
@@ -76,10 +77,16 @@ def recorded() -> dict[str, dict[str, str]]:
         for robot, tests in TESTS.items():
             bags = {test: _bag(Path(folder), robot, name) for test, name in tests.items()}
             for key, row in _rows(robot, bags):
-                of_size = row.place in ("Table IV", "Table VI", "Section 3.2", "Section 5")
+                of_size = row.place in (
+                    "Table IV",
+                    "Table VI",
+                    "Section 3.2",
+                    "Section 5",
+                )
                 if row.here is None or row.input or not (row.published or row.shown):
                     continue
-                if robot == "ur5e" or not of_size:  # other arms have motors of other sizes
+                # other arms have motors of other sizes
+                if robot == "ur5e" or not of_size:
                     name = f"{robot} " * (key == "s2") + f"{row.key} {row.figure}"
                     values = found[key].setdefault(name, [])
                     text = f"{_type(robot)} {cell(row.here, '/')}"
@@ -87,7 +94,8 @@ def recorded() -> dict[str, dict[str, str]]:
                         text += f" {row.verdict.split(';')[0].split(':')[0]}"
                     values.append(text)
     return {
-        key: {row: "; ".join(each) for row, each in rows.items()} for key, rows in found.items()
+        key: {row: "; ".join(each) for row, each in rows.items()}
+        for key, rows in found.items()
     }
 
 
@@ -101,7 +109,8 @@ def _bag(folder: Path, robot: str, name: str) -> Path:
 
 def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, Row]]:
     """Rows of the papers whose definitions the recordings of an arm serve."""
-    robot, first = load_robot(name), bags["A"]
+    robot = load_robot(name)
+    first = bags["A"]
     others = [bag for test, bag in bags.items() if test != "A"]
     options = IdentificationOptions(friction="power_flow")
     model = identify([first], robot, validate=others, options=options).model
@@ -128,7 +137,9 @@ def publish(folder: Path, results: Sequence[PaperResult]) -> None:
         for item in result.items:
             for picture in item.pictures:
                 shutil.copyfile(folder / picture["file"], IMAGES / _name(picture["file"]))
-    names = ", ".join(f"{_type(arm)} {' and '.join(of.values())}" for arm, of in TESTS.items())
+    names = ", ".join(
+        f"{_type(arm)} {' and '.join(of.values())}" for arm, of in TESTS.items()
+    )
     remarks = REMARK.format(seeds=SEEDS), REAL.format(names=names)
     page = markdown(results, remarks, lambda file: f"images/papers/{_name(file)}")
     PAGE.write_text(page, encoding="utf-8")

@@ -31,7 +31,9 @@ def parameter_file(node: str) -> str:
 def _entry(entry: Option) -> list[str]:
     """Lines of a parameter; a long description goes on below, beside no value."""
     value = f"    {entry.name}: {_yaml(entry.parameter)}  # "
-    first, *rest = textwrap.wrap(value + entry.help + entry.note, WIDTH, drop_whitespace=False)
+    first, *rest = textwrap.wrap(
+        value + entry.help + entry.note, WIDTH, drop_whitespace=False
+    )
     return [first.rstrip(), *(f"      # {line.strip()}" for line in rest)]
 
 

@@ -6,8 +6,9 @@
     python -m tools.simulated_arm_page
     python -m tools.simulated_arm_page --check
 
-writes the section, or compares the page with what is measured now; `python -m test.benchmarks
-pages` does the latter. No number is edited by hand, and no test uses the seeds.
+writes the section, or compares the page with what is measured now; `python -m
+test.benchmarks pages` does the latter. No number is edited by hand, and no test uses the
+seeds.
 """
 
 from __future__ import annotations
@@ -35,13 +36,18 @@ if TYPE_CHECKING:
     from ur_energy_model.typing import Array, Mask
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "simulated_arm.md"
-BEGIN, END = "<!-- accuracy -->\n", "<!-- end of accuracy -->\n"  # around the figures in the page
+# around the figures in the page
+BEGIN = "<!-- accuracy -->\n"
+END = "<!-- end of accuracy -->\n"
 ROBOT = load_robot("ur5e")
 SEEDS = range(990101, 990106)  # of the arms
-IDENTIFIED, JUDGED = 60.0, 120.0  # duration of trajectory A and of trajectory B [s]
+# duration of trajectory A and of trajectory B [s]
+IDENTIFIED = 60.0
+JUDGED = 120.0
 PREDICTED = PowerOptions(method="motion", track_standby=False)
 """From the motion alone, with the standby power of the recording that was identified."""
-RELATIVE_CHANGE, LEAST_CHANGE = 0.3, 0.2
+RELATIVE_CHANGE = 0.3
+LEAST_CHANGE = 0.2
 """Change of a figure of the page from which it no longer holds: relative, and in its own unit."""
 
 
@@ -76,20 +82,30 @@ def check(section: str) -> None:
     Raises:
         SystemExit: a figure of the page no longer holds.
     """
-    written = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip().splitlines()
+    written = (
+        PAGE.read_text(encoding="utf-8")
+        .split(BEGIN)[1]
+        .split(END)[0]
+        .strip()
+        .splitlines()
+    )
     wrong = [
         f"{PAGE.name} states:\n  {old}\nmeasured:\n  {new}"
         for old, new in zip(written, section.strip().splitlines(), strict=True)
         if not _alike(old, new)
     ]
     if wrong:
-        raise SystemExit("\n".join([*wrong, "write it anew: python -m tools.simulated_arm_page"]))
+        raise SystemExit(
+            "\n".join([*wrong, "write it anew: python -m tools.simulated_arm_page"])
+        )
     print(f"{PAGE.name}: every figure holds")
 
 
 def _alike(old: str, new: str) -> bool:
     """Whether the numbers of two lines are about the same."""
-    pairs = [np.array(re.findall(r"\d+(?:\.\d+)?", line), dtype=float) for line in (old, new)]
+    pairs = [
+        np.array(re.findall(r"\d+(?:\.\d+)?", line), dtype=float) for line in (old, new)
+    ]
     if len(pairs[0]) != len(pairs[1]):
         return False
     limit = np.maximum(RELATIVE_CHANGE * pairs[0], LEAST_CHANGE)
@@ -158,7 +174,9 @@ def figures(trials: list[Trial]) -> str:
             row("electrical energy of a joint, from measured currents", "electrical"),
             row("friction energy of a joint", "friction"),
             row("electrical energy of all joints", "all_joints"),
-            row("energy at the supply, as modelled, standby from its standstill", "supply"),
+            row(
+                "energy at the supply, as modelled, standby from its standstill", "supply"
+            ),
             row("electrical energy of a joint, from the motion alone", "predicted"),
             row("energy at the supply, from the motion alone", "predicted_supply"),
             "",

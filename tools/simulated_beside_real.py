@@ -5,10 +5,10 @@
 
     python -m tools.simulated_beside_real FOLDER
 
-FOLDER holds the recordings `ur5e_streamed_move_500hz_6s` and `ur5e_pick_place_50hz_24s`, which are
-not part of this repository. The simulated arm follows the targets of each recording, with the
-mounting and payload of the recording. It is arm number 0 of its type and not fitted to the
-recordings.
+FOLDER holds the recordings `ur5e_streamed_move_500hz_6s` and `ur5e_pick_place_50hz_24s`,
+which are not part of this repository. The simulated arm follows the targets of each
+recording, with the mounting and payload of the recording. It is arm number 0 of its type
+and not fitted to the recordings.
 """
 
 from __future__ import annotations
@@ -34,12 +34,17 @@ if TYPE_CHECKING:
 
     from ur_energy_model.typing import Array, Mask
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
+PICTURE = (
+    Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
+)
 THEME = THEMES["light"]
 NAMES = load_robot("ur5e").joint_names
-REAL, SIMULATED = THEME.data, THEME.joints[0]
+REAL = THEME.data
+SIMULATED = THEME.joints[0]
 SETUPS = {
-    "ur5e_streamed_move_500hz_6s": Setup(payload=Payload(0.1, np.array([0.001, -0.001, 0.053]))),
+    "ur5e_streamed_move_500hz_6s": Setup(
+        payload=Payload(0.1, np.array([0.001, -0.001, 0.053]))
+    ),
     "ur5e_pick_place_50hz_24s": Setup(
         gravity_of_mounting(np.pi / 4, np.pi), Payload(1.48, np.array([0.0, 0.0, 0.153]))
     ),
@@ -78,7 +83,10 @@ def white_noise(values: Array, where: Mask) -> Array:
 
 def draw_moment(axes: Axes, real: Telemetry, simulated: Telemetry, joint: int) -> None:
     """Target moment over motor current: a line at rest, a friction loop in motion."""
-    for telemetry, colour, label in ((real, REAL, "real"), (simulated, SIMULATED, "simulated")):
+    for telemetry, colour, label in (
+        (real, REAL, "real"),
+        (simulated, SIMULATED, "simulated"),
+    ):
         axes.plot(
             telemetry["actual_current"][:, joint],
             telemetry["target_moment"][:, joint],
@@ -146,7 +154,9 @@ def draw_error(axes: Axes, pair: tuple[Telemetry, Telemetry]) -> None:
     axes.set_ylabel("share of samples below")
 
 
-def draw_time(axes: Axes, real: Telemetry, series: tuple[Array, Array], label: str) -> None:
+def draw_time(
+    axes: Axes, real: Telemetry, series: tuple[Array, Array], label: str
+) -> None:
     """Two curves over time."""
     for values, colour in zip(series, (REAL, SIMULATED), strict=True):
         axes.plot(real.time - real.time[0], values, color=colour, lw=0.8)
@@ -156,13 +166,19 @@ def draw_time(axes: Axes, real: Telemetry, series: tuple[Array, Array], label: s
 
 def draw(folder: Path) -> Figure:
     """The figure, with two rows of axes per recording."""
-    plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
+    plt.rcParams.update(
+        {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+    )
     figure, grid = plt.subplots(4, 3, figsize=(12, 13.5), layout="constrained")
-    titles = ("UR5e, 500 Hz, streamed move, 0.1 kg", "UR5e, 50 Hz, pick and place, 45° mounting")
+    titles = (
+        "UR5e, 500 Hz, streamed move, 0.1 kg",
+        "UR5e, 50 Hz, pick and place, 45° mounting",
+    )
     for row, (name, title) in enumerate(zip(SETUPS, titles, strict=True)):
         real, simulated = both(folder, name)
         pair = (real, simulated)
-        top, bottom = grid[2 * row], grid[2 * row + 1]
+        top = grid[2 * row]
+        bottom = grid[2 * row + 1]
         draw_moment(top[0], real, simulated, joint=2)
         top[0].set_title(title, loc="left", fontweight="bold")
         top[0].legend(frameon=False)

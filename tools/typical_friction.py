@@ -52,8 +52,11 @@ def typical_friction(robot: RobotDescription) -> tuple[Friction, ...]:
         model = model if np.isfinite(model).all() else typical
         coulomb, power, exponent = power_law(speed, torque[:, j])
         power /= float(temperature_factor(model, calibrated, REFERENCE_TEMPERATURE))
-        ends = [float(temperature_factor(model, t, REFERENCE_TEMPERATURE)) for t in WARMTH]
-        direct, reverse = table["friction"]["load_direct"], table["friction"]["load_reverse"]
+        ends = [
+            float(temperature_factor(model, t, REFERENCE_TEMPERATURE)) for t in WARMTH
+        ]
+        direct = table["friction"]["load_direct"]
+        reverse = table["friction"]["load_reverse"]
         out.append(
             Friction(
                 LAW,
@@ -79,10 +82,14 @@ def power_law(speed: Array, torque: Array) -> tuple[float, float, float]:
         torque: friction at these speeds [m], N m.
     """
     least, _, most = LAW.shape["exponent"]
-    best, found = np.inf, (0.0, 0.0, 0.0)
+    best = np.inf
+    found = (0.0, 0.0, 0.0)
     for exponent in np.arange(least, most, 0.01):
-        columns = np.stack([np.ones_like(speed), speed**exponent], axis=1) / torque[:, None]
+        columns = (
+            np.stack([np.ones_like(speed), speed**exponent], axis=1) / torque[:, None]
+        )
         values, residual, *_ = np.linalg.lstsq(columns, np.ones_like(speed), rcond=None)
         if residual[0] < best:
-            best, found = float(residual[0]), (float(values[0]), float(values[1]), float(exponent))
+            best = float(residual[0])
+            found = (float(values[0]), float(values[1]), float(exponent))
     return found

@@ -3,11 +3,12 @@
 
 """Names of Universal Robots' arms, as users, controllers and files spell them.
 
-A robot file is named by the product in lower case ("ur5e", "ur8long"). Users write the same in
-other spellings ("UR7", "UR8 Long"). A controller's dashboard server names the arm without the e
-that distinguishes the e-Series from CB3 ("UR5"); PolyScope X and the newest arms have it ("UR7e").
-A UR7e and a UR12e have the links of a UR5e and a UR10e, and controllers name them as these, too
-(RobotType in UniversalRobots/Universal_Robots_Client_Library has no entry of their own).
+A robot file is named by the product in lower case ("ur5e", "ur8long"). Users write the
+same in other spellings ("UR7", "UR8 Long"). A controller's dashboard server names the arm
+without the e that distinguishes the e-Series from CB3 ("UR5"); PolyScope X and the newest
+arms have it ("UR7e"). A UR7e and a UR12e have the links of a UR5e and a UR10e, and
+controllers name them as these, too (RobotType in
+UniversalRobots/Universal_Robots_Client_Library has no entry of their own).
 """
 
 from __future__ import annotations

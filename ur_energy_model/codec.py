@@ -3,9 +3,10 @@
 
 """THE codec between objects of the package and what JSON and YAML hold.
 
-`plain` turns values into what a file or an answer of a command holds, `built` makes a dataclass of
-it again. Both follow the types of the dataclass, so no class needs methods for it. Files that
-people write by hand are read with `yaml_reader`, which names the line to correct.
+`plain` turns values into what a file or an answer of a command holds, `built` makes a
+dataclass of it again. Both follow the types of the dataclass, so no class needs methods
+for it. Files that people write by hand are read with `yaml_reader`, which names the line
+to correct.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -29,9 +39,9 @@ T = TypeVar("T")
 def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any:
     """Convert values to those that JSON has.
 
-    Dataclasses become mappings of their fields, arrays lists, numbers of numpy those of Python,
-    NaN and infinity None, dates and times ISO 8601 text, durations seconds, paths and members of
-    enumerations what they stand for, and bytes hexadecimal text.
+    Dataclasses become mappings of their fields, arrays lists, numbers of numpy those of
+    Python, NaN and infinity None, dates and times ISO 8601 text, durations seconds, paths
+    and members of enumerations what they stand for, and bytes hexadecimal text.
 
     Args:
         value: mappings, sequences and dataclasses of any depth.
@@ -41,9 +51,14 @@ def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any
     if type(value) in (str, int, bool) or (arrays and isinstance(value, np.ndarray)):
         return value  # most values; the tests below take longer
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        value = {
+            field.name: getattr(value, field.name) for field in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
-        return {str(key): plain(item, digits=digits, arrays=arrays) for key, item in value.items()}
+        return {
+            str(key): plain(item, digits=digits, arrays=arrays)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item, digits=digits, arrays=arrays) for item in value]
     if isinstance(value, enum.Enum):
@@ -68,9 +83,10 @@ def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any
 def built(kind: type[T], content: Any) -> T:
     """An object of a dataclass (or of a container of them) from what `plain` made of one.
 
-    Fields that are missing have their defaults and unknown ones are ignored, so that files of
-    older and newer versions are read. None in place of a number of an array is NaN. The types of
-    the fields have to be imported where the dataclass is defined, not for the type checker alone.
+    Fields that are missing have their defaults and unknown ones are ignored, so that
+    files of older and newer versions are read. None in place of a number of an array is
+    NaN. The types of the fields have to be imported where the dataclass is defined, not
+    for the type checker alone.
 
     Args:
         kind: dataclass, or for example `list[Gap]`, `dict[str, Gap]`.
@@ -83,13 +99,16 @@ def built(kind: type[T], content: Any) -> T:
 
 
 def _built(kind: Any, content: Any, at: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    arguments = get_args(kind)
     if kind is Any:
         return content
     if origin in {Union, UnionType}:
         if content is None and NoneType in arguments:
             return None
-        return _built(next(other for other in arguments if other is not NoneType), content, at)
+        return _built(
+            next(other for other in arguments if other is not NoneType), content, at
+        )
     if origin is np.ndarray:
         return _array(arguments[1], content, at)
     if dataclasses.is_dataclass(kind):
@@ -122,7 +141,8 @@ def _built(kind: Any, content: Any, at: str) -> Any:
 
 
 def _object(kind: Any, content: dict[str, Any], at: str) -> Any:
-    hints, values = _hints(kind), {}
+    hints = _hints(kind)
+    values = {}
     for field in dataclasses.fields(kind):
         if field.name in content:
             values[field.name] = _built(

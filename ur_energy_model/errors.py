@@ -25,13 +25,15 @@ def unsigned_zeros(text: str) -> str:
 def printable(text: str) -> str:
     """Text with escape sequences for what terminals should not print.
 
-    These are control characters other than line breaks and tabs, characters that change the
-    direction of text, and lone surrogates.
+    These are control characters other than line breaks and tabs, characters that change
+    the direction of text, and lone surrogates.
     """
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        each
+        if each.isprintable() or each in "\n\t"
+        else each.encode("unicode_escape").decode()
         for each in text
     )
 
@@ -53,8 +55,8 @@ def span(seconds: float) -> str:
 class UrEnergyError(Exception):
     """Base class of the package's errors.
 
-    The command line prints `str(error)` as one line and exits with `exit_code`; names of files and
-    what files contain cannot control a terminal.
+    The command line prints `str(error)` as one line and exits with `exit_code`; names of
+    files and what files contain cannot control a terminal.
     """
 
     exit_code = 1
@@ -178,7 +180,9 @@ class MissingPackageError(UrEnergyError):
     def __init__(self, package: str, extra: str | None = None) -> None:
         self.package = package.partition(".")[0]
         self.remedy = _installation(self.package, extra)
-        super().__init__(f"the Python package {self.package!r} is not installed: {self.remedy}")
+        super().__init__(
+            f"the Python package {self.package!r} is not installed: {self.remedy}"
+        )
 
 
 @contextmanager
@@ -194,16 +198,23 @@ def optional_import(extra: str | None = None) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("ur_energy_model"):  # a fault of our own
+        # a fault of our own
+        if error.name is None or error.name.startswith("ur_energy_model"):
             raise
         raise MissingPackageError(error.name, extra) from None
 
 
 def _installation(package: str, extra: str | None) -> str:
     if package.startswith(_OF_ROS) or package.endswith(_OF_ROS):
-        return "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"
-    by_pip = f"in a virtual environment, pip install {NAMES_ON_PYPI.get(package, package)}"
-    extra = next((name for name, packages in EXTRAS.items() if package in packages), extra)
+        return (
+            "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"
+        )
+    by_pip = (
+        f"in a virtual environment, pip install {NAMES_ON_PYPI.get(package, package)}"
+    )
+    extra = next(
+        (name for name, packages in EXTRAS.items() if package in packages), extra
+    )
     if extra is not None:
         by_pip = (
             f"it belongs to the extra '{extra}': in the folder of ur_energy_model, "

@@ -21,11 +21,11 @@ from typing import IO, Any, BinaryIO
 
 from ur_energy_model.errors import InputError
 
-# Names of temporary files and directories, and removal of those that a killed process left.
-#
-# What takes long to write is locked (flock) by the process that writes it, and the lock ends with
-# the process, however it ends: also where the process runs in another container, whose numbers of
-# processes mean nothing here. Without a lock, as on file systems that have none, age decides.
+# Names of temporary files and directories, and removal of those that a killed process
+# left. What takes long to write is locked (flock) by the process that writes it, and the
+# lock ends with the process, however it ends: also where the process runs in another
+# container, whose numbers of processes mean nothing here. Without a lock, as on file
+# systems that have none, age decides.
 
 UNLOCKED_AGE = 60.0
 """Least age of what is removed where no lock shows that its process has ended [s]."""
@@ -33,7 +33,9 @@ _LOCK = "lock"  # file in a temporary folder that is locked
 _LOCKED_BY = 1.0  # age at which what is locked is locked for certain [s]
 _MARK = "ur_energy-"
 _LONGEST = 50
-_NAME = re.compile(rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL)
+_NAME = re.compile(
+    rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL
+)
 _cleaned: set[Path] = set()
 _START = time.time() - 1.0
 """Before this process has made a file; clocks of file systems may be late by some ms."""
@@ -44,9 +46,9 @@ def temporary_name(path: Path, use: str) -> Path:
 
     Args:
         path: what is to be made.
-        use: "new" for a file that is written in a moment, "replaced" for what is removed once
-            its successor is in place; another word for a file that is locked while it is written
-            (`is_locked`), or for a `temporary_folder`.
+        use: "new" for a file that is written in a moment, "replaced" for what is removed
+            once its successor is in place; another word for a file that is locked while
+            it is written (`is_locked`), or for a `temporary_folder`.
 
     Raises:
         IsADirectoryError: a path without a name: "", "." or "/".
@@ -86,7 +88,8 @@ def temporary_folder(path: Path, use: str) -> Iterator[Path]:
 def _unique(path: Path) -> Path:
     """A name that no other file has, for what is made inside a try block.
 
-    `tempfile` makes the file before it returns its name: an interrupt in between leaves it behind.
+    `tempfile` makes the file before it returns its name: an interrupt in between leaves
+    it behind.
     """
     return path.with_name(f"{path.name}-{secrets.token_hex(4)}")
 
@@ -115,8 +118,8 @@ def is_locked(path: Path) -> bool | None:
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files of killed processes, once per process and folder.
 
-    Only names made by `temporary_name` count, and only what nobody writes any more. What was moved
-    aside, and has no successor, is moved back.
+    Only names made by `temporary_name` count, and only what nobody writes any more. What
+    was moved aside, and has no successor, is moved back.
     """
     if folder in _cleaned:
         return
@@ -134,8 +137,8 @@ def remove_abandoned(folder: Path) -> None:
 def _is_abandoned(entry: os.DirEntry[str], pid: int, use: str) -> bool:
     """Whether nobody writes a temporary file or directory any more.
 
-    In a container that starts again, the process that left a file may have had the number of this
-    one.
+    In a container that starts again, the process that left a file may have had the number
+    of this one.
     """
     modified = entry.stat(follow_symlinks=False).st_mtime
     age = time.time() - modified
@@ -184,7 +187,9 @@ def user_path(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise InputError(path, "names a user who is not there", "write the whole path") from None
+        raise InputError(
+            path, "names a user who is not there", "write the whole path"
+        ) from None
 
 
 def xdg_folder(variable: str, default: str) -> Path:
@@ -234,8 +239,8 @@ def _open_regular(path: str, flags: int) -> int:
 def cell_text(text: str) -> str:
     """Text for a cell of a CSV file, which a spreadsheet must not take for a formula.
 
-    Text that begins with =, +, -, @, a tab or a line end gets an apostrophe in front of it (OWASP,
-    CSV injection). Numbers are no text.
+    Text that begins with =, +, -, @, a tab or a line end gets an apostrophe in front of
+    it (OWASP, CSV injection). Numbers are no text.
     """
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -244,8 +249,8 @@ def check_target(path: str | Path) -> None:
     """Refuse what `new_file` cannot replace, also before a long computation.
 
     Raises:
-        OSError: a device, a pipe, a folder, a name that is too long, or a place that is no
-            folder or cannot be written to.
+        OSError: a device, a pipe, a folder, a name that is too long, or a place that is
+            no folder or cannot be written to.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -256,10 +261,13 @@ def check_target(path: str | Path) -> None:
     if not folder.is_dir():
         raise OSError(errno.ENOTDIR, f"{folder} is a file, not a folder", str(path))
     if not os.access(folder, os.W_OK):
-        raise OSError(errno.EACCES, f"nothing can be written to {folder.absolute()}", str(path))
+        raise OSError(
+            errno.EACCES, f"nothing can be written to {folder.absolute()}", str(path)
+        )
 
 
-# The one rule for outputs of commands: nothing that exists is replaced unless the user asks for it.
+# The one rule for outputs of commands: nothing that exists is replaced unless the user
+# asks for it.
 
 TAKEN = "name another output, or add --overwrite"
 """Remedy where an output exists already."""
@@ -286,7 +294,8 @@ def check_output_folder(path: str | Path, *, overwrite: bool) -> None:
 
     Args:
         path: folder to be made, or an empty one.
-        overwrite: whether files of the same names are replaced; all others are left alone anyway.
+        overwrite: whether files of the same names are replaced; all others are left alone
+            anyway.
 
     Raises:
         InputError: it is not empty.
@@ -337,7 +346,9 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def write_text(path: str | Path, text: str, refusal: type[InputError] = InputError) -> None:
+def write_text(
+    path: str | Path, text: str, refusal: type[InputError] = InputError
+) -> None:
     """Write a file atomically.
 
     Args:
@@ -367,8 +378,9 @@ PACKAGE = "ur_energy_model"
 def share_directory() -> Path:
     """Folder that contains package.xml, config/ and launch/.
 
-    In a checkout this is the root of the repository. After an installation with colcon or pip it
-    is `<prefix>/share/ur_energy_model`, found relative to this file, without environment variables.
+    In a checkout this is the root of the repository. After an installation with colcon or
+    pip it is `<prefix>/share/ur_energy_model`, found relative to this file, without
+    environment variables.
 
     Raises:
         FileNotFoundError: the installation lacks the package's share folder.
@@ -416,4 +428,6 @@ class Budget:
         self.items -= items
         if self.exhausted:
             problem = "holds more than is read of one file"
-            raise self.error(self.source, problem, "split it, or take one of a source you trust")
+            raise self.error(
+                self.source, problem, "split it, or take one of a source you trust"
+            )

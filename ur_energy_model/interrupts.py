@@ -3,15 +3,16 @@
 
 """SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) end a program without a traceback.
 
-All three are requests to end in an orderly way. This chapter is about the time in which a program
-runs and ends; `scripts` is about its start, and `processes` about its children.
+All three are requests to end in an orderly way. This chapter is about the time in which a
+program runs and ends; `scripts` is about its start, and `processes` about its children.
 
-A signal that the program was started with as ignored remains ignored: `nohup` does this with
-SIGHUP, and a shell with the SIGINT of its background jobs.
+A signal that the program was started with as ignored remains ignored: `nohup` does this
+with SIGHUP, and a shell with the SIGINT of its background jobs.
 
-A handler that raises can raise anywhere, also in the clean-up after the first signal. One Ctrl-C
-often arrives as several signals: ros2 launch, make and npm forward it to processes that receive it
-from the terminal, too. `timeout` and closed terminals also send their signals twice.
+A handler that raises can raise anywhere, also in the clean-up after the first signal. One
+Ctrl-C often arrives as several signals: ros2 launch, make and npm forward it to processes
+that receive it from the terminal, too. `timeout` and closed terminals also send their
+signals twice.
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ def ignore() -> None:
 def raised_once(echo: float = ECHO) -> Iterator[None]:
     """A context in which each request to end raises one EndRequest, even if it is many signals.
 
-    Where the exception would be printed or turned into another one, it is raised a moment later:
-    in the callback of a weak reference, and during imports, whose class bodies and extensions do
-    so. The context does nothing outside the main thread.
+    Where the exception would be printed or turned into another one, it is raised a moment
+    later: in the callback of a weak reference, and during imports, whose class bodies and
+    extensions do so. The context does nothing outside the main thread.
 
     Args:
-        echo: signals within this time after another one belong to the same request [s]; with an
-            infinite time only the first request raises, so that nothing interrupts the clean-up.
+        echo: signals within this time after another one belong to the same request [s];
+            with an infinite time only the first request raises, so that nothing
+            interrupts the clean-up.
     """
     last: float | None = None
     due = float("-inf")
@@ -151,9 +153,10 @@ def raised_once(echo: float = ECHO) -> Iterator[None]:
 def postponed() -> Iterator[None]:
     """A context in which a request to end waits; it is raised at the end.
 
-    To block the signals does not suffice: another thread can receive one, and Python then raises in
-    the main thread. The context does nothing outside the main thread, and without handlers. Not for
-    ROS nodes: it would replace the handlers of rclpy, which Python does not see.
+    To block the signals does not suffice: another thread can receive one, and Python then
+    raises in the main thread. The context does nothing outside the main thread, and
+    without handlers. Not for ROS nodes: it would replace the handlers of rclpy, which
+    Python does not see.
     """
     waiting: list[int] = []
 
@@ -197,8 +200,8 @@ def _interrupt_soon(number: int) -> None:
 def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
     """Within the block the signals call `stop` and have no other effect.
 
-    This also applies where SIGINT was ignored before, as in background jobs of a shell: what
-    records until it is stopped is stopped by it. SIGHUP remains ignored.
+    This also applies where SIGINT was ignored before, as in background jobs of a shell:
+    what records until it is stopped is stopped by it. SIGHUP remains ignored.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -218,8 +221,8 @@ def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
 def forward(number: int, to: int) -> None:
     """From now on send the process another signal in place of one, unless that one is ignored.
 
-    For programs whose main thread waits outside Python, where handlers of Python are not called:
-    the byte that Python writes for each signal wakes up a thread.
+    For programs whose main thread waits outside Python, where handlers of Python are not
+    called: the byte that Python writes for each signal wakes up a thread.
     """
     if is_ignored(number):
         return
@@ -245,7 +248,8 @@ _STREAMS = (0, 1, 2)  # file descriptors of stdin, stdout and stderr
 def leave_closed_terminal() -> bool:
     """Discard what is printed from now on where it goes to a terminal that is closed.
 
-    Every read and write of such a terminal fails, so that a line about the end would be an error.
+    Every read and write of such a terminal fails, so that a line about the end would be
+    an error.
 
     Returns:
         Whether there was such a terminal.

@@ -29,13 +29,18 @@ def low_pass(
         values: evenly sampled [samples, ...].
         period: of the samples [s].
         cutoff: [Hz]; limited to HIGHEST_CUTOFF of half the sample rate.
-        padding: extension at either end, in periods of the cut-off; None takes scipy's default.
+        padding: extension at either end, in periods of the cut-off; None takes scipy's
+            default.
         padtype: how the ends are extended, see scipy.signal.sosfiltfilt.
     """
     from scipy.signal import sosfiltfilt  # slow to import
 
     sections = _design(min(2 * cutoff * period, HIGHEST_CUTOFF))
-    pad = None if padding is None else min(len(values) - 1, int(padding / (period * cutoff)))
+    pad = (
+        None
+        if padding is None
+        else min(len(values) - 1, int(padding / (period * cutoff)))
+    )
     return np.asarray(sosfiltfilt(sections, values, axis=0, padtype=padtype, padlen=pad))
 
 

@@ -37,7 +37,8 @@ class BagResult(Generic[Result]):
 class BagExecutor(Protocol):
     """Runs the same work on every bag; one that fails does not end the others.
 
-    Results come in the order of the bags, so that what is made of them does not depend on workers.
+    Results come in the order of the bags, so that what is made of them does not depend on
+    workers.
     """
 
     def __call__(
@@ -49,8 +50,8 @@ class BagExecutor(Protocol):
     ) -> Iterator[BagResult[Result]]:
         """Results of `work`, which is called with each bag and its element of `given`, if any.
 
-        This may be in another process or on another machine: work, what it is given and its result
-        can be pickled, and paths are absolute there.
+        This may be in another process or on another machine: work, what it is given and
+        its result can be pickled, and paths are absolute there.
         """
         ...
 
@@ -68,7 +69,9 @@ def in_this_process(
         yield result_of(work, bag, () if given is None else (given[number],))
 
 
-def result_of(work: Callable[..., Result], bag: Path, given: tuple[Any, ...]) -> BagResult[Result]:
+def result_of(
+    work: Callable[..., Result], bag: Path, given: tuple[Any, ...]
+) -> BagResult[Result]:
     """The result of the work on one bag, or why it failed."""
     try:
         return BagResult(bag, work(bag, *given))
@@ -87,7 +90,8 @@ def result_of(work: Callable[..., Result], bag: Path, given: tuple[Any, ...]) ->
 
 MOST_TRIES = 2  # processes that may die with a bag before it counts as failed
 GLANCE = 0.2  # time between two reports of the progress [s]
-AHEAD, LEAST_AHEAD = 2, 16
+AHEAD = 2
+LEAST_AHEAD = 16
 """Bags per process, and of all at least, that are begun or done before the result of the first of
 them is taken: results come in the order of the bags, and wait in memory."""
 KILLED = "every worker that tried it died, perhaps for lack of memory"
@@ -96,8 +100,8 @@ KILLED = "every worker that tried it died, perhaps for lack of memory"
 class WorkerProcesses(ClosedOnExit):
     """A `BagExecutor`: processes of this machine, with one bag and one thread each.
 
-    They start when there is work, and end when it is closed. A process that dies is replaced, and
-    its bag is tried once more.
+    They start when there is work, and end when it is closed. A process that dies is
+    replaced, and its bag is tried once more.
     """
 
     def __init__(self, count: int) -> None:
@@ -149,7 +153,9 @@ class WorkerProcesses(ClosedOnExit):
                     idle.append(_Worker())
                     self._workers.append(idle[0])
             idle.pop().give(self._waiting.popleft())
-        busy = {worker.pipe: worker for worker in self._workers if worker.task is not None}
+        busy = {
+            worker.pipe: worker for worker in self._workers if worker.task is not None
+        }
         for pipe in wait(list(busy), timeout=GLANCE):
             assert isinstance(pipe, Connection)
             worker = busy[pipe]

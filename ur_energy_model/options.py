@@ -10,10 +10,10 @@ A table is a frozen dataclass whose fields are made with `option`:
         rate: float = option(10.0, "rate of readings", unit="Hz", limits=(0.1, 50.0))
         files: tuple[Path, ...] = option((), "files to write", flags=("--file",))
 
-Its objects hold the values, with their types. `add_options` and `given` make and read options of a
-command; `options_of` lists what nodes declare as ROS parameters and launch files as arguments, and
-`table_of` makes an object of their values. A field of the type of another table contains all of
-its options.
+Its objects hold the values, with their types. `add_options` and `given` make and read
+options of a command; `options_of` lists what nodes declare as ROS parameters and launch
+files as arguments, and `table_of` makes an object of their values. A field of the type of
+another table contains all of its options.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Option:
     """One option of a table."""
 
     name: str  # of the field and of the ROS parameter
-    # bool, int, float, str or Path: the type of the value, or of its items. The type Literal[...]
-    # of a field has its choices
+    # bool, int, float, str or Path: the type of the value, or of its items. The type
+    # Literal[...] of a field has its choices
     kind: type
     default: Any  # MISSING where the user must state it
     help: str  # what it does, without a full stop
@@ -57,14 +57,19 @@ class Option:
     limits: tuple[float, float] | None = None  # inclusive range of a number
     choices: tuple[str, ...] = ()  # allowed texts
     address: bool = False  # whether the text is the address of a host
-    changeable: bool = False  # whether the ROS parameter takes effect while the node is configured
+    # whether the ROS parameter takes effect while the node is configured
+    changeable: bool = False
     # name of another option and the value of it without which this one has no effect
     only_with: tuple[str, str] | None = None
-    # on the command line, () for none; messages that name them name the parameter in a node
+    # on the command line, () for none; messages that name them name the parameter in a
+    # node
     flags: tuple[str, ...] = ()
-    metavar: str | None = None  # what stands for the value in the help of the command line
-    bare: str | None = None  # value of the option without a value; None where it needs one
-    launch: bool = False  # whether launch files that take a whole table have it as an argument
+    # what stands for the value in the help of the command line
+    metavar: str | None = None
+    # value of the option without a value; None where it needs one
+    bare: str | None = None
+    # whether launch files that take a whole table have it as an argument
+    launch: bool = False
 
     @property
     def parameter(self) -> Value:
@@ -116,7 +121,9 @@ class Option:
     def problem(self, value: object) -> str | None:
         """Reason why the value of a ROS parameter is refused; None if it is accepted."""
         kinds = (int, float) if self.kind is float else (type(self.parameter),)
-        of_text = not isinstance(value, list) or all(isinstance(item, str) for item in value)
+        of_text = not isinstance(value, list) or all(
+            isinstance(item, str) for item in value
+        )
         if type(value) not in kinds or not of_text:
             of_number = self.kind in (int, float) and isinstance(value, str)
             hint = number_hint(str(value), self.unit) if of_number else ""
@@ -154,7 +161,8 @@ class Option:
     def parse(self, text: str) -> Value:
         """The value of a ROS parameter as the argument of a launch file.
 
-        The items of a list are separated by commas, or it is a list of YAML: [a, "b", 'c'].
+        The items of a list are separated by commas, or it is a list of YAML: [a, "b",
+        'c'].
 
         Raises:
             ValueError: the text is not of the type, or the value is not allowed.
@@ -171,7 +179,9 @@ class Option:
                 value = self.kind(text)
             except ValueError as error:
                 hint = number_hint(text, self.unit)
-                raise ValueError(f"{self.name}:={text} is not {self.wanted}{hint}") from error
+                raise ValueError(
+                    f"{self.name}:={text} is not {self.wanted}{hint}"
+                ) from error
         if problem := self.problem(value):
             raise ValueError(problem)
         return value
@@ -189,7 +199,9 @@ class Option:
                 items = None
             if isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
                 items = items[0]
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        if not isinstance(items, list) or not all(
+            isinstance(item, str) for item in items
+        ):
             raise ValueError(f"{self.name}:={text} is not {self.wanted}")
         return [item.strip() for item in items if item.strip()]
 
@@ -233,7 +245,11 @@ class Option:
 
 
 def option(
-    default: Any = MISSING, help: str = "", *, flags: tuple[str, ...] | None = None, **named: Any
+    default: Any = MISSING,
+    help: str = "",
+    *,
+    flags: tuple[str, ...] | None = None,
+    **named: Any,
 ) -> Any:
     """A field of a table.
 
@@ -241,8 +257,8 @@ def option(
         default: MISSING where the user must state it.
         help: what it does, without a full stop.
         flags: default the name of the field, as --name.
-        named: further attributes of Option: unit, limits, choices, address, changeable, only_with,
-            metavar, bare, launch.
+        named: further attributes of Option: unit, limits, choices, address, changeable,
+            only_with, metavar, bare, launch.
     """
     return field(default=default, metadata={"help": help, "flags": flags, **named})
 
@@ -252,7 +268,8 @@ def options_of(table: type) -> tuple[Option, ...]:
     hints = get_type_hints(table)
     found: list[Option] = []
     for each in fields(table):
-        kind, named = hints[each.name], dict(each.metadata)
+        kind = hints[each.name]
+        named = dict(each.metadata)
         if isinstance(kind, type) and is_dataclass(kind):
             found += options_of(kind)
             continue
@@ -271,7 +288,8 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
 
     Args:
         table: the dataclass.
-        values: of its options by name, with the types of the fields; others keep their default.
+        values: of its options by name, with the types of the fields; others keep their
+            default.
     """
     hints = get_type_hints(table)
     found = {}
@@ -303,10 +321,13 @@ def given(table: type[T], options: argparse.Namespace) -> T:
     return table_of(table, values)
 
 
-def number(kind: type[N], least: float, most: float, unit: str = "") -> Callable[[str], N]:
+def number(
+    kind: type[N], least: float, most: float, unit: str = ""
+) -> Callable[[str], N]:
     """A finite number within a range, as a type of arguments.
 
-    `unit` is that of the option; a text with another unit is refused with the number to write.
+    `unit` is that of the option; a text with another unit is refused with the number to
+    write.
     """
 
     def read(text: str) -> N:
@@ -315,11 +336,15 @@ def number(kind: type[N], least: float, most: float, unit: str = "") -> Callable
         except ValueError:
             word = "a whole number" if kind is int else "a number"
             hint = number_hint(text, unit)
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}{hint}") from None
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} is not {word}{hint}"
+            ) from None
         if not least <= value <= most:
             meant = likely_form(value, unit, least, most)
             hint = "" if meant is None else f"; write {meant}"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}{hint}")
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} must be {least:g} to {most:g}{hint}"
+            )
         return value
 
     return read
@@ -376,17 +401,22 @@ def split_url(
 ) -> SplitResult:
     """Parts of a URL that the user gives; InputError for one that is not of this kind.
 
-    `form` is how to write it, `secrets` where user name and password belong; the message never
-    repeats a password.
+    `form` is how to write it, `secrets` where user name and password belong; the message
+    never repeats a password.
     """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port
     except ValueError:
         raise InputError(option, "the URL is not valid", form) from None
     if "@" in (parts.netloc or url):
         problem = "a URL must not hold a user name or password, which all users of this machine "
         raise InputError(option, f"{problem}can read", secrets)
-    if parts.scheme not in schemes or not parts.netloc or not (host is None or is_address(host)):
+    if (
+        parts.scheme not in schemes
+        or not parts.netloc
+        or not (host is None or is_address(host))
+    ):
         raise InputError(option, f"'{url}' is not the URL of {kind}", form)
     return parts

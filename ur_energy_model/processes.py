@@ -6,16 +6,17 @@
 Every process that this package starts is started here. There are two kinds:
 
 - `ChildProcess`: a function in a process of `multiprocessing`, which ends at once;
-- `start_command`: a program of this package, such as a node, which may end in an orderly way first,
-  or `main` of a module (`start_main`).
+- `start_command`: a program of this package, such as a node, which may end in an orderly
+  way first, or `main` of a module (`start_main`).
 
-How a child ends with its parent (`end_with_parent`): on Linux the kernel sends it a signal
-(PR_SET_PDEATHSIG in prctl(2)), also where the child computes outside Python or holds the lock of
-its interpreter. On other systems a thread of the child looks for its parent once a second, and ends
-the process as soon as Python runs. Both hold after SIGKILL, too.
+How a child ends with its parent (`end_with_parent`): on Linux the kernel sends it a
+signal (PR_SET_PDEATHSIG in prctl(2)), also where the child computes outside Python or
+holds the lock of its interpreter. On other systems a thread of the child looks for its
+parent once a second, and ends the process as soon as Python runs. Both hold after
+SIGKILL, too.
 
-The kernel means the thread that started the child, not the process. All children are therefore
-started by one thread, which runs as long as the process (`_run_in_starter`).
+The kernel means the thread that started the child, not the process. All children are
+therefore started by one thread, which runs as long as the process (`_run_in_starter`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from typing import Any, TypeVar
 from ur_energy_model.interrupts import postponed
 
 Result = TypeVar("Result")
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
 """Environment of a process that has one core."""
 
 
@@ -49,8 +52,8 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 class ChildProcess(SpawnProcess):
     """A function in a process of its own, which is killed when this process ends.
 
-    A process of `multiprocessing` (method "spawn") that leaves SIGINT and SIGHUP, which a terminal
-    sends to all processes, to its parent; SIGTERM ends it at once.
+    A process of `multiprocessing` (method "spawn") that leaves SIGINT and SIGHUP, which a
+    terminal sends to all processes, to its parent; SIGTERM ends it at once.
     """
 
     def start(self) -> None:
@@ -59,8 +62,8 @@ class ChildProcess(SpawnProcess):
             _run_in_starter(super().start)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is unpickled first in the child is called first, before its modules are imported,
-        # which takes seconds.
+        # What is unpickled first in the child is called first, before its modules are
+        # imported, which takes seconds.
         return _new_child, (type(self), os.getpid()), self.__dict__
 
 
@@ -79,9 +82,9 @@ def start_command(
 ) -> subprocess.Popen[bytes]:
     """Start a program of this package, in a session of its own.
 
-    Signals of the terminal do not reach it: this process ends it, and when this process has ended
-    without that, it ends by itself (`end_with_parent_of_environment`). Where a request to end
-    raises, call this and keep the result within `interrupts.postponed`.
+    Signals of the terminal do not reach it: this process ends it, and when this process
+    has ended without that, it ends by itself (`end_with_parent_of_environment`). Where a
+    request to end raises, call this and keep the result within `interrupts.postponed`.
 
     Args:
         command: program and arguments.
@@ -93,7 +96,9 @@ def start_command(
     variables[PARENT] = f"{os.getpid()}:{grace}"
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(list(command), env=variables, start_new_session=True, **options)
+        return subprocess.Popen(
+            list(command), env=variables, start_new_session=True, **options
+        )
 
     return _run_in_starter(start)
 
@@ -106,12 +111,13 @@ def start_main(
 ) -> subprocess.Popen[bytes]:
     """Call `main` of a module in a process of its own, with one thread; it prints nothing.
 
-    Unlike a process of `multiprocessing`, this one does not import the main module again, which may
-    be a ROS node. It is started by `start_command` and killed when this process ends.
+    Unlike a process of `multiprocessing`, this one does not import the main module again,
+    which may be a ROS node. It is started by `start_command` and killed when this process
+    ends.
 
     Args:
-        module: name of the module. Its `main` takes the file descriptor of the pipe's end, and the
-            arguments.
+        module: name of the module. Its `main` takes the file descriptor of the pipe's
+            end, and the arguments.
         pipe: an end of a pipe, which may be closed here afterwards.
         arguments: further ones.
         environment: variables besides those of this process.
@@ -125,7 +131,12 @@ def start_main(
     search = os.pathsep.join(path for path in sys.path if path)
     return start_command(
         [sys.executable, "-c", code],
-        environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD, **(environment or {})},
+        environment={
+            **os.environ,
+            "PYTHONPATH": search,
+            **ONE_THREAD,
+            **(environment or {}),
+        },
         pass_fds=(pipe.fileno(),),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -137,8 +148,9 @@ def start_main(
 def _deaf_children() -> Iterator[None]:
     """Processes that start in the block have SIGINT and SIGHUP blocked; requests to end wait.
 
-    Otherwise a child that is interrupted during its imports, or during its start by the parent,
-    prints a traceback, and a start that is interrupted half-way leaves processes behind.
+    Otherwise a child that is interrupted during its imports, or during its start by the
+    parent, prints a traceback, and a start that is interrupted half-way leaves processes
+    behind.
     """
     with postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
@@ -188,7 +200,9 @@ class _Starter:
         self.process = os.getpid()
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], set[int], Future[Any]]]
         self._work = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="starter of processes", daemon=True).start()
+        threading.Thread(
+            target=self._run, name="starter of processes", daemon=True
+        ).start()
 
     def run(self, start: Callable[[], Result]) -> Result:
         """Result of a function that starts a child, with the blocked signals of the caller."""
@@ -234,8 +248,8 @@ def end_with_parent(parent: int, grace: float = 0.0) -> None:
 
     Args:
         parent: number of the process that has started this one.
-        grace: 0 to be killed at once. Otherwise the process gets SIGTERM, which it may handle or
-            ignore, and is killed after this time [s].
+        grace: 0 to be killed at once. Otherwise the process gets SIGTERM, which it may
+            handle or ignore, and is killed after this time [s].
     """
     number = signal.SIGTERM if grace else signal.SIGKILL
     _end_of_parent.grace = grace

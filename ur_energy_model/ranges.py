@@ -3,9 +3,9 @@
 
 """Ranges of the physical quantities of robot arms, from desktop to heavy industrial arms.
 
-The limits are far beyond any arm: a value outside has a wrong sign or unit (degrees, millimetres,
-grams). With a gear ratio of 1, motor-side values are joint-side values, so the ranges of drives
-include both.
+The limits are far beyond any arm: a value outside has a wrong sign or unit (degrees,
+millimetres, grams). With a gear ratio of 1, motor-side values are joint-side values, so
+the ranges of drives include both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
 LOAD_FACTOR = Quantity("1", 0.2, 5)
 FACTOR = Quantity("1", -1e6, 1e6)
-ERROR = Quantity("1", -1e12, 1e12)  # of a parameter that may be unidentifiable, in its own unit
+# of a parameter that may be unidentifiable, in its own unit
+ERROR = Quantity("1", -1e12, 1e12)
 VARIANCE = Quantity("1", -1e12, 1e12)
 GYRATION_RADIUS = 5.0  # largest distance of a link's mass from its centre of mass [m]
 _NO_MOMENT = -1e-9  # principal moments above this are zero but for rounding [kg m^2]

@@ -19,7 +19,8 @@ BRAKES_RELEASED = (BACKDRIVE, RUNNING)
 POWER_OFF = 3  # highest robot_mode in which the joints have no power
 PROTECTIVE_STOP = 3  # safety_mode
 REDUCED = 2  # safety_mode with reduced limits; the arm is not stopped
-NORMAL_SAFETY = (1, 2)  # safety_mode in which the arm may move: normal, and with reduced limits
+# safety_mode in which the arm may move: normal, and with reduced limits
+NORMAL_SAFETY = (1, 2)
 SAFETY_STOPS = (3, 5, 6, 7, 8, 9, 12, 13)
 """safety_mode in which a safety function has stopped the arm."""
 PLAYING = 2  # runtime_state of a running program

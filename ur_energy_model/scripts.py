@@ -3,8 +3,8 @@
 
 """The console scripts, which handle signals before they import their programs.
 
-Imports are slow, and a Ctrl-C during an import would print a traceback. The imports of this module
-take milliseconds, after the 40 ms in which Python starts.
+Imports are slow, and a Ctrl-C during an import would print a traceback. The imports of
+this module take milliseconds, after the 40 ms in which Python starts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sys
 from ur_energy_model import interrupts
 
 NODE_ENDED = 0  # exit code of a node after a signal
-NOT_INSTALLED = 1  # exit code where a package that only some commands need is not installed
+# exit code where a package that only some commands need is not installed
+NOT_INSTALLED = 1
 
 
 def ur_energy() -> int:
@@ -53,12 +54,14 @@ def _run(module: str, interrupted: int | None = None) -> int:
 
     Args:
         module: with the program.
-        interrupted: exit code after a signal that arrives before the program has its own handlers;
-            None for 128 plus the number of the signal.
+        interrupted: exit code after a signal that arrives before the program has its own
+            handlers; None for 128 plus the number of the signal.
     """
     interrupts.exit_at_once(interrupted)
     try:
-        importlib.import_module("ur_energy_model.processes").end_with_parent_of_environment()
+        importlib.import_module(
+            "ur_energy_model.processes"
+        ).end_with_parent_of_environment()
         code = importlib.import_module(module).main()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ur_energy_model"):

@@ -26,14 +26,17 @@ JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix 
 class Topic:
     """One topic."""
 
-    name: str  # relative to the namespace; absolute if it begins with /, private if with ~/
+    # relative to the namespace; absolute if it begins with /, private if with ~/
+    name: str
     type: str  # package/Type
     rate: str  # of publication in words, such as the parameter publish_rate
     description: str  # content of the messages, with units
     subscribed: bool = False  # True if the node subscribes to it
     latched: bool = False  # True if late subscribers get the last messages
-    depth: int = LIVE_DEPTH  # messages kept for slow subscribers, of a latched topic for late ones
-    reliable: bool = True  # False for a subscription that matches publishers of either kind
+    # messages kept for slow subscribers, of a latched topic for late ones
+    depth: int = LIVE_DEPTH
+    # False for a subscription that matches publishers of either kind
+    reliable: bool = True
     # policies of its quality of service that are parameters, `qos_overrides.<topic>...`
     adjustable: tuple[str, ...] = ()
 
@@ -45,7 +48,8 @@ class Topic:
     def for_joint(self, joint: str) -> Topic:
         """The topic of one joint, if the name has a place for it.
 
-        Names of joints may have characters that names of topics must not have: they become _.
+        Names of joints may have characters that names of topics must not have: they
+        become _.
         """
         part = re.sub("/+", "/", re.sub("[^A-Za-z0-9_/]", "_", joint)).strip("/")
         part = re.sub("(^|/)(?=[0-9])", r"\1_", part)
@@ -118,7 +122,9 @@ STANDBY_POWER, STANDBY_ENERGY = _pair(
     "standby", "standby power [W]", "standby energy since reset [J]"
 )
 DRIVERS_POWER, DRIVERS_ENERGY = _pair(
-    "drivers", "power lost in the drivers [W]", "energy lost in the drivers since reset [J]"
+    "drivers",
+    "power lost in the drivers [W]",
+    "energy lost in the drivers since reset [J]",
 )
 REGENERATION_POWER, REGENERATION_ENERGY = _pair(
     "regeneration",
@@ -231,7 +237,10 @@ ROBOT_DESCRIPTION = Topic(
     depth=1,
 )
 CLOCK = Topic(
-    "/clock", "rosgraph_msgs/Clock", _LIVE, "time of the bag's samples (source: bag, use_sim_time)"
+    "/clock",
+    "rosgraph_msgs/Clock",
+    _LIVE,
+    "time of the bag's samples (source: bag, use_sim_time)",
 )
 
 PUBLISHED_ENERGY = (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
@@ -270,7 +279,8 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
 
 START_RECORDING = Service("~/start_recording", "starts a bag; returns its path")
 STOP_RECORDING = Service(
-    "~/stop_recording", "finishes the bag; returns its number of samples and of lost samples"
+    "~/stop_recording",
+    "finishes the bag; returns its number of samples and of lost samples",
 )
 SPLIT_RECORDING = Service("~/split_recording", "continues in a new file of the bag")
 MARK = Service("~/mark", "writes an event into the bag")
@@ -278,9 +288,12 @@ IDENTIFY = Service(
     "~/identify", "identifies a model from the parameter `bags` and writes the model file"
 )
 RESET_ENERGY = Service(
-    "~/reset_energy", "sets the counters since reset to zero; the lifetime counters continue"
+    "~/reset_energy",
+    "sets the counters since reset to zero; the lifetime counters continue",
 )
-READ_INTERVAL = Service("~/read_interval", "returns the energies since the last call, as JSON")
+READ_INTERVAL = Service(
+    "~/read_interval", "returns the energies since the last call, as JSON"
+)
 START_CYCLE = Service("~/start_cycle", "ends the cycle; the next sample starts a new one")
 
 SERVICES: dict[str, tuple[Service, ...]] = {

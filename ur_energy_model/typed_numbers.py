@@ -3,8 +3,9 @@
 
 """Numbers as people type them: with units, percent, decimal commas, as hours and minutes.
 
-Options take plain numbers in one unit each. What people type instead is refused with the number to
-write: `2m` of a duration is 120, `500g` of a payload 0.5, `28ct` of a price 0.28.
+Options take plain numbers in one unit each. What people type instead is refused with the
+number to write: `2m` of a duration is 120, `500g` of a payload 0.5, `28ct` of a price
+0.28.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
         "h hr hrs hour hours": 3600.0,
         "d day days": 86_400.0,
     },
-    "min": {"min mins m minute minutes": 1.0, "s sec seconds": 1.0 / 60.0, "h hour hours": 60.0},
+    "min": {
+        "min mins m minute minutes": 1.0,
+        "s sec seconds": 1.0 / 60.0,
+        "h hour hours": 60.0,
+    },
     "days": {"d day days": 1.0, "h hour hours": 1.0 / 24.0, "w week weeks": 7.0},
     "Hz": {"hz 1/s /s fps sps": 1.0, "khz": 1e3},
     "kg": {"kg kgs": 1.0, "g gr gram grams": 1e-3, "lb lbs": 0.453_592_37, "t": 1e3},
@@ -34,14 +39,26 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
         "ft": 0.3048,
     },
     "m/s": {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2},
-    "rad/s^3": {"rad/s^3 rad/s3 rad/s\xb3": 1.0, "deg/s^3 deg/s3 \xb0/s\xb3": math.pi / 180.0},
+    "rad/s^3": {
+        "rad/s^3 rad/s3 rad/s\xb3": 1.0,
+        "deg/s^3 deg/s3 \xb0/s\xb3": math.pi / 180.0,
+    },
     "deg": {"deg degree degrees \xb0": 1.0, "rad": 180.0 / math.pi},
     "degC": {"c \xb0c degc celsius": 1.0},
     "W": {"w watt watts": 1.0, "kw": 1e3},
     "MB": {"mb": 1.0, "kb": 1e-3, "gb": 1e3, "mib": 1.048_576, "gib": 1_073.741_824},
-    "GB": {"gb": 1.0, "mb": 1e-3, "tb": 1e3, "gib": 1.073_741_824, "tib": 1_099.511_627_776},
+    "GB": {
+        "gb": 1.0,
+        "mb": 1e-3,
+        "tb": 1e3,
+        "gib": 1.073_741_824,
+        "tib": 1_099.511_627_776,
+    },
     "share": {"%": 1e-2, "percent": 1e-2},
-    "price": {"ct c cent cents p rp \xa2": 1e-2, "\u20ac eur euro $ usd \xa3 gbp chf": 1.0},
+    "price": {
+        "ct c cent cents p rp \xa2": 1e-2,
+        "\u20ac eur euro $ usd \xa3 gbp chf": 1.0,
+    },
 }
 """By unit of an option: spellings in lower case of units that people type, and their factors."""
 _OF_UNIT = {
@@ -81,9 +98,11 @@ def right_form(text: str, unit: str = "") -> str | None:
         as_decimals = text.strip().replace(",", ".")
         return f"{plain}, or {as_decimals}" if as_decimals.count(".") == 1 else plain
     if behind := _WITH_UNIT.fullmatch(text):
-        number, word = behind[1], (behind[2] or "").strip()
+        number = behind[1]
+        word = (behind[2] or "").strip()
     elif in_front := _UNIT_FIRST.fullmatch(text):
-        number, word = in_front[2], in_front[1]
+        number = in_front[2]
+        word = in_front[1]
     else:
         return None
     value = float(number.replace(",", "."))
@@ -105,7 +124,11 @@ def likely_form(value: float, unit: str, least: float, most: float) -> str | Non
     if smaller is None or not value > most:
         return None
     meant = value * _OF_UNIT[unit][smaller]
-    return f"{_written(meant)} for {value:.12g} {smaller}" if least <= meant <= most else None
+    return (
+        f"{_written(meant)} for {value:.12g} {smaller}"
+        if least <= meant <= most
+        else None
+    )
 
 
 def _duration(text: str) -> float | None:
@@ -113,14 +136,16 @@ def _duration(text: str) -> float | None:
     if clock := _CLOCK.fullmatch(text):
         hours, minutes, seconds = clock.groups()
         return 3600.0 * int(hours or 0) + 60.0 * int(minutes) + float(seconds)
-    total, place = 0.0, 0
+    total = 0.0
+    place = 0
     parts = 0
     while part := _PART.match(text, place):
         factor = _OF_UNIT["s"].get(part[2].lower())
         if factor is None:
             return None
         total += factor * float(part[1].replace(",", "."))
-        place, parts = part.end(), parts + 1
+        place = part.end()
+        parts = parts + 1
     return total if parts > 1 and place == len(text) else None
 
 

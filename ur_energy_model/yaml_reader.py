@@ -45,10 +45,16 @@ class Origin:
     remedy: str
 
     def refusal(
-        self, problem: str, line: int | None = None, key: str = "", remedy: str | None = None
+        self,
+        problem: str,
+        line: int | None = None,
+        key: str = "",
+        remedy: str | None = None,
     ) -> InputError:
         """Error for a place in the file."""
-        place = ": ".join(filter(None, ("" if line is None else f"line {line}", excerpt(key))))
+        place = ": ".join(
+            filter(None, ("" if line is None else f"line {line}", excerpt(key)))
+        )
         return self.error(self.file, problem, remedy or self.remedy, field=place or None)
 
     def content(self, limits: ReadingLimits = LIMITS) -> bytes:
@@ -64,9 +70,8 @@ class Origin:
         return raw
 
 
-# Nodes of a YAML text with their lines, parsed in bounded time and memory.
-#
-# Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
+# Nodes of a YAML text with their lines, parsed in bounded time and memory. Only plain
+# data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
 # expand a few lines to gigabytes), a second document and duplicate keys are refused.
 
 
@@ -106,7 +111,8 @@ def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> Node:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         last = raw.rstrip().count(b"\n")
-        if mark is not None and mark.line > last:  # at the end: the cause is an unclosed structure
+        # at the end: the cause is an unclosed structure
+        if mark is not None and mark.line > last:
             mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1
@@ -133,7 +139,8 @@ def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             problem = "anchors and aliases are not accepted, write the values out"
             raise origin.refusal(problem, line)
-        tag = getattr(event, "tag", None)  # "!" marks as text; some writers add it to quoted text
+        # "!" marks as text; some writers add it to quoted text
+        tag = getattr(event, "tag", None)
         if tag not in (None, "!"):
             raise origin.refusal("tags are not accepted", line)
         values += 1
@@ -152,12 +159,22 @@ def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node
     return open_lists[0][0]
 
 
-# YamlTree: a node of a YAML file, read as the type it must have; errors name line and key.
+# YamlTree: a node of a YAML file, read as the type it must have; errors name line and
+# key.
 
-_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(
+    r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+)
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,29})")
 _NOT_FINITE = {".nan", ".inf", "-.inf", "+.inf", "nan", "inf", "-inf", "+inf"}
-_LOGICAL = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_LOGICAL = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+}
 _NULL = {"", "~", "null"}
 _SHOWN = 60
 
@@ -173,13 +190,17 @@ class YamlTree:
 
     @classmethod
     def read(
-        cls, path: str | Path, error: type[InputError], remedy: str, limits: ReadingLimits = LIMITS
+        cls,
+        path: str | Path,
+        error: type[InputError],
+        remedy: str,
+        limits: ReadingLimits = LIMITS,
     ) -> YamlTree:
         """Root of a YAML file, which must be a mapping.
 
         Raises:
-            InputError: (of class `error`) the file is unreadable, not plain YAML or beyond the
-                limits.
+            InputError: (of class `error`) the file is unreadable, not plain YAML or
+                beyond the limits.
         """
         origin = Origin(Path(path), error, remedy)
         tree = cls(origin, _parse(origin.content(limits), origin, limits))
@@ -291,7 +312,9 @@ class YamlTree:
 
     def _wrong(self, problem: str) -> InputError:
         value = excerpt(self.written())
-        return self.refuse(f"{(value if self.node.plain else repr(value)) or 'nothing'} {problem}")
+        return self.refuse(
+            f"{(value if self.node.plain else repr(value)) or 'nothing'} {problem}"
+        )
 
 
 def excerpt(text: str) -> str:
@@ -311,8 +334,9 @@ _MOST_NAMED = 30  # most keys that a message lists
 class Record:
     """A mapping that is being read key by key, as `with Record(tree) as keys`.
 
-    A key is known once the block has asked for it. At the end of the block, an unknown key is
-    refused with a suggestion of the most similar known key, so a misspelt key is never ignored.
+    A key is known once the block has asked for it. At the end of the block, an unknown
+    key is refused with a suggestion of the most similar known key, so a misspelt key is
+    never ignored.
 
     Args:
         tree: its node.
@@ -344,7 +368,8 @@ class Record:
         child = self._children.get(name)
         if child is not None:
             return child
-        # A misspelt key is the likely cause; keys that are read later are less similar than that.
+        # A misspelt key is the likely cause; keys that are read later are less similar
+        # than that.
         for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
             raise self._unknown(slip)
         raise self._tree.refuse(f"key '{excerpt(name)}' is missing")
@@ -365,7 +390,9 @@ class Record:
         node = self["schema"] if default is None else self.get("schema")
         if node is None or (number := node.integer()) == newest:
             return
-        problem = f"schema {number} cannot be read by this version, which reads schema {newest}"
+        problem = (
+            f"schema {number} cannot be read by this version, which reads schema {newest}"
+        )
         raise node.refuse(problem, "update ur_energy_model" if number > newest else None)
 
     def _unread(self) -> list[str]:
@@ -434,7 +461,9 @@ def choice(names: Iterable[str]) -> Reader[str]:
         value = tree.text()
         if value in known:
             return value
-        raise tree.refuse(f"'{excerpt(value)}' must be one of {with_suggestion(value, known)}")
+        raise tree.refuse(
+            f"'{excerpt(value)}' must be one of {with_suggestion(value, known)}"
+        )
 
     return read
 

@@ -3,9 +3,9 @@
 
 """Our bag writer and reader beside the `mcap` and `rosbags` libraries, on the same messages.
 
-Writing: a minute of 500 Hz telemetry with all fields of the logger; the libraries get encoded
-messages, as they have no encoder for arrays. Reading: columns of all samples. Crashes: what each
-reader finds in our file of a killed writer, and in that of mcap.
+Writing: a minute of 500 Hz telemetry with all fields of the logger; the libraries get
+encoded messages, as they have no encoder for arrays. Reading: columns of all samples.
+Crashes: what each reader finds in our file of a killed writer, and in that of mcap.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
-RATE, SECONDS, BATCH = 500.0, 60.0, 25
+RATE = 500.0
+SECONDS = 60.0
+BATCH = 25
 START = 1_700_000_000_000_000_000
 STORE = get_typestore(Stores.ROS2_JAZZY)
 KIND = DYNAMIC_JOINT_STATE.name
@@ -69,7 +71,9 @@ def telemetry() -> Telemetry:
         columns[name] = values[:, 0] if width == 1 else values
     columns["timestamp"] = clock
     info = RecordingInfo(source="memory", robot="ur5e", rate=RATE)
-    return Telemetry(clock, columns, info, stamp=START + np.arange(count) * np.int64(1e9 / RATE))
+    return Telemetry(
+        clock, columns, info, stamp=START + np.arange(count) * np.int64(1e9 / RATE)
+    )
 
 
 def batches(samples: Telemetry) -> list[Telemetry]:
@@ -88,7 +92,8 @@ def write_ours(path: Path, samples: Telemetry, *, crash: bool = False) -> None:
 def write_mcap(path: Path, messages: Iterable[Message], *, crash: bool = False) -> None:
     """The same messages by the mcap library."""
     path.mkdir()
-    target, channels = path / "bag_0.mcap", {}
+    target = path / "bag_0.mcap"
+    channels = {}
     with target.open("wb") as file:
         writer = mcap.writer.Writer(file)
         writer.start("ros2", "benchmark")
@@ -145,7 +150,9 @@ def rosbags_messages(path: Path) -> Iterator[Any]:
 
 def samples_of(messages: Iterable[Any]) -> int:
     """Rows of the array [n, values] of decoded DynamicJointState messages."""
-    return len(np.array([[v for g in m.interface_values for v in g.values] for m in messages]))
+    return len(
+        np.array([[v for g in m.interface_values for v in g.values] for m in messages])
+    )
 
 
 READERS: dict[str, Callable[[Path], int]] = {
@@ -169,20 +176,30 @@ def found_by(read: Callable[[Path], int], path: Path) -> str:
     """Samples that a reader finds, or how it refuses."""
     try:
         return str(read(path))
-    except (UrEnergyError, McapError, ReaderError, EOFError, ValueError, OSError) as error:
+    except (
+        UrEnergyError,
+        McapError,
+        ReaderError,
+        EOFError,
+        ValueError,
+        OSError,
+    ) as error:
         return f"refused ({type(error).__name__})"
 
 
 def main() -> None:
     """Print processor times, sizes and what survives a crash."""
-    samples, number = telemetry(), itertools.count()
+    samples = telemetry()
+    number = itertools.count()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
         def fresh() -> Path:
             return folder / f"run{next(number)}"
 
-        bag, layout, parts = fresh(), TelemetryLayout.of_fields(ENERGY_FIELDS), batches(samples)
+        bag = fresh()
+        layout = TelemetryLayout.of_fields(ENERGY_FIELDS)
+        parts = batches(samples)
         write_ours(bag, samples)
         messages = messages_of(bag)
         encoded = [m.data for m in messages if TOPICS[m.channel].name == TELEMETRY_TOPIC]
@@ -195,15 +212,20 @@ def main() -> None:
                 layout.encode(each.stamp, each.columns)  # type: ignore[arg-type]
                 for each in parts
             ],
-            "rosbags, encoding alone": lambda: [STORE.serialize_cdr(o, KIND) for o in objects],
+            "rosbags, encoding alone": lambda: [
+                STORE.serialize_cdr(o, KIND) for o in objects
+            ],
         }
         report(f"writing {len(samples)} samples, {size(bag) / 1e6:.1f} MB:", writers)
         reading = {title: lambda read=read: read(bag) for title, read in READERS.items()}
         report("reading all samples as columns:", reading)  # type: ignore[arg-type]
-        half, killed = len(samples) // 2, {"ours": fresh(), "mcap": fresh()}
+        half = len(samples) // 2
+        killed = {"ours": fresh(), "mcap": fresh()}
         write_ours(killed["ours"], samples.cut(slice(0, half)), crash=True)
         write_mcap(killed["mcap"], messages[: len(messages) // 2], crash=True)
         shutil.copy(killed["ours"] / "metadata.yaml", killed["mcap"])
         for writer, path in killed.items():
             found = (f"{title} {found_by(read, path)}" for title, read in READERS.items())
-            print(f"samples in a killed file of {writer} (about {half}): {', '.join(found)}")
+            print(
+                f"samples in a killed file of {writer} (about {half}): {', '.join(found)}"
+            )

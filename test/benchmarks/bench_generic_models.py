@@ -3,9 +3,9 @@
 
 """What generic models make of arms not yet identified: errors, and whether intervals cover.
 
-Simulated arms of all nine types, twelve seconds each, half pick and place, half random points.
-Where a robot file has no motor constants, those of the simulated arm are drawn from the spread that
-the generic model states for them.
+Simulated arms of all nine types, twelve seconds each, half pick and place, half random
+points. Where a robot file has no motor constants, those of the simulated arm are drawn
+from the spread that the generic model states for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from test.benchmarks.meters import DATA
-from test.energy.unseen_arms import REAL, Trial, compared, energies, record, slowly, without_bus
+from test.energy.unseen_arms import (
+    REAL,
+    Trial,
+    compared,
+    energies,
+    record,
+    slowly,
+    without_bus,
+)
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.model.generic import generic_models
@@ -52,9 +60,15 @@ def main() -> None:
             for variant, summary in (
                 ("with bus power", energies(name, telemetry, stated=True)),
                 ("with bus power, the type's constants", energies(name, telemetry)),
-                ("with bus power, 10 Hz", energies(name, slowly(telemetry, 10.0), stated=True)),
+                (
+                    "with bus power, 10 Hz",
+                    energies(name, slowly(telemetry, 10.0), stated=True),
+                ),
                 ("without bus power", energies(name, blind, stated=True)),
-                ("from the motion, with bus power", energies(name, telemetry, MOTION, stated=True)),
+                (
+                    "from the motion, with bus power",
+                    energies(name, telemetry, MOTION, stated=True),
+                ),
                 ("from the motion alone", energies(name, blind, MOTION, stated=True)),
             ):
                 trial = compared(summary, truth)
@@ -84,7 +98,8 @@ def real_arms() -> None:
     print("real arms: error of the energy at the supply and 95 % interval, percent")
     for recording in REAL:
         name = recording.partition("_")[0]
-        telemetry, texts = read_csv([DATA / f"{recording}.csv.gz"], name), []
+        telemetry = read_csv([DATA / f"{recording}.csv.gz"], name)
+        texts = []
         for what, (options, stated) in VARIANTS.items():
             summary = energies(name, telemetry, options, stated=stated)
             assert summary.bus is not None

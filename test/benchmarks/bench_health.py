@@ -3,10 +3,10 @@
 
 """False alarms, detection and intervals of `history health`, on surrogate and on simulated arms.
 
-Surrogate work has the scatter of the simulated arm's sessions (5 % in common, 5 % of each joint),
-its ambient temperatures, warming up and changes of program, and lasts months. The simulated arm
-itself works for some minutes in each of some sessions, and its telemetry takes the way of
-`history add`.
+Surrogate work has the scatter of the simulated arm's sessions (5 % in common, 5 % of each
+joint), its ambient temperatures, warming up and changes of program, and lasts months. The
+simulated arm itself works for some minutes in each of some sessions, and its telemetry
+takes the way of `history add`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array
 
 FIRST_SEED = 60_000  # CERTAIN was chosen with seeds below 50000
-QUIET_ARMS, CHANGED_ARMS = 200, 30
-DAYS, SINCE, WEEK = 182, 122, 7
+QUIET_ARMS = 200
+CHANGED_ARMS = 30
+DAYS = 182
+SINCE = 122
+WEEK = 7
 SIMULATED_SEEDS = (51, 52, 53, 54)
-SIMULATED_DAYS, SIMULATED_SINCE = 16, 10
+SIMULATED_DAYS = 16
+SIMULATED_SINCE = 10
 RUN_IN = 40  # sessions after which friction no longer decreases
 BEGIN = 1_767_250_000.0
 
@@ -49,7 +53,8 @@ def changes_in(table: pa.Table) -> tuple[HealthChange, ...]:
 
 def false_alarms() -> None:
     """Unchanged arms, evaluated once after half a year, and every week."""
-    false, weekly = [], 0
+    false = []
+    weekly = 0
     for seed in range(FIRST_SEED, FIRST_SEED + QUIET_ARMS):
         table = health_table(seed, DAYS)
         false += [change.words for change in changes_in(table)]
@@ -82,7 +87,9 @@ def detection() -> None:
             _print_found(title, made, "friction", JOINTS[ELBOW], size)
     for size in (-0.03, -0.05):
         made = partial(health_table, days=DAYS, constant=partial(constant, size))
-        _print_found(f"torque constant {size:+.0%}", made, "torque constant", JOINTS[1], size)
+        _print_found(
+            f"torque constant {size:+.0%}", made, "torque constant", JOINTS[1], size
+        )
     for watts in (3.0, 5.0):
         made = partial(health_table, days=DAYS, standby=partial(standby, watts))
         _print_found(f"standby power {watts:+.0f} W", made, "standby power", None, watts)
@@ -109,7 +116,9 @@ def _day_of_work(seed: int, day: int, factor: float) -> pa.Table:
     robot = replace(load_robot(ARM), rate=RATE)
     planner = Planner(robot)
     motion = planner.chain_through(planner.random_points(seed), rest=0.5)
-    arm = SimulatedArm(robot, motion=motion, seed=seed, options=ArmOptions(session=RUN_IN + day))
+    arm = SimulatedArm(
+        robot, motion=motion, seed=seed, options=ArmOptions(session=RUN_IN + day)
+    )
     if day >= SIMULATED_SINCE and factor != 1.0:
         arm.change_friction(ELBOW, factor)
     samples = record_arm(arm, 121.0, FIELDS)
@@ -132,4 +141,6 @@ def main() -> None:
         for seed in SIMULATED_SEEDS:
             days = [_day_of_work(seed, day, factor) for day in range(SIMULATED_DAYS)]
             words = [change.words for change in changes_in(pa.concat_tables(days))]
-            print(f"simulated arm {seed}, elbow x {factor}: {'; '.join(words) or 'no change'}")
+            print(
+                f"simulated arm {seed}, elbow x {factor}: {'; '.join(words) or 'no change'}"
+            )

@@ -3,9 +3,9 @@
 
 """What a plant's history costs: bytes, processor time and memory, per arm and for many arms.
 
-The figures of docs/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are added to
-a store by the command `ur_energy`. Questions are asked to the history of a made-up plant. From this
-follow the figures of a day of 8 hours with 1, 40 and 1000 arms.
+The figures of docs/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are
+added to a store by the command `ur_energy`. Questions are asked to the history of a
+made-up plant. From this follow the figures of a day of 8 hours with 1, 40 and 1000 arms.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ur_energy_model.trajectory.named_motions import named_motion
 
 MINUTES = 10
 START = 1_770_000_000_000_000_000  # host time of the first sample [ns]
-ARMS, DAYS = 10, 5
+ARMS = 10
+DAYS = 5
 SHIFT = 8 * 3600  # work of a day [s]
 GB = 1e9
 PROGRAM = """
@@ -65,7 +66,9 @@ def run(*arguments: str) -> Cost:
 def long_bag(path: Path) -> int:
     """A bag of the same minute of a simulated arm over and over; returns its number of samples."""
     robot = load_robot("ur5e")
-    minute = record_arm(SimulatedArm(robot, motion=named_motion("trajectory_a", robot)), 60.0)
+    minute = record_arm(
+        SimulatedArm(robot, motion=named_motion("trajectory_a", robot)), 60.0
+    )
     info = replace(minute.info, serial="20265500001")
     with BagWriter(path, info, tuple(minute.columns)) as writer:
         for number in range(MINUTES):
@@ -77,7 +80,9 @@ def long_bag(path: Path) -> int:
 
 def adding(folder: Path) -> tuple[float, float]:
     """Bytes and core-seconds of the history per second of an arm."""
-    bag, store, seconds = folder / "bag", folder / "store", 60.0 * MINUTES
+    bag = folder / "bag"
+    store = folder / "store"
+    seconds = 60.0 * MINUTES
     samples = long_bag(bag)
     cost = run("add", str(store), str(bag), "--robot", "ur5e", "--workers", "1")
     content = size(store) / seconds
@@ -106,7 +111,9 @@ def asking(folder: Path) -> None:
         "export": ("export", "-o", str(folder / "rows.csv")),
     }.items():
         cost = run(question[0], str(store), *question[1:])
-        print(f"  {name:22}{cost.wall:8.2f} s, {cost.core:5.2f} core-s, {cost.memory:5.0f} MB")
+        print(
+            f"  {name:22}{cost.wall:8.2f} s, {cost.core:5.2f} core-s, {cost.memory:5.0f} MB"
+        )
 
 
 def main() -> None:
@@ -116,5 +123,8 @@ def main() -> None:
         asking(Path(name))
     print("a day of 8 hours       arms   history     a year   adding")
     for arms in (1, 40, 1000):
-        day, work = content * SHIFT * arms, core * SHIFT * arms
-        print(f"{arms:27d}{day / GB:7.3f} GB{250 * day / GB:8.0f} GB{work / 3600:7.2f} core-h")
+        day = content * SHIFT * arms
+        work = core * SHIFT * arms
+        print(
+            f"{arms:27d}{day / GB:7.3f} GB{250 * day / GB:8.0f} GB{work / 3600:7.2f} core-h"
+        )

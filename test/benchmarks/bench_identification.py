@@ -34,7 +34,8 @@ def peak(whose: int = resource.RUSAGE_SELF) -> float:
 
 def long_bag(folder: Path, minutes: int) -> Path:
     """A bag of many minutes, written minute by minute."""
-    arm, path = ExactArm(), folder / f"{minutes}min"
+    arm = ExactArm()
+    path = folder / f"{minutes}min"
     first = arm.record(60.0, rate=RATE, seed=0)
     writer = BagWriter(path, first.info, tuple(first.columns))
     for minute in range(minutes):
@@ -48,7 +49,12 @@ def main(minutes: Sequence[int] = MINUTES) -> None:
     """Print the figures; each length in a process of its own, for its peak memory."""
     if len(minutes) > 1:
         for length in minutes:
-            program = [sys.executable, "-m", "test.benchmarks.bench_identification", str(length)]
+            program = [
+                sys.executable,
+                "-m",
+                "test.benchmarks.bench_identification",
+                str(length),
+            ]
             subprocess.run(program, check=True)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -61,8 +67,18 @@ def main(minutes: Sequence[int] = MINUTES) -> None:
             f"samples/s; identify {identifying:.2f} s of processor time, "
             f"{identifying / reading:.1f} times that of reading; peak {peak():.0f} MB"
         )
-        start, out = perf_counter(), str(bag.parent / "model.yaml")
-        command = [*UR_ENERGY, "identify", str(bag), "--robot", "ur5e", "-o", out, "--json"]
+        start = perf_counter()
+        out = str(bag.parent / "model.yaml")
+        command = [
+            *UR_ENERGY,
+            "identify",
+            str(bag),
+            "--robot",
+            "ur5e",
+            "-o",
+            out,
+            "--json",
+        ]
         subprocess.run(command, check=True, capture_output=True)
         print(
             f"  ur_energy identify as a command: {perf_counter() - start:.2f} s, most memory of a "

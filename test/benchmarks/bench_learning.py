@@ -3,12 +3,12 @@
 
 """Learning while the arm works: what follows from it, friction of now, and changes it reports.
 
-`production`: simulated arms that learning was not tuned on start from the generic model of their
-type; the model in use after some work predicts five minutes. `recordings`: the same of real arms.
-`following_levels`, `following_sessions`: friction and energy of a session that has not begun,
-predicted from those before it.
-`cold_starts`: the next minute predicted from its targets, with and without the friction of now.
-`changes`: false alarms and detection times, on the simulated arm for hours and on surrogate work
+`production`: simulated arms that learning was not tuned on start from the generic model
+of their type; the model in use after some work predicts five minutes. `recordings`: the
+same of real arms. `following_levels`, `following_sessions`: friction and energy of a
+session that has not begun, predicted from those before it. `cold_starts`: the next minute
+predicted from its targets, with and without the friction of now. `changes`: false alarms
+and detection times, on the simulated arm for hours and on surrogate work
 (test/learning/surrogate_work.py) for months.
 """
 
@@ -59,18 +59,25 @@ ARMS = (
     ("ur5e", 101), ("ur3e", 102), ("ur10e", 103), ("ur16e", 105),
     ("ur5e", 201), ("ur10e", 202), ("ur3e", 203), ("ur16e", 209), ("ur5", 210),
 )  # fmt: skip
-TIMES, JUDGED = (10.0, 60.0, 300.0, 600.0), 300.0
+TIMES = (10.0, 60.0, 300.0, 600.0)
+JUDGED = 300.0
 """Production before the prediction, and time predicted [s]."""
-RECORDED_TIMES, LEAST_REST = (0.0, 10.0, 20.0, 30.0, 60.0), 3.0
+RECORDED_TIMES = (0.0, 10.0, 20.0, 30.0, 60.0)
+LEAST_REST = 3.0
 """The same of recordings, and the shortest rest that is predicted [s]."""
 SHARE = 0.01  # joints with less of the joints' energy are left out of the relative errors
 METHODS: tuple[Method, ...] = ("current", "motion")
 
 
-def predicted(model: EnergyModel, samples: Telemetry, method: Method = "current") -> EnergySummary:
+def predicted(
+    model: EnergyModel, samples: Telemetry, method: Method = "current"
+) -> EnergySummary:
     """Energies of samples."""
-    calculator = EnergyCalculator(model, load_robot(model.robot), PowerOptions(method=method))
-    meter, table = EnergyMeter(len(calculator.channels)), calculator(samples)
+    calculator = EnergyCalculator(
+        model, load_robot(model.robot), PowerOptions(method=method)
+    )
+    meter = EnergyMeter(len(calculator.channels))
+    table = calculator(samples)
     assert table is not None
     table.integrate(meter)
     return summarise(calculator, meter, table.bus_measured)
@@ -80,18 +87,24 @@ def learn(name: str, seed: int) -> tuple[list[tuple[EnergySummary, Array, float]
     """Energies after each time beside those of joints and supply, processor time per second."""
     pieces = list(production(name, seed, max(TIMES) + JUDGED))
     robot = load_robot(name)
-    learner, models, busy = Learner(robot, first_model(robot)), list[EnergyModel](), 0.0
+    learner = Learner(robot, first_model(robot))
+    models = list[EnergyModel]()
+    busy = 0.0
     ends = np.array([float(piece.samples.time[-1]) - 60.0 for piece in pieces])
     for piece, end in zip(pieces, ends, strict=True):
         start = process_time()
         learner.update(piece.samples)
         learner.attempts()
         busy += process_time() - start
-        models += [learner.model] * int(len(models) < len(TIMES) and end >= TIMES[len(models)])
+        models += [learner.model] * int(
+            len(models) < len(TIMES) and end >= TIMES[len(models)]
+        )
     found = []
     for model, after in zip(models, TIMES, strict=True):
         first = int(np.argmax(ends >= after)) + 1
-        some = pieces[first : int(np.searchsorted(ends, ends[first - 1] + JUDGED, side="right"))]
+        some = pieces[
+            first : int(np.searchsorted(ends, ends[first - 1] + JUDGED, side="right"))
+        ]
         truth = np.sum([piece.electrical for piece in some], axis=0)
         samples = concatenate([piece.samples for piece in some])
         found.append((predicted(model, samples), truth, sum(piece.bus for piece in some)))
@@ -109,7 +122,9 @@ def simulated_production() -> None:
             known = np.abs(truth) > SHARE * np.abs(truth).sum()
             joints[time] += (100.0 * error[known] / np.abs(truth)[known]).tolist()
             supplies[time].append(100.0 * (summary.model / supply - 1.0))
-            inside[time] += (np.abs(error) <= CONFIDENCE * summary.electrical_std).tolist()
+            inside[time] += (
+                np.abs(error) <= CONFIDENCE * summary.electrical_std
+            ).tolist()
     for time in TIMES:
         rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
         print(
@@ -123,12 +138,14 @@ def recordings() -> None:
     """A line per recording of a real arm and time."""
     for file in sorted(DATA.glob("*.csv.gz")):
         name = file.name.partition("_")[0]
-        data, robot = read_csv([file], name), load_robot(name)
+        data = read_csv([file], name)
+        robot = load_robot(name)
         for time in RECORDED_TIMES if data.has_bus_power else ():
             if data.time[0] + time > data.time[-1] - LEAST_REST:
                 break
             end = int(np.searchsorted(data.time, data.time[0] + time))
-            learner, words = Learner(robot, first_model(robot)), []
+            learner = Learner(robot, first_model(robot))
+            words = []
             for start in range(0, end, 200):
                 learner.update(data.cut(slice(start, min(end, start + 200))))
                 learner.attempts()
@@ -139,7 +156,9 @@ def recordings() -> None:
                     error = 100.0 * (found.model / found.bus - 1.0)
                     half = 100.0 * CONFIDENCE * found.model_std / found.bus
                     words.append(f"from {method} {error:+.1f} % (+- {half:.1f})")
-            print(f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}")
+            print(
+                f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}"
+            )
 
 
 # Sessions that have not begun.
@@ -166,7 +185,9 @@ def worked_session(name: str, seed: int, number: int, wear: float) -> Worked:
     robot = load_robot(name)
     planner = Planner(robot)
     motion = planner.chain_through(planner.random_points(100 * seed + number), rest=0.5)
-    arm = SimulatedArm(robot, motion=motion, seed=seed, options=ArmOptions(session=number))
+    arm = SimulatedArm(
+        robot, motion=motion, seed=seed, options=ArmOptions(session=number)
+    )
     for joint in range(robot.dof):
         arm.change_friction(joint, wear**number)
     before = arm.energies()
@@ -203,7 +224,9 @@ def following_sessions() -> None:
         arms = f"{len(FOLLOWING_ARMS)} arms, after {BEFORE_IT} sessions"
         print(f"friction times {wear} a session, {arms}:")
         for words, errors in found.items():
-            plans, anchored, deviations = (np.array(each) for each in zip(*errors, strict=True))
+            plans, anchored, deviations = (
+                np.array(each) for each in zip(*errors, strict=True)
+            )
             print(
                 f"{words}: plans of the next session off by {np.sqrt(np.mean(plans**2)):.1%} rms, "
                 f"from its currents by {np.sqrt(np.mean(anchored**2)):.1%}; 95 % intervals of the "
@@ -222,24 +245,34 @@ def _following(model: EnergyModel, session: Worked) -> tuple[float, float, Array
     energy = predict_energy(model, plan, temperature=warmth)
     planned = energy.electrical.sum() / truth.sum() - 1.0
     anchored = predicted(model, samples).electrical.sum() / truth.sum() - 1.0
-    return float(planned), float(anchored), (energy.electrical - truth) / energy.electrical_std
+    return (
+        float(planned),
+        float(anchored),
+        (energy.electrical - truth) / energy.electrical_std,
+    )
 
 
-DRAWN_ARMS, FIRST_DRAWN, MEASURED = 150, 995000, 0.015
+DRAWN_ARMS = 150
+FIRST_DRAWN = 995000
+MEASURED = 0.015
 """Arms whose friction is drawn without simulating them, and the error of a session's friction."""
 
 
 def friction_levels(seed: int, sessions: int, *, worn: bool) -> Array:
     """Logarithm of the friction of an arm's joints in sessions from the first on [sessions, n].
 
-    As the simulator draws it, or of an arm that loses 20 to 50 % within five sessions and scatters
-    by 3 %.
+    As the simulator draws it, or of an arm that loses 20 to 50 % within five sessions and
+    scatters by 3 %.
     """
     numbers = range(1, sessions + 1)
     if not worn:
-        return np.log([draw_session(seed, number, 6).friction_scale for number in numbers])
+        return np.log(
+            [draw_session(seed, number, 6).friction_scale for number in numbers]
+        )
     random = np.random.default_rng(seed)
-    scatter = 0.02 * (random.standard_normal((sessions, 1)) + random.standard_normal((sessions, 6)))
+    scatter = 0.02 * (
+        random.standard_normal((sessions, 1)) + random.standard_normal((sessions, 6))
+    )
     passed = 1.0 - np.exp(-np.array(numbers)[:, None] / 5.0)
     return np.asarray(scatter + np.log(1.0 - random.uniform(0.2, 0.5, 6) * passed))
 
@@ -256,7 +289,9 @@ def following_levels() -> None:
             errors = np.full_like(measured, MEASURED)
             expected = expected_friction(measured - mean, errors)
             off = mean + np.log(expected.factor) - levels[-1]
-            found.append([off, measured[-1] - levels[-1], mean - levels[-1], off / expected.spread])
+            found.append(
+                [off, measured[-1] - levels[-1], mean - levels[-1], off / expected.spread]
+            )
         own, last, usual, z = np.sqrt(np.mean(np.square(found), axis=(0, 2)))
         inside = np.mean(np.abs(np.array(found)[:, 3]) < CONFIDENCE)
         arms = "worn" if worn else "simulated"
@@ -269,7 +304,9 @@ def following_levels() -> None:
 
 # Sessions of the simulated arm.
 
-ARM, SEED, RATE = "ur5e", 21, 125.0
+ARM = "ur5e"
+SEED = 21
+RATE = 125.0
 PIECE = 15.0  # length of the batches of the simulated arm [s]
 FIELDS = (
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
@@ -290,14 +327,20 @@ class Session:
     """An arm that works through random points, and what learning sees of it."""
 
     def __init__(
-        self, monitor: ChangeMonitor, seed: int, points: int, session: int, **options: float
+        self,
+        monitor: ChangeMonitor,
+        seed: int,
+        points: int,
+        session: int,
+        **options: float,
     ) -> None:
         robot = replace(load_robot(ARM), rate=RATE)
         planner = Planner(robot)
         motion = planner.chain_through(planner.random_points(points), rest=0.5)
         chosen = replace(ArmOptions(session=session), **options)  # type: ignore[arg-type]
         self.arm = SimulatedArm(robot, motion=motion, seed=seed, options=chosen)
-        self.monitor, self._offset = monitor, DAY * session
+        self.monitor = monitor
+        self._offset = DAY * session
         self._stream = MotionStream(robot.dof, 5.0, 1.0 / RATE)
         self._dynamics = monitor.model.dynamics()
 
@@ -316,7 +359,9 @@ class Session:
         return concatenate(parts)
 
 
-COLD_SEEDS, COLD_SESSIONS, COLD_MINUTES = (6101, 6102, 6103), 4, (0, 2, 10, 30)
+COLD_SEEDS = (6101, 6102, 6103)
+COLD_SESSIONS = 4
+COLD_MINUTES = (0, 2, 10, 30)
 """Minutes of work at which the next one is predicted, in all sessions but the first, and the
 last of them in the last session only."""
 
@@ -329,14 +374,19 @@ def cold_starts() -> None:
         monitor = ChangeMonitor(model)
         for session in range(1, COLD_SESSIONS + 1):
             work = Session(monitor, seed, seed + session, session, warmth=0.0)
-            first = record_arm(work.arm, 0.1, FIELDS)  # from which learning knows the session
+            # from which learning knows the session
+            first = record_arm(work.arm, 0.1, FIELDS)
             work.observe(first)
             temperature = first["joint_temperatures"][-1]
             last = COLD_MINUTES[-1 if session == COLD_SESSIONS else -2]
             for minute in range(last + 1):
-                friction, before = monitor.friction_now(), work.arm.energies()
-                samples, after = work.minute((*FIELDS, *TARGETS)), work.arm.energies()
-                truth = after.mechanical + after.copper - before.mechanical - before.copper
+                friction = monitor.friction_now()
+                before = work.arm.energies()
+                samples = work.minute((*FIELDS, *TARGETS))
+                after = work.arm.energies()
+                truth = (
+                    after.mechanical + after.copper - before.mechanical - before.copper
+                )
                 if session > 1 and minute in COLD_MINUTES:
                     q, qd, qdd = (samples[name] for name in TARGETS)
                     plan = Plan(samples.time - samples.time[0], q, qd, qdd)
@@ -347,7 +397,9 @@ def cold_starts() -> None:
                         inside = np.abs(error) <= CONFIDENCE * energy.electrical_std
                         found[minute, words].append((error / truth.sum(), inside))
                 temperature = samples["joint_temperatures"][-1]
-    print(f"{len(COLD_SEEDS)} simulated {ARM}, {COLD_SESSIONS} sessions from a cold start each:")
+    print(
+        f"{len(COLD_SEEDS)} simulated {ARM}, {COLD_SESSIONS} sessions from a cold start each:"
+    )
     for (minute, words), results in found.items():
         errors, inside = (np.array(each) for each in zip(*results, strict=True))
         print(
@@ -358,18 +410,24 @@ def cold_starts() -> None:
         )
 
 
-SESSION_MINUTES, CHANGE_MINUTE, QUIET_SESSIONS = 40, 20, 4
+SESSION_MINUTES = 40
+CHANGE_MINUTE = 20
+QUIET_SESSIONS = 4
 CHANGES: dict[str, Callable[[SimulatedArm], None]] = {
     "friction of wrist 1 times 1.15": lambda arm: arm.change_friction(3, 1.15),
     "payload of 1 kg": lambda arm: arm.carry(Payload(1.0, np.array([0.0, 0.0, 0.08]))),
-    "tilt of 5 degrees": lambda arm: arm.tilt(gravity_of_mounting(math.radians(5.0), 0.0)),
+    "tilt of 5 degrees": lambda arm: arm.tilt(
+        gravity_of_mounting(math.radians(5.0), 0.0)
+    ),
 }
 
 
 def changes_of_the_simulated_arm() -> None:
     """Quiet sessions, then one for each change."""
     model = identified()
-    monitor, begin, quiet = ChangeMonitor(model), process_time(), 0
+    monitor = ChangeMonitor(model)
+    begin = process_time()
+    quiet = 0
     for number in range(1, QUIET_SESSIONS + 1):
         session = Session(monitor, SEED, 5 + number // 3, number)
         for _ in range(SESSION_MINUTES):
@@ -394,16 +452,26 @@ def changes_of_the_simulated_arm() -> None:
 
 # Surrogate work, since the simulated arm cannot work for years.
 
-FIRST_SEED, SURROGATES, MONTHS, SESSIONS, MINUTES = 3000, 8, 6, 22, 60
+FIRST_SEED = 3000
+SURROGATES = 8
+MONTHS = 6
+SESSIONS = 22
+MINUTES = 60
 """22 sessions a month; each of the arms works for so many months."""
-TRIALS, BEFORE, AFTER = 30, 10, 8  # changes to detect, and sessions before and after each
+# changes to detect, and sessions before and after each
+TRIALS = 30
+BEFORE = 10
+AFTER = 8
 
 
 def false_alarms() -> None:
     """Years of surrogate work with nothing changed."""
-    model, begin, count = first_model(load_robot(ARM)), process_time(), Counter[str]()
+    model = first_model(load_robot(ARM))
+    begin = process_time()
+    count = Counter[str]()
     for seed in range(FIRST_SEED, FIRST_SEED + SURROGATES):
-        arm, monitor = SurrogateWork(seed), ChangeMonitor(model)
+        arm = SurrogateWork(seed)
+        monitor = ChangeMonitor(model)
         for number in range(MONTHS * SESSIONS):
             start = number * DAY * 30.0 / SESSIONS
             monitor.start_session(start, 30.0 / SESSIONS if number else 0.0)
@@ -428,7 +496,9 @@ def detection() -> None:
         trials = [_detected(model, seed, overnight=overnight) for seed in seeds]
         found = np.array([each for each in trials if each is not None]).reshape(-1, 2)
         early = found[found[:, 0] == 0, 1]
-        later = ", ".join(f"{np.sum(found[:, 0] < k) / TRIALS:.0%} in {k}" for k in (1, 2, 4, 8))
+        later = ", ".join(
+            f"{np.sum(found[:, 0] < k) / TRIALS:.0%} in {k}" for k in (1, 2, 4, 8)
+        )
         print(
             f"15 % change {'between sessions' if overnight else 'within a session'}, {TRIALS} "
             f"trials: found within {later} sessions; in the first one after "
@@ -437,14 +507,19 @@ def detection() -> None:
         )
 
 
-def _detected(model: EnergyModel, seed: int, *, overnight: bool) -> tuple[int, float] | None:
+def _detected(
+    model: EnergyModel, seed: int, *, overnight: bool
+) -> tuple[int, float] | None:
     """Sessions and minutes of motion until the change of a joint was reported; None if never."""
-    arm, monitor = SurrogateWork(seed), ChangeMonitor(model)
+    arm = SurrogateWork(seed)
+    monitor = ChangeMonitor(model)
     random = np.random.default_rng(seed)
-    joint, size = int(random.integers(6)), float(random.choice([-1.0, 1.0])) * math.log(1.15)
+    joint = int(random.integers(6))
+    size = float(random.choice([-1.0, 1.0])) * math.log(1.15)
     at = 0 if overnight else int(random.integers(5, 60))
     for number in range(BEFORE + AFTER):
-        start, minutes = number * DAY, 0.0
+        start = number * DAY
+        minutes = 0.0
         monitor.start_session(start, 1.0)
         if overnight and number == BEFORE:
             arm.friction[joint] = size
@@ -453,7 +528,9 @@ def _detected(model: EnergyModel, seed: int, *, overnight: bool) -> tuple[int, f
             changed = number > BEFORE or (number == BEFORE and k >= at)
             minutes += changed
             name = model.joints[joint].name
-            reported = [each.joint == name and each.size * size > 0 for each in monitor.take()]
+            reported = [
+                each.joint == name and each.size * size > 0 for each in monitor.take()
+            ]
             if changed and any(reported):
                 return number - BEFORE, minutes
             if not overnight and number == BEFORE and k == at - 1:

@@ -3,14 +3,14 @@
 
 """Estimator node with learning, alone and with the logger, and `ur_energy live`, at 500 Hz.
 
-Processor time of a node depends on the machine, and on what else it does. Each case is therefore
-measured beside a process that reads the same stream of the same controller with the same protocol
-code, and the ratio is shown. The process that learns is counted apart.
+Processor time of a node depends on the machine, and on what else it does. Each case is
+therefore measured beside a process that reads the same stream of the same controller with
+the same protocol code, and the ratio is shown. The process that learns is counted apart.
 
-Latency is counted from the receipt of a sample, which stamps /energy, to the receipt of that
-message by a subscriber. The friction law is one of the dearest that identification may choose. The
-command serves a client of Foxglove that takes all topics, a broker if mosquitto is installed, and a
-scrape of metrics a second.
+Latency is counted from the receipt of a sample, which stamps /energy, to the receipt of
+that message by a subscriber. The friction law is one of the dearest that identification
+may choose. The command serves a client of Foxglove that takes all topics, a broker if
+mosquitto is installed, and a scrape of metrics a second.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
 
-WARM_UP = SECONDS  # time before a measurement [s]: the process that learns has started by then
+# time before a measurement [s]: the process that learns has started by then
+WARM_UP = SECONDS
 
 MEASURED = 3 * SECONDS
 """Length of the measurement of a node [s]: the processor time of reading alone is counted in steps
@@ -54,7 +55,9 @@ def model() -> EnergyModel:
     law = LAWS["stribeck_load"]
     friction = Friction(law, dict.fromkeys(law.parameters, 0.001), law.default_shape)
     plain = known_model()
-    return replace(plain, joints=tuple(replace(joint, friction=friction) for joint in plain.joints))
+    return replace(
+        plain, joints=tuple(replace(joint, friction=friction) for joint in plain.joints)
+    )
 
 
 def learner(pid: int) -> str | None:
@@ -71,7 +74,8 @@ class Case:
 
     what: str
     programs: tuple[str, ...] = ("estimator",)  # nodes, or the cell_node with both
-    whole: bool = False  # whether all topics of the estimator are subscribed, or `energy` alone
+    # whether all topics of the estimator are subscribed, or `energy` alone
+    whole: bool = False
     publish_rate: float = 50.0  # of the estimator [Hz]
 
 
@@ -121,7 +125,10 @@ def nodes(host: str, folder: Path, case: Case) -> list[str]:
     delays = list[float]()
     domain = claim_domain(held)
     assert domain is not None
-    os.environ |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_DOMAIN_ID": str(domain)}
+    os.environ |= {
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_DOMAIN_ID": str(domain),
+    }
     observer = Observer(domain)
 
     def note(message: JointState) -> None:
@@ -139,7 +146,9 @@ def nodes(host: str, folder: Path, case: Case) -> list[str]:
         programs = [run(command) for command in commands(host, folder, case)]
         estimator = programs[-1]
         observer.node.create_subscription(JointState, "/energy", note, 10)
-        observer.wait(lambda: delays and learner(int(estimator)), "message and process that learns")
+        observer.wait(
+            lambda: delays and learner(int(estimator)), "message and process that learns"
+        )
         found = observer.node.get_publisher_names_and_types_by_node("estimator", "/")
         for topic, (kind, *_) in found if case.whole else ():
             observer.node.create_subscription(
@@ -152,7 +161,9 @@ def nodes(host: str, folder: Path, case: Case) -> list[str]:
         began = time.monotonic()
         observer.spin(MEASURED)
         passed = time.monotonic() - began
-        spent = [spent_by(each) - start for each, start in zip(processes, before, strict=True)]
+        spent = [
+            spent_by(each) - start for each, start in zip(processes, before, strict=True)
+        ]
         reading, learning, *own = (100.0 * each / passed for each in spent)
         memory = sum(resident(each) for each in programs)
         observer.close()
@@ -185,7 +196,8 @@ def live(host: str, folder: Path, *options: str, also: Callable[[], object]) -> 
         child.stdout.readline()
         threading.Thread(target=child.stdout.read, daemon=True).start()
         for seconds in (WARM_UP, SECONDS):
-            start, spent = time.monotonic(), spent_by(child.pid)
+            start = time.monotonic()
+            spent = spent_by(child.pid)
             while time.monotonic() < start + seconds:
                 time.sleep(1.0)
                 also()
@@ -207,8 +219,14 @@ def follow(client: FoxgloveClient) -> None:
 def sinks(host: str, folder: Path) -> None:
     """The command without sinks, and with all of them."""
     print(f"live without sinks: {live(host, folder, also=bool)}")
-    foxglove, metrics = free_port(), free_port()
-    options = ["--foxglove", f"127.0.0.1:{foxglove}", "--prometheus", f"127.0.0.1:{metrics}"]
+    foxglove = free_port()
+    metrics = free_port()
+    options = [
+        "--foxglove",
+        f"127.0.0.1:{foxglove}",
+        "--prometheus",
+        f"127.0.0.1:{metrics}",
+    ]
     options += ["--opcua", f"opc.tcp://127.0.0.1:{free_port()}"]
     followers: list[threading.Thread] = []
 
@@ -217,7 +235,9 @@ def sinks(host: str, folder: Path) -> None:
             client = FoxgloveClient(foxglove)
             followers.append(threading.Thread(target=follow, args=(client,), daemon=True))
             followers[0].start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{metrics}/metrics", timeout=20
+        ) as answer:
             assert b"ur_energy_samples_total" in answer.read()
 
     with contextlib.ExitStack() as held:
@@ -225,9 +245,12 @@ def sinks(host: str, folder: Path) -> None:
         if broker:
             mosquitto = held.enter_context(Mosquitto(folder, "allow_anonymous true"))
             options += ["--mqtt", f"mqtt://127.0.0.1:{mosquitto.port}"]
-        os.environ |= {"XDG_STATE_HOME": str(folder), "HOME": str(folder)}  # OPC UA's certificate
+        # OPC UA's certificate
+        os.environ |= {"XDG_STATE_HOME": str(folder), "HOME": str(folder)}
         figures = live(host, folder, *options, also=scrape)
-    print(f"with Foxglove, Prometheus, OPC UA, {'a' if broker else 'no'} broker: {figures}")
+    print(
+        f"with Foxglove, Prometheus, OPC UA, {'a' if broker else 'no'} broker: {figures}"
+    )
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 
 """The logger beside ur_rtde's recorder: CPU, lost and duplicated samples at 500 Hz.
 
-Both record the same fields of the same simulated controller, one after the other, in processes of
-their own.
+Both record the same fields of the same simulated controller, one after the other, in
+processes of their own.
 """
 
 from __future__ import annotations
@@ -40,14 +40,17 @@ def record(name: str, command: list[str], read: Callable[[], Array]) -> str:
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
         time.sleep(min(4.0, 0.25 * SECONDS))  # its start-up is left out
-        begun, start = spent_by(process.pid), time.monotonic()
+        begun = spent_by(process.pid)
+        start = time.monotonic()
         time.sleep(0.5 * SECONDS)
         cpu = 100.0 * (spent_by(process.pid) - begun) / (time.monotonic() - start)
         if process.wait(2.0 * SECONDS + 60.0):
             raise RuntimeError(f"{command[:4]} failed")
     ticks = np.rint(read() * RATE).astype(int)
-    expected, distinct = np.ptp(ticks) + 1, len(np.unique(ticks))
-    lost, twice = expected - distinct, len(ticks) - distinct
+    expected = np.ptp(ticks) + 1
+    distinct = len(np.unique(ticks))
+    lost = expected - distinct
+    twice = len(ticks) - distinct
     return (
         f"{name:32} {len(ticks):8d} {lost:7d} ({100 * lost / expected:5.2f} %)"
         f" {twice:7d} ({100 * twice / expected:5.2f} %) {cpu:7.1f} %"
@@ -57,18 +60,34 @@ def record(name: str, command: list[str], read: Callable[[], Array]) -> str:
 def main() -> None:
     """Record a simulated controller with each, and print a line for each."""
     with tempfile.TemporaryDirectory() as folder, Simulators() as simulators:
-        host, bag, csv = fresh_host(), Path(folder) / "bag", Path(folder) / "ur_rtde.csv"
+        host = fresh_host()
+        bag = Path(folder) / "bag"
+        csv = Path(folder) / "ur_rtde.csv"
         simulators.start(host)
         options = ["--host", host, "--robot", "ur5e", "--duration", str(SECONDS)]
         ours = [*UR_ENERGY, "record", *options, "-o", str(bag)]
-        lines = [record("ur_energy record", ours, lambda: read_bag(bag, ["timestamp"]).time)]
+        lines = [
+            record("ur_energy record", ours, lambda: read_bag(bag, ["timestamp"]).time)
+        ]
         unknown = {"script_control_line"}  # to ur_rtde
         fields = [name for name in read_bag(bag).columns if name not in unknown]
-        theirs = [sys.executable, "-c", UR_RTDE, host, str(csv), str(SECONDS), ",".join(fields)]
+        theirs = [
+            sys.executable,
+            "-c",
+            UR_RTDE,
+            host,
+            str(csv),
+            str(SECONDS),
+            ",".join(fields),
+        ]
         name = "ur_rtde startFileRecording"
         lines.append(record(name, theirs, lambda: read_csv([csv], None).time))
     print(
         f"{SECONDS:.0f} s at 500 Hz, {len(fields)} fields, load {os.getloadavg()[0]:.1f} on "
         f"{os.cpu_count()} cores"
     )
-    print(f"{'':32} {'samples':>8} {'lost':>17} {'duplicated':>17} {'CPU':>9}", *lines, sep="\n")
+    print(
+        f"{'':32} {'samples':>8} {'lost':>17} {'duplicated':>17} {'CPU':>9}",
+        *lines,
+        sep="\n",
+    )

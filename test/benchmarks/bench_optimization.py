@@ -3,9 +3,9 @@
 
 """The optimization beside an independent search, and its time.
 
-The search shares nothing with the optimization: differential evolution over a generic time law
-(path speeds at a few points, joined smoothly), then a simplex, judged by `predict_energy` of the
-sampled trajectory and the limits of its samples.
+The search shares nothing with the optimization: differential evolution over a generic
+time law (path speeds at a few points, joined smoothly), then a simplex, judged by
+`predict_energy` of the sampled trajectory and the limits of its samples.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ur_energy_model.typing import Array
 
 SEEDS = (3, 4, 5)
 FACTORS = (1.3, 2.0, 4.0)  # durations relative to those of moves at 3 rad/s and 6 rad/s^2
-_POINTS, _SAMPLES = 9, 300
+_POINTS = 9
+_SAMPLES = 300
 
 
 def law(start: Array, end: Array, duration: float, speeds: Array) -> Plan:
@@ -40,14 +41,18 @@ def law(start: Array, end: Array, duration: float, speeds: Array) -> Plan:
     clock = np.concatenate([[0.0], np.cumsum(2 * np.diff(share) / (v[1:] + v[:-1]))])
     factor = clock[-1] / duration
     at = np.linspace(0.0, clock[-1], _SAMPLES)
-    s, pace = np.interp(at, clock, share), np.interp(at, clock, v) * factor
+    s = np.interp(at, clock, share)
+    pace = np.interp(at, clock, v) * factor
     pace[0] = pace[-1] = 0.0
-    even, way = at / factor, end - start
+    even = at / factor
+    way = end - start
     rate = np.gradient(pace, even)
     return Plan(even, start + s[:, None] * way, pace[:, None] * way, rate[:, None] * way)
 
 
-def search(start: Array, end: Array, duration: float, limits: PathLimits, seed: int) -> float:
+def search(
+    start: Array, end: Array, duration: float, limits: PathLimits, seed: int
+) -> float:
     """The least energy that the search finds within the limits of speed and acceleration [J]."""
     model = arm_model()
 
@@ -61,7 +66,9 @@ def search(start: Array, end: Array, duration: float, limits: PathLimits, seed: 
         return 1e3 * over if over > 1.02 else predict_energy(model, plan).total + penalty
 
     bounds = Bounds(np.full(_POINTS, -1.5), np.full(_POINTS, 1.5))
-    wide = differential_evolution(cost, bounds, seed=seed, maxiter=40, popsize=6, polish=False)
+    wide = differential_evolution(
+        cost, bounds, seed=seed, maxiter=40, popsize=6, polish=False
+    )
     fine = minimize(cost, wide.x, method="Nelder-Mead", options={"maxfev": 1500})
     return float(min(wide.fun, fine.fun))
 
@@ -69,8 +76,11 @@ def search(start: Array, end: Array, duration: float, limits: PathLimits, seed: 
 def main() -> None:
     """Print each move's energy: even time law, the search's best, the optimization's."""
     limits = PathLimits.of_robot(load_robot("ur5e"))
-    print("duration [s]   as moveJ   search   optimization [J]   above the search   time [s]")
-    model, planner = arm_model(), Planner(load_robot("ur5e"))
+    print(
+        "duration [s]   as moveJ   search   optimization [J]   above the search   time [s]"
+    )
+    model = arm_model()
+    planner = Planner(load_robot("ur5e"))
     for number, (seed, factor) in enumerate(itertools.product(SEEDS, FACTORS)):
         start, end = planner.random_points(seed, 2)
         segment = move(start, end, 3.0, 6.0)

@@ -3,12 +3,13 @@
 
 """Our model beside what others do with the same recordings, on data that no method has seen.
 
-Real arms: every recording kept beside the checkout against every other one of an arm of its type.
-Simulated arms: one session fitted, three other sessions judged. Currents are predicted from
-motion, energies from measured currents and speeds. The others: a regression of twenty lines, base
-parameters (figaroh's where it is installed, else plain least squares), three
-coefficients of power, ridge regression, and EcBot's regressions; where another arm is judged, what
-is known without any model of an arm: generic models and untrained constants.
+Real arms: every recording kept beside the checkout against every other one of an arm of
+its type. Simulated arms: one session fitted, three other sessions judged. Currents are
+predicted from motion, energies from measured currents and speeds. The others: a
+regression of twenty lines, base parameters (figaroh's where it is installed, else plain
+least squares), three coefficients of power, ridge regression, and EcBot's regressions;
+where another arm is judged, what is known without any model of an arm: generic models and
+untrained constants.
 """
 
 from __future__ import annotations
@@ -48,13 +49,17 @@ def main() -> None:
 def summary(results: Results) -> str:
     """Groups of pairs, coverage and time, as Markdown."""
 
-    def of_currents(found: Sequence[CurrentError], group: str, method: str) -> tuple[str, ...]:
+    def of_currents(
+        found: Sequence[CurrentError], group: str, method: str
+    ) -> tuple[str, ...]:
         return tuple(
             median_and_worst([error[k] for error in found], digits)
             for k, digits in enumerate((3, 2, 3, 2))
         )
 
-    def of_energies(found: Sequence[EnergyError], group: str, method: str) -> tuple[str, ...]:
+    def of_energies(
+        found: Sequence[EnergyError], group: str, method: str
+    ) -> tuple[str, ...]:
         supply = np.array([error.supply for error in found])
         std = np.array([error.std for error in found])
         counted = Coverage()
@@ -71,17 +76,27 @@ def summary(results: Results) -> str:
 
     # Of the same pairs: some recordings are too short to identify a model from them.
     ours = {pair for pair, method in results.energies if method == OURS}
-    energy_errors = {key: error for key, error in results.energies.items() if key[0] in ours}
+    energy_errors = {
+        key: error for key, error in results.energies.items() if key[0] in ours
+    }
     first = ("judged on", "method", "pairs")
     currents = ("all [A]", "all [%]", "moving [A]", "moving [%]")
-    energies = ("rms [%]", "supply [%]", "motion [%]", "95 % interval [%]", "coverage", "RMS")
+    energies = (
+        "rms [%]",
+        "supply [%]",
+        "motion [%]",
+        "95 % interval [%]",
+        "coverage",
+        "RMS",
+    )
     coverage = [
         (quantity, group, f"{c.count:.0f}", number(c.share, ".2f"), number(c.rms, ".1f"))
         for (quantity, group), c in sorted(results.coverage.items())
         if c.count
     ]
     seconds = [
-        (name, f"{np.median(each):.2f}", str(len(each))) for name, each in results.seconds.items()
+        (name, f"{np.median(each):.2f}", str(len(each)))
+        for name, each in results.seconds.items()
     ]
     return "\n\n".join(
         [
@@ -111,6 +126,10 @@ def _by_group(
         for group in dict.fromkeys(pair.group for pair, _ in found)
         for method in sorted(dict.fromkeys(n for _, n in found), key=lambda n: n != OURS)
         if (
-            own := [v for (pair, name), v in found.items() if (pair.group, name) == (group, method)]
+            own := [
+                v
+                for (pair, name), v in found.items()
+                if (pair.group, name) == (group, method)
+            ]
         )
     ]

@@ -3,8 +3,9 @@
 
 """Predicted and measured savings of work cycles on simulated arms.
 
-Each arm is identified from one motion; its cycle, in another session, runs through other points.
-Both cycles are then run in turns on the arm, and the saving is measured at its bus.
+Each arm is identified from one motion; its cycle, in another session, runs through other
+points. Both cycles are then run in turns on the arm, and the saving is measured at its
+bus.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.motions import Chain, Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
 
-ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))  # types and seeds of the arms
-SPEED, ACCELERATION = 2.5, 5.5  # of the recorded moves [rad/s, rad/s^2]
-POINTS, GRIP, SLACK = 5, 0.3, 0.4
+# types and seeds of the arms
+ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
+# of the recorded moves [rad/s, rad/s^2]
+SPEED = 2.5
+ACCELERATION = 5.5
+POINTS = 5
+GRIP = 0.3
+SLACK = 0.4
 """Of a cycle; wait after each move [s]; share of the cycle in which the arm only waits."""
 CYCLES = 4
 OTHER_SESSION = ArmOptions(session=2)
@@ -41,10 +47,15 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
         arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
         return write_bag(folder / bag, record_arm(arm, seconds))
 
-    learned = run("identification", named_motion("trajectory_a", robot), 60.0, ArmOptions())
+    learned = run(
+        "identification", named_motion("trajectory_a", robot), 60.0, ArmOptions()
+    )
     planner = Planner(robot, limits=MotionLimits.for_robot(robot, SPEED, ACCELERATION))
     points = planner.random_points(seed, POINTS)
-    moves = [planner.move(a, b) for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)]
+    moves = [
+        planner.move(a, b)
+        for a, b in zip(points, np.roll(points, -1, axis=0), strict=True)
+    ]
     ends = np.cumsum([0.0, *(each.duration + GRIP for each in moves)]).tolist()
     cycle = Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))
     cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
@@ -57,7 +68,9 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
 
 def main() -> None:
     """Print a line per arm."""
-    print("arm    seed  cycle [s]  energy [J]  as typed  scaling   predicted   measured  [%]")
+    print(
+        "arm    seed  cycle [s]  energy [J]  as typed  scaling   predicted   measured  [%]"
+    )
     for name, seed in ARMS:
         with tempfile.TemporaryDirectory() as folder:
             found, measured = saving_of(name, seed, Path(folder))

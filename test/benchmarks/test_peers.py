@@ -18,18 +18,25 @@ from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.power_structures import PowerRows
 
 ARM = ExactArm(
-    torque_constant=ExactArm().robot.torque_constant.copy(), resistance_factor=1.3, power_noise=0.0
+    torque_constant=ExactArm().robot.torque_constant.copy(),
+    resistance_factor=1.3,
+    power_noise=0.0,
 )
 """With the robot file's torque constants, which base parameters take for true."""
 
 
 def test_the_three_coefficients_of_power_are_recovered():
     arm = ExactArm(
-        driver=0.0, standby=100.0, resistance_factor=1.3, torque_constant=ARM.torque_constant
+        driver=0.0,
+        standby=100.0,
+        resistance_factor=1.3,
+        torque_constant=ARM.torque_constant,
     )
-    random, time = np.random.default_rng(1), np.arange(2000) / 100
+    random = np.random.default_rng(1)
+    time = np.arange(2000) / 100
     angle = 2 * np.pi * random.uniform(0.2, 1.0, 6) * time[:, None]
-    qd, current = 0.3 * np.sin(angle), np.cos(1.7 * angle + random.uniform(0, 6, 6))
+    qd = 0.3 * np.sin(angle)
+    current = np.cos(1.7 * angle + random.uniform(0, 6, 6))
     rows = PowerRows(time, qd, current, arm.power(qd, current), np.full(2000, 7.0))
     columns = POWERS["three coefficients"](rows, ARM.robot)
     found = solve(columns, rows.power)
@@ -40,8 +47,12 @@ def test_the_three_coefficients_of_power_are_recovered():
 def test_ridge_finds_coefficients_that_the_data_show_and_leaves_out_others() -> None:
     random = np.random.default_rng(3)
     columns = np.column_stack([np.ones(3000), random.standard_normal((3000, 2))])
-    columns = np.column_stack([columns, columns[:, 2] + 1e-6 * random.standard_normal(3000)])
-    values = columns @ np.array([30.0, 2.0, 1.0, 0.0]) + 0.1 * random.standard_normal(3000)
+    columns = np.column_stack(
+        [columns, columns[:, 2] + 1e-6 * random.standard_normal(3000)]
+    )
+    values = columns @ np.array([30.0, 2.0, 1.0, 0.0]) + 0.1 * random.standard_normal(
+        3000
+    )
     found = ridge(columns, values)
     assert found[:2] == pytest.approx([30.0, 2.0], rel=0.01)
     assert found[2] + found[3] == pytest.approx(1.0, rel=0.01)

@@ -24,7 +24,14 @@ def bag(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
 
     def make(folder: Path) -> None:
         made = ExactArm().bag(folder, seed=31, seconds=30)
-        words = ["identify", str(made), "--robot", "ur5e", "-o", str(folder / "model.yaml")]
+        words = [
+            "identify",
+            str(made),
+            "--robot",
+            "ur5e",
+            "-o",
+            str(folder / "model.yaml"),
+        ]
         assert main(words) == DONE
 
     return made_once("cli", make) / "bag"

@@ -23,13 +23,17 @@ shtab = pytest.importorskip("shtab", reason="run make setup")
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]
 SUBCOMMANDS = next(
-    action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    action
+    for action in build_parser()._actions
+    if isinstance(action, argparse._SubParsersAction)
 )
 PARSERS = dict(SUBCOMMANDS.choices)
 for command, parser in SUBCOMMANDS.choices.items():
     for nested in parser._actions:
         if isinstance(nested, argparse._SubParsersAction):
-            PARSERS |= {f"{command} {name}": each for name, each in nested.choices.items()}
+            PARSERS |= {
+                f"{command} {name}": each for name, each in nested.choices.items()
+            }
 
 
 def test_robots_stand_side_by_side_until_a_signal_ends_them_with_the_truth_written(
@@ -37,7 +41,8 @@ def test_robots_stand_side_by_side_until_a_signal_ends_them_with_the_truth_writt
 ) -> None:
     truths = {robot: tmp_path / f"{robot}.json" for robot in ("ur5e", "ur5")}
     children = [
-        simulate(fresh_host(), "--truth", str(path), robot=robot) for robot, path in truths.items()
+        simulate(fresh_host(), "--truth", str(path), robot=robot)
+        for robot, path in truths.items()
     ]
     for child, number in zip(children, (signal.SIGINT, signal.SIGTERM), strict=True):
         child.send_signal(number)

@@ -24,7 +24,9 @@ PARTLY = 3
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("many")
-    return [ExactArm().bag(folder / str(seed), seed=seed, seconds=20) for seed in (41, 42)]
+    return [
+        ExactArm().bag(folder / str(seed), seed=seed, seconds=20) for seed in (41, 42)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +47,20 @@ def test_many_bags_are_as_each_alone_and_summed(
     for entry, single, bag in zip(content["results"], alone, bags, strict=True):
         assert entry.pop("bag") == str(bag)
         assert entry == {key: value for key, value in single.items() if key != "model"}
-    for name in ("mechanical_energy", "electrical_energy", "supply_energy", "standby_energy"):
+    for name in (
+        "mechanical_energy",
+        "electrical_energy",
+        "supply_energy",
+        "standby_energy",
+    ):
         expected = sum(entry["total"][name] for entry in alone)
         assert content["total"][name] == pytest.approx(expected, rel=1e-12)
     (failed,) = content["failed"]
     assert failed["bag"] == str(truncated)
     assert "is truncated" in failed["reason"]
-    content = answer(capsys, "evaluate", model, *bags, truncated, "--workers", 2, code=PARTLY)
+    content = answer(
+        capsys, "evaluate", model, *bags, truncated, "--workers", 2, code=PARTLY
+    )
     alone = [answer(capsys, "evaluate", model, bag) for bag in bags]  # as on workers
     assert content["results"] == [entry["results"][0] for entry in alone]
     assert [entry["bag"] for entry in content["failed"]] == [str(truncated)]
@@ -63,7 +72,9 @@ def test_a_total_that_is_measured_for_a_part_of_the_time(
     """JSON and CSV beside volts and amperes; every row adds up, by a program that only sums."""
     made = ExactArm().record(20.0, seed=9)
     since = made.time - made.time[0]
-    current = np.where((since > 5.0) & (since < 9.0), np.nan, made["actual_robot_current"])
+    current = np.where(
+        (since > 5.0) & (since < 9.0), np.nan, made["actual_robot_current"]
+    )
     made = replace(made, columns={**made.columns, "actual_robot_current": current})
     bag = write_bag(tmp_path / "bag", made)
     file = tmp_path / "power.csv"
@@ -71,12 +82,17 @@ def test_a_total_that_is_measured_for_a_part_of_the_time(
     watts = made["actual_robot_voltage"] * current
     known = np.isfinite(watts)
     table = list(csv.DictReader(file.open()))
-    rows = {name: np.array([float(row[name] or "nan") for row in table]) for name in table[0]}
+    rows = {
+        name: np.array([float(row[name] or "nan") for row in table]) for name in table[0]
+    }
     assert (np.isfinite(rows["bus_power"]) == known).all()
-    total, modelled = rows["total_power"], rows["model_power"]
+    total = rows["total_power"]
+    modelled = rows["model_power"]
     np.testing.assert_allclose(total[known], watts[known], rtol=1e-8)
     np.testing.assert_allclose(total[~known], modelled[~known], rtol=1e-8)
-    parts = sum(values for name, values in rows.items() if name.startswith("electrical_power_"))
+    parts = sum(
+        values for name, values in rows.items() if name.startswith("electrical_power_")
+    )
     parts += rows["driver_power"] + rows["standby_power"] + rows["regeneration_power"]
     np.testing.assert_allclose(parts, modelled, atol=1e-6)
     np.testing.assert_allclose(parts + rows["unexplained_power"], total, atol=1e-6)
@@ -99,7 +115,9 @@ def test_a_total_that_is_measured_for_a_part_of_the_time(
     assert f"the model explains {share}" in out
 
 
-def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capture) -> None:
+def test_the_fitted_motion_is_no_validation(
+    model: Path, bag: Path, capsys: Capture
+) -> None:
     assert main(["evaluate", str(model), str(bag)]) == DONE
     assert "fitted to this recording" in capsys.readouterr().out
 
@@ -108,7 +126,8 @@ def test_a_model_of_another_serial_number_is_reported_wherever_it_meets_a_record
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """One warning with both serial numbers, wider intervals, and no trust, unless overruled."""
-    own, page = tmp_path / "own.yaml", tmp_path / "report.html"
+    own = tmp_path / "own.yaml"
+    page = tmp_path / "report.html"
     own.write_text(re.sub("serial: null", "serial: 'A7'", model.read_text(), count=1))
     made = ExactArm().record(12.0, seed=8)
     bag = write_bag(tmp_path / "bag", replace(made, info=replace(made.info, serial="B8")))

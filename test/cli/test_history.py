@@ -37,14 +37,24 @@ def history(*words: object) -> int:
 
 def test_add(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     """What is there already is skipped, and a bag that fails does not end the others."""
-    bags, model, store = sorted(folder.iterdir()), folder.parent / "model.yaml", tmp_path / "store"
+    bags = sorted(folder.iterdir())
+    model = folder.parent / "model.yaml"
+    store = tmp_path / "store"
     command = ["history", "add", store, *bags, "--model", model]
     result = answer(capsys, *command)
     assert (result["added"], result["skipped"], result["failed"]) == (2, 0, [])
     assert result["energy"] == pytest.approx(sum(estimated(bag).supply for bag in bags))
     again = answer(capsys, *command)
     assert (again["added"], again["skipped"], again["energy"]) == (0, 2, 0.0)
-    command = ["history", "add", tmp_path / "partly", bags[0], tmp_path / "none", "--model", model]
+    command = [
+        "history",
+        "add",
+        tmp_path / "partly",
+        bags[0],
+        tmp_path / "none",
+        "--model",
+        model,
+    ]
     partly = answer(capsys, *command, "--workers", 1, "--arm", "cell 7/left", code=3)
     assert partly["added"] == 1
     assert [failed["bag"] for failed in partly["failed"]] == [str(tmp_path / "none")]
@@ -52,7 +62,14 @@ def test_add(folder: Path, tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_watch_once(folder: Path, tmp_path: Path, capsys: Capture) -> None:
-    command = ["history", "watch", str(tmp_path / "once"), str(folder), "--once", "--json"]
+    command = [
+        "history",
+        "watch",
+        str(tmp_path / "once"),
+        str(folder),
+        "--once",
+        "--json",
+    ]
     command += ["--model", str(folder.parent / "model.yaml")]
     assert main(command) == DONE
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -66,7 +83,9 @@ def test_watch_once(folder: Path, tmp_path: Path, capsys: Capture) -> None:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("store")
-    return str(write_plant(folder, [Arm("A1", programs=("weld",))], Work(days=2, seconds=900)))
+    return str(
+        write_plant(folder, [Arm("A1", programs=("weld",))], Work(days=2, seconds=900))
+    )
 
 
 def test_sql(store: str, capsys: Capture) -> None:

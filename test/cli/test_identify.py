@@ -26,13 +26,22 @@ INERTIA = np.linspace(0.6, 0.1, 7)
 def test_a_model_depends_on_neither_order_nor_workers_nor_bad_bags(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    bags = [ExactArm().bag(tmp_path / str(seed), seed=seed, seconds=15) for seed in (41, 42)]
+    bags = [
+        ExactArm().bag(tmp_path / str(seed), seed=seed, seconds=15) for seed in (41, 42)
+    ]
     truncated = shutil.copytree(bags[0], tmp_path / "truncated")
     (data,) = truncated.glob("*.mcap")
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 3])
 
     def identified(*words: object, code: int) -> dict[str, Any]:
-        output = ("--robot", "ur5e", "--friction", "coulomb_viscous", "-o", tmp_path / "model.yaml")
+        output = (
+            "--robot",
+            "ur5e",
+            "--friction",
+            "coulomb_viscous",
+            "-o",
+            tmp_path / "model.yaml",
+        )
         return answer(capsys, "identify", *words, *output, "--overwrite", code=code)
 
     first = identified(bags[0], bags[1], code=DONE)
@@ -53,7 +62,9 @@ def test_a_model_depends_on_neither_order_nor_workers_nor_bad_bags(
 def close(first: object, second: object) -> bool:
     """Whether two JSON values agree to 1e-9."""
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(close(first[k], second[k]) for k in first)
+        return first.keys() == second.keys() and all(
+            close(first[k], second[k]) for k in first
+        )
     if isinstance(first, list) and isinstance(second, list):
         return len(first) == len(second) and all(map(close, first, second))
     if isinstance(first, float) and isinstance(second, float):
@@ -61,23 +72,37 @@ def close(first: object, second: object) -> bool:
     return first == second
 
 
-def test_an_arm_with_seven_joints_from_csv_to_model(tmp_path: Path, capsys: Capture) -> None:
+def test_an_arm_with_seven_joints_from_csv_to_model(
+    tmp_path: Path, capsys: Capture
+) -> None:
     """Torque constant 0.1 N m/A, friction 2 N m and 1.5 N m s/rad."""
-    name, robot = "gen3", load_robot("gen3")
-    made = made_up_recording(robot, reflected_inertia=INERTIA, noise=0.05, coulomb=2.0, viscous=1.5)
+    name = "gen3"
+    robot = load_robot("gen3")
+    made = made_up_recording(
+        robot, reflected_inertia=INERTIA, noise=0.05, coulomb=2.0, viscous=1.5
+    )
     names = ["timestamp", *(f"{each}_{j}" for each in made.columns for j in range(7))]
     table = np.column_stack([made.time, *made.columns.values()])
-    csv, bag = tmp_path / "motion.csv", tmp_path / "bag"
+    csv = tmp_path / "motion.csv"
+    bag = tmp_path / "bag"
     np.savetxt(csv, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
     answer(capsys, "import", csv, "--robot", name, "-o", bag)
-    words = [bag, "--robot", name, "--friction", "coulomb_viscous", "-o", tmp_path / "m.yaml"]
+    words = [
+        bag,
+        "--robot",
+        name,
+        "--friction",
+        "coulomb_viscous",
+        "-o",
+        tmp_path / "m.yaml",
+    ]
     joints = answer(capsys, "identify", *words)["joints"]
     assert [joint["name"] for joint in joints] == list(robot.joint_names)
     assert np.allclose([j["reflected_inertia"] for j in joints], INERTIA, rtol=0.01)
     scale = np.array([j["torque_constant"] for j in joints]) / 0.1
     assert np.allclose(scale[:-1], 1.0, rtol=0.03)
-    # A last joint, with no weight to carry, shows its constant by its inertia, uncertain by 10 %;
-    # friction is current times the constant.
+    # A last joint, with no weight to carry, shows its constant by its inertia, uncertain
+    # by 10 %; friction is current times the constant.
     assert abs(scale[-1] - 1.0) < 2.0 * joints[-1]["std"]["torque_constant"] / 0.1 < 0.4
     assert np.allclose([j["coulomb_direct"] for j in joints], 2.0 * scale, rtol=0.06)
     assert np.allclose([j["viscous"] for j in joints], 1.5 * scale, rtol=0.06)

@@ -92,8 +92,18 @@ def test_a_bag_gives_what_estimate_gives_and_counters_survive_restarts(
     known_bag: Path, known: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     expected = answer(capsys, "estimate", known, known_bag)
-    supply, state = expected["total"]["supply_energy"], tmp_path / "state.json"
-    command = ["live", "--bag", known_bag, "--model", known, "--json", "--state-file", state]
+    supply = expected["total"]["supply_energy"]
+    state = tmp_path / "state.json"
+    command = [
+        "live",
+        "--bag",
+        known_bag,
+        "--model",
+        known,
+        "--json",
+        "--state-file",
+        state,
+    ]
     for run in (1, 2):
         assert main(list(map(str, command))) == DONE
         out, err = capsys.readouterr()
@@ -105,14 +115,21 @@ def test_a_bag_gives_what_estimate_gives_and_counters_survive_restarts(
             run * supply, rel=[1e-6, 0.01][run - 1]
         )
         if run == 1:
-            assert values["energy/bus/energy"] == pytest.approx(expected["bus_energy"], rel=1e-9)
+            assert values["energy/bus/energy"] == pytest.approx(
+                expected["bus_energy"], rel=1e-9
+            )
             for joint, row in zip(last["joints"], expected["joints"], strict=True):
-                assert joint["energy"] == pytest.approx(row["electrical_energy"], rel=1e-6)
+                assert joint["energy"] == pytest.approx(
+                    row["electrical_energy"], rel=1e-6
+                )
 
 
-def test_a_controller_that_dies_and_comes_back(simulate: Simulate, fresh_host: Host) -> None:
+def test_a_controller_that_dies_and_comes_back(
+    simulate: Simulate, fresh_host: Host
+) -> None:
     """Samples of the outage are counted as lost; sinks and view follow by themselves."""
-    host, port = fresh_host(), free_port()
+    host = fresh_host()
+    port = free_port()
     arm = simulate(host)
     with running("--host", host, "--json", "--prometheus", f"127.0.0.1:{port}") as child:
         before = next_state(child)
@@ -130,7 +147,9 @@ def test_a_controller_that_dies_and_comes_back(simulate: Simulate, fresh_host: H
             page = series(fetched(f"127.0.0.1:{port}"))
             return value(page, f"ur_energy_{name}_total", arm=before["arm"])
 
-        until(lambda: metric("total_energy_joules") >= back["values"]["energy/total/energy"])
+        until(
+            lambda: metric("total_energy_joules") >= back["values"]["energy/total/energy"]
+        )
         assert metric("samples_lost") > 0
         out, err = ended(child, signal.SIGINT)
     last = json.loads(out.splitlines()[-1])
@@ -151,7 +170,12 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
             if select.select([terminal], [], [], 0.1)[0]:
                 shown.extend(os.read(terminal, 65536))
 
-    environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
+    environment = {
+        **os.environ,
+        "TERM": "xterm-256color",
+        "LC_ALL": "C.UTF-8",
+        "COLUMNS": "100",
+    }
     state = tmp_path / "state.json"
     child = subprocess.Popen(
         [*LIVE, "--host", "127.1.2.3", "--model", str(known), "--state-file", str(state)],
@@ -169,7 +193,10 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
             appears(b"waiting for 127.1.2.3")
         fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
         shown.clear()
-        for text in (b"waiting for 127.1.2.3: no\x1b", b"its address, and the network\x1b"):
+        for text in (
+            b"waiting for 127.1.2.3: no\x1b",
+            b"its address, and the network\x1b",
+        ):
             appears(text)  # the whole reason, in lines of the terminal's width
         os.write(terminal, b"q")
         appears(LEAVES)

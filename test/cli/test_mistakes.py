@@ -80,9 +80,14 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
     "history summary {store} --tariff 28ct": ("--tariff", "write 0.28"),
     "history summary {store} --tariff 28": ("--tariff", "write 0.28"),
     "history summary {store} --co2 380": ("--co2", "0.38 for 380 g"),
-    "history summary {store} --supply-efficiency 90": ("--supply-efficiency", "0.9 for 90 %"),
+    "history summary {store} --supply-efficiency 90": (
+        "--supply-efficiency",
+        "0.9 for 90 %",
+    ),
     "simulate --robot ur5e --host {own} --mounting wall": ("degrees",),
-    "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": ("--speed-fraction",),
+    "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": (
+        "--speed-fraction",
+    ),
     "history summary {store} --time-zone Berlin": ("Europe/Berlin",),
     "history sql {store} 'DELETE FROM seconds'": ("SELECT",),
     "optimize {model} {bag}": ("cycle",),
@@ -96,7 +101,10 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
     "profile {bag} -o {folder}": ("has files", "--overwrite"),
     "profile {bag} --html {text}": ("exists", "--overwrite"),
     "report {model} {bag} -o {text}": ("exists", "--overwrite"),
-    "report {model} {bag} --html new.html --figures {folder}": ("has files", "--overwrite"),
+    "report {model} {bag} --html new.html --figures {folder}": (
+        "has files",
+        "--overwrite",
+    ),
     "optimize {model} {bag} -o {folder}": ("has files", "--overwrite"),
     "optimize {model} {bag} --html {text}": ("exists", "--overwrite"),
     "identify {bag} --robot ur5e -o {model}": ("exists", "--overwrite"),
@@ -116,10 +124,14 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
 
 @pytest.fixture(scope="module")
 def filled(
-    tmp_path_factory: pytest.TempPathFactory, bag: Path, model: Path, fresh_host: Callable[[], str]
+    tmp_path_factory: pytest.TempPathFactory,
+    bag: Path,
+    model: Path,
+    fresh_host: Callable[[], str],
 ) -> Iterator[Callable[[str], list[str]]]:
     """Replaces the names in braces by what a new user has."""
-    place, busy = tmp_path_factory.mktemp("mistakes"), fresh_host()
+    place = tmp_path_factory.mktemp("mistakes")
+    busy = fresh_host()
     for name, content in (("folder", "notes.txt"),):
         (place / name).mkdir()
         (place / name / content).write_text("of someone else")
@@ -135,9 +147,18 @@ def filled(
         write_bag(place / name, replace(seen, info=replace(seen.info, robot=named)))
     assert main(["history", "add", str(place / "store"), str(bag)]) == 0
     given: dict[str, object] = {path.stem: path for path in place.iterdir()}
-    given |= {"bag": bag, "model": model, "nobody": NOBODY, "own": fresh_host(), "busy": busy}
+    given |= {
+        "bag": bag,
+        "model": model,
+        "nobody": NOBODY,
+        "own": fresh_host(),
+        "busy": busy,
+    }
     given["text"] = (place / "text").rename(place / "text.txt")
-    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server((busy, 30004)):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        socket.create_server((busy, 30004)),
+    ):
         given["taken"] = f"127.0.0.1:{taken.getsockname()[1]}"
         yield lambda command: shlex.split(command.format_map(given))
 
@@ -195,7 +216,10 @@ def test_numbers_of_options_are_finite_or_refused() -> None:
                 value = kind(text)
             except (argparse.ArgumentTypeError, ValueError):
                 continue
-            assert not isinstance(value, float) or math.isfinite(value), (action.dest, text)
+            assert not isinstance(value, float) or math.isfinite(value), (
+                action.dest,
+                text,
+            )
 
 
 HOSTILE = (
@@ -213,16 +237,24 @@ def test_no_command_prints_a_number_that_is_none(
 ) -> None:
     """Joints that never move, no bus power, no temperature, and hardly any motion at all."""
     whole = ExactArm().record(6.0, seed=5, still=(1, 4))
-    some = {name: values for name, values in whole.columns.items() if "robot_" not in name}
-    still = {name: np.zeros_like(values) for name, values in some.items() if name != "actual_q"}
+    some = {
+        name: values for name, values in whole.columns.items() if "robot_" not in name
+    }
+    still = {
+        name: np.zeros_like(values) for name, values in some.items() if name != "actual_q"
+    }
     contents = (
         some | {"joint_temperatures": np.full_like(some["actual_q"], np.nan)},
         some | still | {"actual_q": 0.0 * some["actual_q"]},
     )
-    for number, (columns, options) in enumerate(zip(contents, ((), ("--json",)), strict=True)):
+    for number, (columns, options) in enumerate(
+        zip(contents, ((), ("--json",)), strict=True)
+    ):
         bag = write_bag(tmp_path / f"bag{number}", replace(whole, columns=columns))
         for words in HOSTILE:
-            line = shlex.split(words.format(bag=bag, model=model, out=tmp_path / "new.yaml"))
+            line = shlex.split(
+                words.format(bag=bag, model=model, out=tmp_path / "new.yaml")
+            )
             _, *printed = end_of([*line, *options], capsys)
             found = re.search(r"(?i)(?<![\w./-])(nan|inf|infinity)\b", " ".join(printed))
             assert found is None, words

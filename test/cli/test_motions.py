@@ -27,14 +27,20 @@ QUICK = (
 )  # fmt: skip
 
 
-def test_a_trajectory_is_designed_checked_and_exported(tmp_path: Path, capsys: Capture) -> None:
+def test_a_trajectory_is_designed_checked_and_exported(
+    tmp_path: Path, capsys: Capture
+) -> None:
     path = tmp_path / "trajectory.yaml"
     result = answer(capsys, "excite", "--robot", "ur5e", *QUICK, "-o", path)
     assert result["objective"] == "condition"
     assert 0 < result["max_velocity_ratio"] <= 1
     assert 0 < result["max_acceleration_ratio"] <= 1
     trajectory = load_trajectory(path)
-    assert (trajectory.harmonics, trajectory.period, trajectory.robot) == (4, 12.0, "ur5e")
+    assert (trajectory.harmonics, trajectory.period, trajectory.robot) == (
+        4,
+        12.0,
+        "ur5e",
+    )
     verdict = answer(capsys, "excite", "--check", path, "--clearance", 0)
     assert verdict["passed"]
     for key in ("condition_number", "clearance", "max_velocity_ratio"):
@@ -43,11 +49,16 @@ def test_a_trajectory_is_designed_checked_and_exported(tmp_path: Path, capsys: C
     assert not answer(capsys, *crowded, code=1)["passed"]
 
 
-def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path: Path, capsys: Capture) -> None:
+def test_a_trajectory_for_the_gap_of_a_learned_model(
+    tmp_path: Path, capsys: Capture
+) -> None:
     generic = load_model(config_file("models", "ur5e.yaml"))
-    need = Need(4, "speed", (0.2, 2.0), 1.8, "wrist_2_joint has not moved faster than 0.2 rad/s")
+    need = Need(
+        4, "speed", (0.2, 2.0), 1.8, "wrist_2_joint has not moved faster than 0.2 rad/s"
+    )
     learned = replace(generic, provenance={"origin": "learned", NEEDS: plain([need])})
-    model, path = tmp_path / "model.yaml", tmp_path / "gap.yaml"
+    model = tmp_path / "model.yaml"
+    path = tmp_path / "gap.yaml"
     save_model(learned, model)
     words = ["excite", "--for-gap", str(model), *QUICK, "-o", str(path), "--overwrite"]
     (shown,) = answer(capsys, *words, "--robot", "ur5e")["for_gap"]
@@ -60,8 +71,21 @@ def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path: Path, capsys: Cap
 
 
 def test_payload_walls_and_tool() -> None:
-    words = ["--payload", "1.5,0,0,0.1", "--wall", "-2", "0", "0", "-1.2", "--tool", "0.2", "0.05"]
-    found = request_of(build_parser().parse_args(["excite", "--robot", "ur5e", *words]), "ur5e")
+    words = [
+        "--payload",
+        "1.5,0,0,0.1",
+        "--wall",
+        "-2",
+        "0",
+        "0",
+        "-1.2",
+        "--tool",
+        "0.2",
+        "0.05",
+    ]
+    found = request_of(
+        build_parser().parse_args(["excite", "--robot", "ur5e", *words]), "ur5e"
+    )
     assert found.setup.payload.mass == 1.5
     assert np.array_equal(found.setup.payload.center_of_mass, [0, 0, 0.1])
     table, wall = found.walls
@@ -70,4 +94,5 @@ def test_payload_walls_and_tool() -> None:
     assert wall.offset == pytest.approx(-0.6)
     (tool,) = found.tool
     assert tool.radius == 0.05
-    assert tool.end[2] + tool.radius == pytest.approx(0.2)  # its rounded end is part of it
+    # its rounded end is part of it
+    assert tool.end[2] + tool.radius == pytest.approx(0.2)

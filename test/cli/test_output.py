@@ -23,7 +23,9 @@ numbers = st.floats(-1e6, 1e6) | st.none()
     st.lists(st.lists(numbers, min_size=9, max_size=9), min_size=1, max_size=7),
     st.text("ab ", min_size=1, max_size=60),
 )
-def test_no_table_breaks_a_joint_or_a_number(rows: list[list[float | None]], text: str) -> None:
+def test_no_table_breaks_a_joint_or_a_number(
+    rows: list[list[float | None]], text: str
+) -> None:
     """Joints name columns or rows; a sentence beside them may be folded, they may not."""
     with pytest.MonkeyPatch.context() as patch:
         lines: list[str] = []

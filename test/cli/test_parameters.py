@@ -81,7 +81,9 @@ def test_another_payload_is_advised_only_where_there_is_one(
     save_model(true_model(), tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "bag", made)
     assert main(["payload", str(tmp_path / "model.yaml"), str(bag)]) == 0
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    warnings = [
+        line for line in capsys.readouterr().err.splitlines() if "warning" in line
+    ]
     assert len(warnings) == (advice is not None)
     assert advice is None or advice in warnings[0]
 
@@ -89,7 +91,9 @@ def test_another_payload_is_advised_only_where_there_is_one(
 def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
     model = load_model(paths[0])
     other = tuple(
-        replace(joint, torque_constant=factor * joint.torque_constant, current_residual=0.02)
+        replace(
+            joint, torque_constant=factor * joint.torque_constant, current_residual=0.02
+        )
         for joint, factor in zip(model.joints, 3 * (1.2, 0.8), strict=True)
     )
     save_model(replace(model, joints=other), tmp_path / "other.yaml")

@@ -87,7 +87,16 @@ def record(host, capsys):
     """Exit code, JSON and errors of `ur_energy record`."""
 
     def run(*arguments):
-        words = ["record", "--host", host, "--robot", "ur5e", "--fields", FIELDS, *arguments]
+        words = [
+            "record",
+            "--host",
+            host,
+            "--robot",
+            "ur5e",
+            "--fields",
+            FIELDS,
+            *arguments,
+        ]
         code = main([*map(str, words), "--json"])
         out, err = capsys.readouterr()
         return code, json.loads(out.splitlines()[-1]), err
@@ -155,11 +164,15 @@ def test_what_is_missing_is_counted(tmp_path, peer, record, fault, why):
 
 
 def jump(values, tick):
-    return values | {"timestamp": values["timestamp"] + (1e6 if tick >= FAULT_TICK else 0.0)}
+    return values | {
+        "timestamp": values["timestamp"] + (1e6 if tick >= FAULT_TICK else 0.0)
+    }
 
 
 def restart(values, tick):
-    return values | {"timestamp": values["timestamp"] - (950.0 if tick >= FAULT_TICK else 0.0)}
+    return values | {
+        "timestamp": values["timestamp"] - (950.0 if tick >= FAULT_TICK else 0.0)
+    }
 
 
 def some_zeros(values, tick):
@@ -167,7 +180,9 @@ def some_zeros(values, tick):
 
 
 def some_jumps(values, tick):
-    return values | {"timestamp": values["timestamp"] + (1e6 if tick % 100 == 50 else 0.0)}
+    return values | {
+        "timestamp": values["timestamp"] + (1e6 if tick % 100 == 50 else 0.0)
+    }
 
 
 def only_zeros(values, tick):
@@ -200,11 +215,20 @@ def test_times_that_are_wrong_neither_end_a_recording_nor_are_they_losses(
 
 def test_a_signal_in_an_outage_finishes_the_bag(tmp_path, peer):
     bag = tmp_path / "bag"
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "record",
+        "--host",
+        peer.host,
+    ]
     command += ["--robot", "ur5e", "--fields", FIELDS, "-o", str(bag), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60.0
-    while not (bag / "bag_0.mcap").exists() or (bag / "bag_0.mcap").stat().st_size < 20_000:
+    while (
+        not (bag / "bag_0.mcap").exists() or (bag / "bag_0.mcap").stat().st_size < 20_000
+    ):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -224,7 +248,14 @@ def test_a_signal_in_an_outage_finishes_the_bag(tmp_path, peer):
 def test_a_closed_terminal_finishes_the_bag(nohup, tmp_path, peer):
     """With nohup, which redirects what is printed, it goes on, and SIGTERM finishes it."""
     bag = tmp_path / "bag"
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "record",
+        "--host",
+        peer.host,
+    ]
     command += ["--robot", "ur5e", "--fields", FIELDS, "-o", str(bag)]
     terminal, line = pty.openpty()
 
@@ -234,7 +265,12 @@ def test_a_closed_terminal_finishes_the_bag(nohup, tmp_path, peer):
 
     out = subprocess.DEVNULL if nohup else line
     process = subprocess.Popen(
-        command, stdin=line, stdout=out, stderr=out, start_new_session=True, preexec_fn=begin
+        command,
+        stdin=line,
+        stdout=out,
+        stderr=out,
+        start_new_session=True,
+        preexec_fn=begin,
     )
     os.close(line)
     file = bag / "bag_0.mcap"
@@ -264,8 +300,11 @@ def contents(folder):
 
 
 def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, capsys):
-    pytest.importorskip("zstandard", reason="bags are packed with zstandard")  # else a further line
-    csv, bad, bag = tmp_path / "x.csv", tmp_path / "bad.csv", tmp_path / "bag"
+    # else a further line
+    pytest.importorskip("zstandard", reason="bags are packed with zstandard")
+    csv = tmp_path / "x.csv"
+    bad = tmp_path / "bad.csv"
+    bag = tmp_path / "bag"
     write(csv, table())
     bad.write_text("timestamp\n1\nx\n")
     words = ["--robot", "ur5e", "-o", str(bag)]
@@ -284,8 +323,11 @@ def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, ca
     assert (folder / "chapter1.tex").exists()
 
 
-def test_import_of_another_arm_is_refused_and_the_right_one_named(tmp_path, capsys, recordings):
-    csv, bag = recordings / "ur5e_pick_place_50hz_24s.csv.gz", tmp_path / "bag"
+def test_import_of_another_arm_is_refused_and_the_right_one_named(
+    tmp_path, capsys, recordings
+):
+    csv = recordings / "ur5e_pick_place_50hz_24s.csv.gz"
+    bag = tmp_path / "bag"
     assert main(["import", str(csv), "--robot", "ur10e", "-o", str(bag)]) == 1
     assert "--robot ur5e" in capsys.readouterr().err.splitlines()[-1]
     assert not bag.exists()
@@ -331,7 +373,8 @@ def test_energies_of_imported_files_are_those_of_their_own_time(
     seconds = step * np.arange(300)
     columns = moving_arm(seconds)
     texts = None if unit is None else [f"{time / unit:.6f}" for time in seconds]
-    path, bag = write_table(tmp_path / "x.csv", texts, columns), tmp_path / "bag"
+    path = write_table(tmp_path / "x.csv", texts, columns)
+    bag = tmp_path / "bag"
     result = answer(capsys, "import", path, "--robot", "ur5e", "-o", bag, *options)
     assert result["contradictions"] == []
     assert result["time"]["reason"]
@@ -342,7 +385,9 @@ def test_energies_of_imported_files_are_those_of_their_own_time(
 
 def test_times_that_the_motion_contradicts_make_no_bag(tmp_path, capsys):
     seconds = 0.02 * np.arange(300)
-    path = write_table(tmp_path / "x.csv", [f"{time:.6f}" for time in seconds], moving_arm(seconds))
+    path = write_table(
+        tmp_path / "x.csv", [f"{time:.6f}" for time in seconds], moving_arm(seconds)
+    )
     words = ["import", str(path), "--robot", "ur5e", "-o", str(tmp_path / "bag")]
     assert main([*words, "--time-unit", "ms"]) == 1
     assert "--time-unit s" in capsys.readouterr().err.splitlines()[-1]
@@ -352,7 +397,9 @@ def test_times_that_the_motion_contradicts_make_no_bag(tmp_path, capsys):
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     evil = "\x1b[31mred\x1b]0;title\x07"
     path = write(tmp_path / f"x{evil}.csv", table(), extra=(evil,))
-    assert main(["import", str(path), "--robot", "ur5e", "-o", str(tmp_path / "bag")]) == 0
+    assert (
+        main(["import", str(path), "--robot", "ur5e", "-o", str(tmp_path / "bag")]) == 0
+    )
     assert main(["inspect", str(tmp_path / f"none{evil}")]) == 1
     out, err = capsys.readouterr()
     assert not {"\x1b", "\x07"} & set(out + err)

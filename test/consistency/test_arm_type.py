@@ -26,7 +26,9 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gap
 from ur_energy_model.typing import Array
 
 ARMS = tuple(
-    name for name in available_robots() if load_robot(name).generation in ("e-series", "cb3")
+    name
+    for name in available_robots()
+    if load_robot(name).generation in ("e-series", "cb3")
 )
 ALIKE = ({"ur5e", "ur7e"}, {"ur10e", "ur12e"})
 """Arms with the same constants."""
@@ -74,7 +76,9 @@ def contradictions(
 
 def without(telemetry: Telemetry, *prefixes: str) -> Telemetry:
     columns = {
-        name: values for name, values in telemetry.columns.items() if not name.startswith(prefixes)
+        name: values
+        for name, values in telemetry.columns.items()
+        if not name.startswith(prefixes)
     }
     return replace(telemetry, columns=columns)
 
@@ -102,14 +106,17 @@ VARIANTS: dict[str, Callable[[Telemetry], Telemetry]] = {
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_a_right_recording_is_never_accused(recordings: Path, name: str) -> None:
-    whole, arms = read(recordings / f"{name}.csv.gz"), tuple(sorted(same(RECORDINGS[name])))
+    whole = read(recordings / f"{name}.csv.gz")
+    arms = tuple(sorted(same(RECORDINGS[name])))
     for variant, made in VARIANTS.items():
         for arm, found in contradictions(made(whole), arms):
             assert found is None, f"{variant}, {arm}: {found.words() if found else ''}"
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_wrong_name_is_contradicted_and_the_right_one_named(recordings: Path, name: str) -> None:
+def test_a_wrong_name_is_contradicted_and_the_right_one_named(
+    recordings: Path, name: str
+) -> None:
     right = RECORDINGS[name]
     telemetry = read(recordings / f"{name}.csv.gz")
     for arm, found in contradictions(telemetry):
@@ -123,7 +130,9 @@ def test_a_wrong_name_is_contradicted_and_the_right_one_named(recordings: Path, 
         assert f"--robot {right}" in found.remedy
 
 
-@pytest.mark.parametrize("name", ["ur3e_moves_payload_1.07kg_25hz_36s", "ur5e_other_day_10hz_21s"])
+@pytest.mark.parametrize(
+    "name", ["ur3e_moves_payload_1.07kg_25hz_36s", "ur5e_other_day_10hz_21s"]
+)
 def test_the_arm_of_a_file_that_names_none(recordings: Path, name: str) -> None:
     check = ArmTypeCheck()
     check.observe(read(recordings / f"{name}.csv.gz"))
@@ -171,7 +180,9 @@ def recording(
     inertia = np.nan_to_num(robot.reflected_inertia, nan=1.0)
     earlier = q - POSITION_DELAY * qd + 0.5 * POSITION_DELAY**2 * qdd
     arms = [
-        ArmDynamics(robot, replace(setup, payload=Payload(mass, np.array([0.0, 0.02, 0.1]))))
+        ArmDynamics(
+            robot, replace(setup, payload=Payload(mass, np.array([0.0, 0.02, 0.1])))
+        )
         for mass in payloads
     ] or [ArmDynamics(robot, setup)]
     number = np.minimum((time / seconds * len(arms)).astype(int), len(arms) - 1)
@@ -181,7 +192,9 @@ def recording(
         torque[used] += arm.inverse_dynamics(earlier[used], qd[used], qdd[used])
     tool = np.eye(4)
     tool[:3, 3] = 0.01, -0.03, 0.15
-    poses = np.array([pose_vector(pose @ tool) for pose in ArmDynamics(robot).flange_pose(q)])
+    poses = np.array(
+        [pose_vector(pose @ tool) for pose in ArmDynamics(robot).flange_pose(q)]
+    )
     columns = {
         "target_q": q, "target_qd": qd, "target_qdd": qdd, "target_moment": torque,
         "actual_q": q, "actual_qd": qd, "actual_TCP_pose": poses,
@@ -209,7 +222,9 @@ def test_every_arm_is_recognised_in_any_mounting(arm: str) -> None:
                 assert found is None, found
             elif found is not None:
                 assert named(found)[0] in same(arm)
-            else:  # relatives of two generations differ by less than some controllers' arithmetic
+            # relatives of two generations differ by less than some controllers'
+            # arithmetic
+            else:
                 assert name.removesuffix("e") == arm.removesuffix("e"), name
                 assert "actual_TCP_pose" not in telemetry
 
@@ -223,7 +238,8 @@ def test_links_that_differ_by_some_percent_accuse_no_one(seed: int) -> None:
     own = replace(
         described,
         mass=described.mass * random.uniform(1 - share, 1 + share, 6),
-        center_of_mass=described.center_of_mass * random.uniform(1 - share, 1 + share, (6, 1)),
+        center_of_mass=described.center_of_mass
+        * random.uniform(1 - share, 1 + share, (6, 1)),
     )
     whole = recording(own, seed)
     for telemetry in (whole, without(whole, "actual_TCP"), without(whole, "target_")):
@@ -236,7 +252,9 @@ def test_a_payload_that_changes_unnoticed_accuses_no_one(seed: int) -> None:
     """No arm explains torques of several payloads as those of one."""
     arm = ("ur5e", "ur10e", "ur3e", "ur20")[seed % 4]
     masses = tuple(np.random.default_rng(seed).uniform(0.0, 5.0, 2 + seed % 3).tolist())
-    whole = recording(load_robot(arm), seed, payloads=masses, seconds=6.0 + 3.0 * (seed % 3))
+    whole = recording(
+        load_robot(arm), seed, payloads=masses, seconds=6.0 + 3.0 * (seed % 3)
+    )
     for telemetry in (whole, without(whole, "actual_TCP")):
         ((_, found),) = contradictions(telemetry, (arm,))
         assert found is None, found
@@ -249,7 +267,9 @@ def test_a_changed_tool_and_a_recorded_payload() -> None:
     poses = part["actual_TCP_pose"].copy()
     poses[half, 2] += 0.1
     payload = np.where(half, 8.0, 0.0)
-    changed = replace(part, columns={**part.columns, "actual_TCP_pose": poses, "payload": payload})
+    changed = replace(
+        part, columns={**part.columns, "actual_TCP_pose": poses, "payload": payload}
+    )
     found = dict(contradictions(changed, ("ur10e", "ur5e")))
     assert found["ur10e"] is None
     assert found["ur5e"] is not None  # by the torques of one payload
@@ -263,7 +283,9 @@ def test_an_arm_of_the_users_file() -> None:
     check = ArmTypeCheck()
     check.observe(telemetry)
     assert not check.contradictions(own)
-    wrong = replace(load_robot("ur20"), name="mine", source="mine.yaml", generation="other")
+    wrong = replace(
+        load_robot("ur20"), name="mine", source="mine.yaml", generation="other"
+    )
     (found,) = check.contradictions(wrong)
     assert named(found)[0] == "ur5e"
 
@@ -276,7 +298,11 @@ def test_other_numbers_of_joints_and_unusable_columns_show_nothing() -> None:
     for broken in (
         {"target_moment": np.full_like(part["target_moment"], np.nan)},
         {"target_moment": np.zeros_like(part["target_moment"])},
-        {"target_moment": np.random.default_rng(1).normal(size=part["target_moment"].shape)},
+        {
+            "target_moment": np.random.default_rng(1).normal(
+                size=part["target_moment"].shape
+            )
+        },
         {"target_moment": 1e3 * part["target_moment"]},
         {"target_q": np.full_like(part["target_q"], 1e9)},
     ):
@@ -328,7 +354,8 @@ def test_windows_of_a_clock_that_begins_again() -> None:
 
 def test_a_connected_arm_is_compared_while_it_is_read() -> None:
     telemetry = recording(load_robot("ur10e"), seconds=40.0)
-    monitor, right = ArmTypeMonitor(load_robot("ur5e")), ArmTypeMonitor(load_robot("ur10e"))
+    monitor = ArmTypeMonitor(load_robot("ur5e"))
+    right = ArmTypeMonitor(load_robot("ur10e"))
     for begin in range(0, len(telemetry), 25):
         batch = telemetry.cut(slice(begin, begin + 25))
         monitor.observe(batch)

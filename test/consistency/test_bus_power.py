@@ -17,7 +17,9 @@ from ur_energy_model.energy.recording_energy import estimate_energy
 @pytest.mark.parametrize(
     ("factor", "found"), [(0.1, True), (10.0, True), (0.9, False), (1.1, False)]
 )
-def test_a_bus_current_in_another_unit_is_found(tmp_path: Path, factor: float, found: bool) -> None:
+def test_a_bus_current_in_another_unit_is_found(
+    tmp_path: Path, factor: float, found: bool
+) -> None:
     telemetry = motion(20.0)
     current = factor * telemetry["actual_robot_current"]
     bag = write_bag(tmp_path / "bag", changed(telemetry, actual_robot_current=current))

@@ -27,7 +27,9 @@ REST = 4.0  # duration of each standstill between two moves [s]
 MOVE = 3.0  # [s]
 
 
-def recording(rate: float, *, moves: int = 8, seed: int = 1, offset: float = 0.0) -> Telemetry:
+def recording(
+    rate: float, *, moves: int = 8, seed: int = 1, offset: float = 0.0
+) -> Telemetry:
     """Poses of different load with moves between them; friction compensation only in motion.
 
     Args:
@@ -49,10 +51,12 @@ def recording(rate: float, *, moves: int = 8, seed: int = 1, offset: float = 0.0
     qd[phase <= 0.0] = 0.0
     load = np.array([6.0, 50.0, 25.0, 3.0, 0.4, 0.1])
     moment = load * np.sin(q + 0.3) + 0.2 * load * np.cos(3.0 * q)
-    compensation = np.sign(qd) * (0.6 + 0.9 * np.abs(qd) - 0.2 * qd**2) + 0.02 * np.sign(qd) * (
-        np.abs(moment) / STATED
+    compensation = np.sign(qd) * (0.6 + 0.9 * np.abs(qd) - 0.2 * qd**2) + 0.02 * np.sign(
+        qd
+    ) * (np.abs(moment) / STATED)
+    offsets = (
+        offset * ROBOT.max_torque / NOMINAL * random.standard_normal((moves, 6))[move]
     )
-    offsets = offset * ROBOT.max_torque / NOMINAL * random.standard_normal((moves, 6))[move]
     columns: dict[str, Array] = {
         "target_q": q,
         "target_qd": qd,
@@ -135,7 +139,9 @@ def test_recorded_arms_have_their_own_constants(recordings: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["target_current", "target_moment"])
-def test_another_unit_is_a_contradiction_and_its_constants_are_not_used(field: str) -> None:
+def test_another_unit_is_a_contradiction_and_its_constants_are_not_used(
+    field: str,
+) -> None:
     telemetry = recording(50.0)
     columns = {**telemetry.columns, field: 1e3 * telemetry[field]}
     fit = ControllerConstantsFit(ROBOT)
@@ -151,7 +157,10 @@ def test_another_unit_is_a_contradiction_and_its_constants_are_not_used(field: s
 
 def test_a_simulator_with_proportional_currents_states_its_constants() -> None:
     telemetry = recording(50.0)
-    columns = {**telemetry.columns, "target_current": telemetry["target_moment"] / NOMINAL}
+    columns = {
+        **telemetry.columns,
+        "target_current": telemetry["target_moment"] / NOMINAL,
+    }
     fit = ControllerConstantsFit(ROBOT)
     fit.accumulate(Telemetry(telemetry.time, columns))
     found = fit.result()
@@ -168,7 +177,9 @@ def _without(name: str) -> Telemetry:
 def _with(name: str, values: Array) -> Telemetry:
     telemetry = recording(50.0)
     shape = telemetry[name].shape
-    return Telemetry(telemetry.time, {**telemetry.columns, name: np.broadcast_to(values, shape)})
+    return Telemetry(
+        telemetry.time, {**telemetry.columns, name: np.broadcast_to(values, shape)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +207,9 @@ def _with(name: str, values: Array) -> Telemetry:
         "none",
     ],
 )
-def test_fields_that_state_nothing_leave_the_constants_unknown(telemetry: Telemetry) -> None:
+def test_fields_that_state_nothing_leave_the_constants_unknown(
+    telemetry: Telemetry,
+) -> None:
     fit = ControllerConstantsFit(ROBOT)
     fit.accumulate(telemetry)
     assert not fit.result().known.any()

@@ -26,7 +26,9 @@ from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry
 
-ARM, ROBOT, MODEL = ExactArm(), load_robot("ur5e"), generic_model("ur5e")
+ARM = ExactArm()
+ROBOT = load_robot("ur5e")
+MODEL = generic_model("ur5e")
 RATIO = ARM.torque_constant * ROBOT.gear_ratio
 SCALES = {"ampere": np.ones(6), "newton_metre": RATIO, "mock": np.zeros(6)}
 
@@ -67,7 +69,8 @@ def energy(parts: list[Telemetry], method: str = "auto") -> float:
 @pytest.mark.parametrize("unit", ["ampere", "newton_metre"])
 def test_efforts_are_used_in_their_unit(unit: str, stated: str) -> None:
     given: StatedUnit = "auto" if stated == "auto" else unit  # type: ignore[assignment]
-    stream, telemetry = EffortStream(MODEL, ROBOT, given), driver(10.0, unit)
+    stream = EffortStream(MODEL, ROBOT, given)
+    telemetry = driver(10.0, unit)
     parts = passed(stream, telemetry)
     assert sum(map(len, parts)) == len(telemetry)
     fields = [field_of(part) for part in parts]
@@ -120,10 +123,13 @@ def test_a_driver_that_publishes_zeros_has_no_efforts() -> None:
 
 
 def test_where_efforts_are_required_samples_wait_for_the_decision() -> None:
-    stream, telemetry = EffortStream(MODEL, ROBOT, "auto", required=True), driver(10.0, "ampere")
+    stream = EffortStream(MODEL, ROBOT, "auto", required=True)
+    telemetry = driver(10.0, "ampere")
     parts = passed(stream, telemetry)
     assert {field_of(part) for part in parts} == {"actual_current"}
-    np.testing.assert_array_equal(np.concatenate([part.time for part in parts]), telemetry.time)
+    np.testing.assert_array_equal(
+        np.concatenate([part.time for part in parts]), telemetry.time
+    )
     silent = EffortStream(MODEL, ROBOT, "auto", required=True)
     zeros = driver(3.0 * MOST_HELD, "mock")
     assert passed(silent, zeros) == []
@@ -135,7 +141,8 @@ def test_where_efforts_are_required_samples_wait_for_the_decision() -> None:
 
 
 def test_a_driver_that_was_started_again_is_decided_anew() -> None:
-    stream, first = EffortStream(MODEL, ROBOT, "auto"), driver(8.0, "ampere")
+    stream = EffortStream(MODEL, ROBOT, "auto")
+    first = driver(8.0, "ampere")
     assert field_of(passed(stream, first)[-1]) == "actual_current"
     second = driver(8.0, "newton_metre", seed=4)
     shift = first.time[-1] + 2.0 * RESTART_GAP - second.time[0]

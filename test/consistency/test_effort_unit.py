@@ -78,7 +78,9 @@ class Moved(NamedTuple):
 def verdicts(moved: Moved, meaning: EffortMeaning) -> Iterator[EffortVerdict]:
     """After each STEP of a driver's samples."""
     evidence = EffortEvidence(generic_model(moved.arm))
-    ends = np.searchsorted(moved.time, np.arange(moved.time[0] + STEP, moved.time[-1], STEP))
+    ends = np.searchsorted(
+        moved.time, np.arange(moved.time[0] + STEP, moved.time[-1], STEP)
+    )
     efforts = moved.efforts(meaning)
     for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
         part = slice(int(first), int(last))
@@ -88,18 +90,27 @@ def verdicts(moved: Moved, meaning: EffortMeaning) -> Iterator[EffortVerdict]:
 
 def first_decision(moved: Moved, meaning: EffortMeaning) -> EffortVerdict | None:
     """What is decided first, as a driver's stream uses it."""
-    return next((each for each in verdicts(moved, meaning) if each.meaning is not None), None)
+    return next(
+        (each for each in verdicts(moved, meaning) if each.meaning is not None), None
+    )
 
 
 def simulated(arm: str, seed: int, motion: str) -> Moved:
     """An arm of its own, with a payload, and sometimes a mounting, that the model does not have."""
-    robot, random = load_robot(arm), np.random.default_rng([seed, len(arm)])
-    mass = float(random.choice([0.0, 0.0, 0.1, 0.25])) * robot.mass.sum() * random.uniform(0.5, 1.0)
+    robot = load_robot(arm)
+    random = np.random.default_rng([seed, len(arm)])
+    mass = (
+        float(random.choice([0.0, 0.0, 0.1, 0.25]))
+        * robot.mass.sum()
+        * random.uniform(0.5, 1.0)
+    )
     payload = Payload(mass, np.array([*random.uniform(-0.1, 0.1, 2), 0.08]))
     upright = random.random() > 0.1
     tilt, turn = (0.0, 0.0) if upright else random.uniform(0.5, 3.1, 2)
     setup = Setup(gravity_of_mounting(tilt, turn), payload)
-    session = ArmOptions(session=int(random.integers(9)), ambient=float(random.uniform(8.0, 32.0)))
+    session = ArmOptions(
+        session=int(random.integers(9)), ambient=float(random.uniform(8.0, 32.0))
+    )
     made = SimulatedArm(
         robot,
         motion=named_motion(motion, robot, Setup()),
@@ -110,7 +121,9 @@ def simulated(arm: str, seed: int, motion: str) -> Moved:
     found = record_arm(made, SECONDS, FIELDS)
     gravity = generic_model(arm).dynamics(setup=setup).gravity_torque(found["actual_q"])
     q, qd, current = (found[name] for name in FIELDS)
-    return Moved(arm, found.time, q, qd, current, made.parameters.current_to_torque, gravity)
+    return Moved(
+        arm, found.time, q, qd, current, made.parameters.current_to_torque, gravity
+    )
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +152,10 @@ def test_decisions_on_simulated_arms_are_right(arms: list[Moved]) -> None:
 
 def test_the_wrong_unit_is_excluded_in_a_few_seconds(arms: list[Moved]) -> None:
     """In motion and, for most arms, at standstill in gravity."""
-    for truth, stated, least in (("newton_metre", "ampere", 17), ("ampere", "newton_metre", 14)):
+    for truth, stated, least in (
+        ("newton_metre", "ampere", 17),
+        ("ampere", "newton_metre", 14),
+    ):
         excluded = 0
         for moved in arms:
             last = [*verdicts(moved, truth)][-1]  # type: ignore[arg-type]
@@ -154,17 +170,24 @@ def recorded(recordings: Path) -> Callable[[str], list[Moved]]:
 
     def windows(name: str) -> list[Moved]:
         arm = RECORDED[name]
-        robot, model = load_robot(arm), generic_model(arm)
-        reader = CsvReader([recordings / f"{name}.csv.gz"], arm, CsvOptions(robot.dof), print)
+        robot = load_robot(arm)
+        model = generic_model(arm)
+        reader = CsvReader(
+            [recordings / f"{name}.csv.gz"], arm, CsvOptions(robot.dof), print
+        )
         whole: Telemetry = concatenate([*reader])
-        ratio = np.array([joint.gear_ratio * joint.torque_constant for joint in model.joints])
+        ratio = np.array(
+            [joint.gear_ratio * joint.torque_constant for joint in model.joints]
+        )
         gravity = model.dynamics().gravity_torque(whole["actual_q"])
         starts = np.linspace(whole.time[0], whole.time[-1] - 4.0, 6)
         found = []
         for start in starts:
             rows = (whole.time >= start) & (whole.time < start + 2.0 * SECONDS)
             q, qd, current = (whole[field][rows] for field in FIELDS)
-            found.append(Moved(arm, whole.time[rows], q, qd, current, ratio, gravity[rows]))
+            found.append(
+                Moved(arm, whole.time[rows], q, qd, current, ratio, gravity[rows])
+            )
         return found
 
     return windows
@@ -192,10 +215,13 @@ def test_torques_under_the_name_of_currents_contradict(
 ) -> None:
     """Of a whole recording, whatever its length; currents never do."""
     tilted = name in ("ur5e_pick_place_50hz_24s", "ur5e_other_day_10hz_21s")
-    robot, found = load_robot(RECORDED[name]), []
+    robot = load_robot(RECORDED[name])
+    found = []
     for scale in (np.ones(6), recorded(name)[0].torque_per_ampere):
         check = CurrentCheck()
-        for part in CsvReader([recordings / f"{name}.csv.gz"], robot.name, CsvOptions(), print):
+        for part in CsvReader(
+            [recordings / f"{name}.csv.gz"], robot.name, CsvOptions(), print
+        ):
             columns = {field: part[field] for field in FIELDS}
             columns["actual_current"] = columns["actual_current"] * scale
             check.observe(replace(part, columns=columns))
@@ -206,7 +232,8 @@ def test_torques_under_the_name_of_currents_contradict(
 
 def test_brakes_and_freedrive_show_no_unit() -> None:
     """An arm without currents in gravity is braked, off or pushed; its efforts have any unit."""
-    evidence, random = EffortEvidence(generic_model("ur5e")), np.random.default_rng(1)
+    evidence = EffortEvidence(generic_model("ur5e"))
+    random = np.random.default_rng(1)
     time = np.arange(3000) / 500.0
     q = np.tile([0.0, -0.3, 0.2, 0.0, 0.0, 0.0], (3000, 1))
     noise = 0.01 * random.normal(size=(3000, 6))
@@ -221,7 +248,8 @@ def test_an_arm_that_shows_nothing_decides_nothing() -> None:
     """Without torque on any joint, without time, and where gear ratio times constant is about 1."""
     model = generic_model("ur5e")
     upright = np.tile([0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0], (500, 1))
-    time, still = np.arange(500) / 100.0, np.zeros((500, 6))
+    time = np.arange(500) / 100.0
+    still = np.zeros((500, 6))
     noise = 0.2 * np.random.default_rng(1).normal(size=(500, 6))
     evidence = EffortEvidence(model)
     assert evidence.verdict().meaning is None

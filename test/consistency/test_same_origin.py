@@ -18,13 +18,20 @@ from ur_energy_model.consistency.same_origin import (
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.telemetry.samples import RecordingInfo
 
-OWN = ControllerConstants(np.array([11.5, 10.6, 11.4, 7.3, np.nan, np.nan]), np.full(6, 0.03))
-OTHER = ControllerConstants(np.array([11.5, 10.0, 10.0, 8.0, np.nan, np.nan]), np.full(6, 0.03))
+OWN = ControllerConstants(
+    np.array([11.5, 10.6, 11.4, 7.3, np.nan, np.nan]), np.full(6, 0.03)
+)
+OTHER = ControllerConstants(
+    np.array([11.5, 10.0, 10.0, 8.0, np.nan, np.nan]), np.full(6, 0.03)
+)
 UNKNOWN = ControllerConstants.unknown(6)
 
 
 def bags(*serials: str | None) -> list[Origin]:
-    return [Origin(f"bag_{k}", RecordingInfo(serial=serial)) for k, serial in enumerate(serials)]
+    return [
+        Origin(f"bag_{k}", RecordingInfo(serial=serial))
+        for k, serial in enumerate(serials)
+    ]
 
 
 def stated(*each: tuple[str | None, ControllerConstants | None]) -> list[Origin]:
@@ -34,7 +41,9 @@ def stated(*each: tuple[str | None, ControllerConstants | None]) -> list[Origin]
     ]
 
 
-@pytest.mark.parametrize("serials", [(), (None,), ("1", "1"), ("1", None, "1"), (None, "1")])
+@pytest.mark.parametrize(
+    "serials", [(), (None,), ("1", "1"), ("1", None, "1"), (None, "1")]
+)
 def test_recordings_that_may_be_of_one_arm(serials: tuple[str | None, ...]) -> None:
     check_one_arm(bags(*serials))
 

@@ -72,7 +72,9 @@ def test_times_of_real_arms_are_right_and_wrong_units_are_named(
         ("actual_qd", 180.0 / math.pi, "speeds are in degrees"),
         ("actual_qd", 30.0 / math.pi, "revolutions per minute"),
     ):
-        columns = {field: each for field, each in whole.columns.items() if "target" not in field}
+        columns = {
+            field: each for field, each in whole.columns.items() if "target" not in field
+        }
         columns[field] = factor * columns[field]
         (contradiction,) = found(replace(whole, columns=columns))
         assert word in contradiction.shown
@@ -83,7 +85,8 @@ def arm(rate: float, seconds: float, seed: int) -> Telemetry:
     random = np.random.default_rng(seed)
     time = np.arange(0.0, seconds, 1.0 / rate)
     knots = np.cumsum(random.uniform(0.3, 3.0, 200))
-    goals = np.repeat(random.uniform(-2.0, 2.0, (101, 6)), 2, axis=0)[:200]  # rest, move, rest ...
+    # rest, move, rest ...
+    goals = np.repeat(random.uniform(-2.0, 2.0, (101, 6)), 2, axis=0)[:200]
     position, speed = np.empty((2, len(time), 6))
     for joint in range(6):
         place = np.clip(np.searchsorted(knots, time) - 1, 0, 198)
@@ -119,12 +122,15 @@ def test_an_arm_at_rest_shows_nothing() -> None:
     assert found(samples) == []
     columns["actual_q"][:, 0] = np.nan
     assert found(samples) == []
-    assert found(Telemetry(2.0 * np.arange(500.0), {"actual_q": columns["actual_q"]})) == []
+    assert (
+        found(Telemetry(2.0 * np.arange(500.0), {"actual_q": columns["actual_q"]})) == []
+    )
 
 
 def test_batches_give_the_same_as_the_whole() -> None:
     samples = arm(50.0, 30.0, 3)
-    whole, parts = TimeScaleFit(), TimeScaleFit()
+    whole = TimeScaleFit()
+    parts = TimeScaleFit()
     whole.update(samples)
     for start in range(len(samples)):
         parts.update(samples.cut(slice(start, start + 1)))

@@ -26,18 +26,25 @@ LOOKS = (15.0, 30.0, 60.0, 120.0, 240.0, SECONDS)
 """Times at which the meter of a recording is judged [s]."""
 
 
-def bus_and_mode(kind: str, work: Work, random: np.random.Generator) -> tuple[Array, Array]:
+def bus_and_mode(
+    kind: str, work: Work, random: np.random.Generator
+) -> tuple[Array, Array]:
     """Bus power [W] and robot mode of a kind of work."""
-    time, bus, mode = work.time - work.time[0], work.bus.copy(), work.mode.copy()
+    time = work.time - work.time[0]
+    bus = work.bus.copy()
+    mode = work.mode.copy()
     if kind == "standstill":
         bus[:] = random.uniform(24.0, 36.0)
     elif kind == "off":
-        bus[:], mode[:] = 0.0, POWER_OFF
+        bus[:] = 0.0
+        mode[:] = POWER_OFF
     elif kind == "idle":
-        bus[:], mode[:] = random.uniform(8.0, 20.0), IDLE
+        bus[:] = random.uniform(8.0, 20.0)
+        mode[:] = IDLE
     elif kind == "switched on":
         on = time > SECONDS * random.uniform(0.1, 0.6)
-        bus[~on], mode[~on] = 0.0, POWER_OFF
+        bus[~on] = 0.0
+        mode[~on] = POWER_OFF
     elif kind == "heavy":
         bus *= 3.0
     elif kind == "square":
@@ -48,7 +55,16 @@ def bus_and_mode(kind: str, work: Work, random: np.random.Generator) -> tuple[Ar
     return bus + 1.5 * random.normal(size=len(bus)) * (mode != POWER_OFF), mode
 
 
-KINDS = ("work", "standstill", "off", "idle", "switched on", "heavy", "square", "regenerating")
+KINDS = (
+    "work",
+    "standstill",
+    "off",
+    "idle",
+    "switched on",
+    "heavy",
+    "square",
+    "regenerating",
+)
 METERS: tuple[dict[str, float], ...] = (
     {"period": 0.5, "averaging": 0.5, "delay": 0.2, "resolution": 0.1},
     {"period": 1.0, "averaging": 1.0, "delay": 1.0, "resolution": 1.0},
@@ -61,9 +77,12 @@ METERS: tuple[dict[str, float], ...] = (
 )
 
 
-def columns_of(wall: SimulatedWall, kind: str, seed: int) -> tuple[Array, dict[str, Array]]:
+def columns_of(
+    wall: SimulatedWall, kind: str, seed: int
+) -> tuple[Array, dict[str, Array]]:
     """Times and columns of a recording with the meter of a wall."""
-    work, random = Work(wall, seed, SECONDS), np.random.default_rng([seed, 77])
+    work = Work(wall, seed, SECONDS)
+    random = np.random.default_rng([seed, 77])
     bus, mode = bus_and_mode(kind, work, random)
     power = wall.power(mode, np.maximum(bus, 0.0))
     return work.time, {
@@ -76,10 +95,15 @@ def columns_of(wall: SimulatedWall, kind: str, seed: int) -> tuple[Array, dict[s
 
 
 def judged(
-    time: Array, columns: dict[str, Array], looks: tuple[float, ...] = LOOKS, batch: int = 97
+    time: Array,
+    columns: dict[str, Array],
+    looks: tuple[float, ...] = LOOKS,
+    batch: int = 97,
 ) -> dict[float, tuple[Contradiction, ...]]:
     """What is said of the meter after each of the times [s]."""
-    meter, found, row = RecordedMeter(), dict[float, tuple[Contradiction, ...]](), 0
+    meter = RecordedMeter()
+    found = dict[float, tuple[Contradiction, ...]]()
+    row = 0
     info = RecordingInfo(source="cell", robot="ur5e", extra={"meter": "http://cell/rpc"})
     for look in (*looks, SECONDS):
         while row < min(look * RATE, len(time)):
@@ -92,7 +116,9 @@ def judged(
     return found | {SECONDS: meter.contradictions}
 
 
-@pytest.mark.parametrize("meter", METERS, ids=lambda each: "-".join(map(str, each.values())))
+@pytest.mark.parametrize(
+    "meter", METERS, ids=lambda each: "-".join(map(str, each.values()))
+)
 def test_a_meter_that_is_right_is_never_accused(meter: dict[str, Any]) -> None:
     """Delay, averaging and resolution of real meters, at any time of any work."""
     for seed, kind in enumerate(KINDS):
@@ -111,7 +137,9 @@ WRONG: dict[str, tuple[Callable[[Array, Array], Array], str, float]] = {
     "mW": (lambda watts, time: 1000.0 * watts, "@mW", 30.0),
     "zero": (lambda watts, time: 0.0 * watts, "meter", 30.0),
     "other machine": (
-        lambda watts, time: np.where(np.isnan(watts), np.nan, 700.0 + 300.0 * np.sin(time / ROOT)),
+        lambda watts, time: np.where(
+            np.isnan(watts), np.nan, 700.0 + 300.0 * np.sin(time / ROOT)
+        ),
         "control box, and of nothing else",
         30.0,
     ),
@@ -162,15 +190,18 @@ def test_a_frozen_meter_is_a_warning_about_that_time() -> None:
         (60.0, 30.0, (60.0, 40.0, 5.0), True, True),  # it does not
         (60.0, 10.0, (60.0, 60.0, 60.0), True, False),  # the run began with this power
         (25.0, 10.0, (60.0, 60.0, 60.0), True, False),  # not for half a minute
-        (220.0, 150.0, (10.0, 10.0, 10.0), True, False),  # at rest the same reading is right
-        (220.0, 150.0, (60.0, np.nan, np.nan), False, False),  # no measured power to compare with
+        # at rest the same reading is right
+        (220.0, 150.0, (10.0, 10.0, 10.0), True, False),
+        # no measured power to compare with
+        (220.0, 150.0, (60.0, np.nan, np.nan), False, False),
     ],
 )
 def test_runs_of_equal_readings(
     seconds: float, begins: float, changes: tuple[float, ...], quick: bool, frozen: bool
 ) -> None:
     """Of 90 W, while the means of the power change by this after some time [s]."""
-    runs, found = FrozenRuns(), []
+    runs = FrozenRuns()
+    found = []
     for time in np.arange(0.0, seconds + 0.5, 2.0):
         means = 40.0 + np.array(changes) * (time > begins)
         means = np.where(np.isnan(changes), np.nan, means)
@@ -183,7 +214,9 @@ def test_runs_of_equal_readings(
 def test_batches_do_not_matter_and_a_clock_may_go_back() -> None:
     time, columns = columns_of(replace(draw_wall(2), noise=0.3), "work", 2)
     columns["wall_power"] = 0.1 * columns["wall_power"]
-    first, second = (judged(time, columns, (), batch=size)[SECONDS] for size in (13, 1009))
+    first, second = (
+        judged(time, columns, (), batch=size)[SECONDS] for size in (13, 1009)
+    )
     assert first[0].shown == second[0].shown
     again = np.where(np.arange(len(time)) < len(time) // 2, time, time - SECONDS / 2.0)
     assert judged(again, columns, (), batch=100)[SECONDS]

@@ -11,7 +11,11 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-CONNECT, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PINGREQ = 1, 3, 8, 10, 12
+CONNECT = 1
+PUBLISH = 3
+SUBSCRIBE = 8
+UNSUBSCRIBE = 10
+PINGREQ = 12
 
 
 class Broker:
@@ -60,11 +64,14 @@ class Broker:
                 rest = rest[2:]
             self.published.append((topic.decode(), rest, bool(flags & 1)))
         elif kind == SUBSCRIBE:
-            number, rest, levels = body[:2], body[2:], b""
+            number = body[:2]
+            rest = body[2:]
+            levels = b""
             while rest:
                 topic, rest = _string(rest)
                 self.subscribed.append(topic.decode())
-                levels, rest = levels + rest[:1], rest[1:]
+                levels = levels + rest[:1]
+                rest = rest[1:]
             client.sendall(b"\x90" + bytes([2 + len(levels)]) + number + levels)
         elif kind == UNSUBSCRIBE:
             client.sendall(b"\xb0\x02" + body[:2])

@@ -18,7 +18,13 @@ GOLDEN = Path(__file__).parent / "golden"
 MOST_LINES = 25
 NOTHING: Mapping[str, float] = {}
 LONG = 8  # lists of more numbers are summed up
-RESIDUALS = {"mean": 1e-6, "max": 1e-6, "rms": 1e-6, "r2": 1e-4, "energy_error_percent": 1e-6}
+RESIDUALS = {
+    "mean": 1e-6,
+    "max": 1e-6,
+    "rms": 1e-6,
+    "r2": 1e-4,
+    "energy_error_percent": 1e-6,
+}
 """Absolute differences of errors [N m, A or W] that no tolerance excludes: what is left of numbers
 a million times larger depends on the rounding of a CPU's kernels."""
 
@@ -35,19 +41,26 @@ def check(
     Args:
         name: of the golden file.
         found: dictionaries, lists, text, numbers.
-        relative: largest difference of a number, as a share of it (in a list: of its largest).
+        relative: largest difference of a number, as a share of it (in a list: of its
+            largest).
         floor: largest absolute difference that is always accepted.
         loose: `relative` for everything below a key.
     """
     path = GOLDEN / f"{name}.json"
     if os.environ.get("UR_ENERGY_WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+        path.write_text(
+            json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
+        )
         return
     golden = json.loads(path.read_text())
-    lines = list(differences(golden, json.loads(json.dumps(found)), relative, floor, loose))
+    lines = list(
+        differences(golden, json.loads(json.dumps(found)), relative, floor, loose)
+    )
     if lines:
-        more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+        more = (
+            [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+        )
         shown = "\n".join([*lines[:MOST_LINES], *more])
         pytest.fail(f"{path.name} differs (golden -> now):\n{shown}", pytrace=False)
 
@@ -70,9 +83,14 @@ def differences(
                 yield f"{here}: new ({found[key]!r:.200})"
             else:
                 wide = loose.get(key, relative)
-                least = max(floor, RESIDUALS.get(key.removeprefix("motion_"), 0.0) if wide else 0.0)
+                least = max(
+                    floor,
+                    RESIDUALS.get(key.removeprefix("motion_"), 0.0) if wide else 0.0,
+                )
                 yield from differences(golden[key], found[key], wide, least, loose, here)
-    elif isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
+    elif (
+        isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found)
+    ):
         largest = max((abs(each) for each in golden if _is_number(each)), default=0.0)
         for i, (old, new) in enumerate(zip(golden, found, strict=True)):
             least = max(floor, relative * largest)
@@ -106,13 +124,19 @@ def shape(value: Any, place: str = "") -> dict[str, str]:
 def numbers(value: Any, leave_out: Sequence[str] = ()) -> Any:
     """Numbers, truths and nulls of a JSON value, without text; long lists are summed up."""
     if isinstance(value, Mapping):
-        inner = {str(k): numbers(v, leave_out) for k, v in value.items() if k not in leave_out}
+        inner = {
+            str(k): numbers(v, leave_out) for k, v in value.items() if k not in leave_out
+        }
         return {key: each for key, each in inner.items() if each not in ("", {}, [])}
     if isinstance(value, list):
         if len(value) > LONG and all(map(_is_number, value)):
             mean = math.fsum(value) / len(value)
             rms = math.sqrt(math.fsum(each**2 for each in value) / len(value))
-            return {"count": len(value), "range": [min(value), max(value)], "mean_rms": [mean, rms]}
+            return {
+                "count": len(value),
+                "range": [min(value), max(value)],
+                "mean_rms": [mean, rms],
+            }
         return [numbers(each, leave_out) for each in value]
     return "" if isinstance(value, str) else value
 

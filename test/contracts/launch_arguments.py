@@ -15,7 +15,8 @@ class StandIn:
     """Any class of launch or launch_ros; keeps what it was made with."""
 
     def __init__(self, *words: Any, **named: Any) -> None:
-        self.words, self.named = words, named
+        self.words = words
+        self.named = named
 
 
 class StandInModule(ModuleType):
@@ -29,7 +30,14 @@ class StandInModule(ModuleType):
 
 
 for module in ("launch", "launch_ros"):
-    for below in ("", ".actions", ".conditions", ".events", ".events.process", ".substitutions"):
+    for below in (
+        "",
+        ".actions",
+        ".conditions",
+        ".events",
+        ".events.process",
+        ".substitutions",
+    ):
         sys.modules[module + below] = StandInModule(module + below)
 
 
@@ -41,9 +49,12 @@ def declared(value: Any) -> list[Any]:
         return []
     if type(value).__name__ != "DeclareLaunchArgument":
         return declared([*value.words, *value.named.values()])
-    default, choices = value.named.get("default_value"), value.named.get("choices")
+    default = value.named.get("default_value")
+    choices = value.named.get("choices")
     described = bool(value.named.get("description"))
-    return [(value.words[0], {"default": default, "choices": choices, "described": described})]
+    return [
+        (value.words[0], {"default": default, "choices": choices, "described": described})
+    ]
 
 
 files = {}

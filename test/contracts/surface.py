@@ -60,4 +60,6 @@ def program(name: str, *words: object) -> list[str]:
 def fixture_copy(name: str, folder: Path) -> Path:
     """A copy of a file or folder of `FIXTURES`."""
     source = FIXTURES / name
-    return Path((shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name))
+    return Path(
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / name)
+    )

@@ -15,8 +15,12 @@ from test.contracts.golden import check
 from test.contracts.surface import FIXTURES, parser, ur_energy
 from ur_energy_model.telemetry.bag.compression import available_packing
 
-MODEL, WORK = FIXTURES / "model.yaml", FIXTURES / "work"
-DONE, REFUSED, USAGE, PART = 0, 1, 2, 3
+MODEL = FIXTURES / "model.yaml"
+WORK = FIXTURES / "work"
+DONE = 0
+REFUSED = 1
+USAGE = 2
+PART = 3
 EXIT_CODES: list[tuple[int, list[object]]] = [
     (DONE, ["--help"]),
     (DONE, ["--version"]),
@@ -49,7 +53,9 @@ EXIT_CODES: list[tuple[int, list[object]]] = [
 ]
 
 
-def subparsers(of: argparse.ArgumentParser, name: str) -> dict[str, argparse.ArgumentParser]:
+def subparsers(
+    of: argparse.ArgumentParser, name: str
+) -> dict[str, argparse.ArgumentParser]:
     """All commands below a parser by their full names."""
     found = {name: of}
     for action in of._actions:
@@ -69,7 +75,9 @@ def option(action: argparse.Action) -> dict[str, Any]:
         "repeats": isinstance(action, argparse._AppendAction),
         "required": action.required,
         "default": default,
-        "choices": None if action.choices is None else [str(each) for each in action.choices],
+        "choices": None
+        if action.choices is None
+        else [str(each) for each in action.choices],
         "count": action.nargs,
         "metavar": action.metavar,
         "without value": action.const if action.nargs == "?" else None,

@@ -24,7 +24,8 @@ from test.conftest import Simulate
 from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, fixture_copy, program, ur_energy
 
-MODEL, WORK = FIXTURES / "model.yaml", FIXTURES / "work"
+MODEL = FIXTURES / "model.yaml"
+WORK = FIXTURES / "work"
 PATIENCE = 240.0  # longest wait [s]
 SAVED = ("total/energy", "bus/energy", "standby/energy", "shoulder_pan_joint/energy")
 
@@ -39,10 +40,13 @@ class Content:
 
 def by_mcap(bag: Path) -> Content:
     """Read every message with the mcap package, with its checksums."""
-    topics, counts = {}, {}
+    topics = {}
+    counts = {}
     for path in sorted(bag.glob("*.mcap")):
         with path.open("rb") as file:
-            for schema, channel, _ in make_reader(file, validate_crcs=True).iter_messages():
+            for schema, channel, _ in make_reader(
+                file, validate_crcs=True
+            ).iter_messages():
                 assert schema is not None
                 digest = hashlib.sha256(schema.data).hexdigest()[:16]
                 topics[channel.topic] = {
@@ -73,35 +77,52 @@ def by_rosbags(bag: Path) -> Content:
 
 def topics_of(bag: Path) -> dict[str, Any]:
     """Topics with messages, the same for both readers; the metadata count the same messages."""
-    one, other = by_mcap(bag), by_rosbags(bag)
+    one = by_mcap(bag)
+    other = by_rosbags(bag)
     assert one.counts == other.counts
-    metadata = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    metadata = yaml.safe_load((bag / "metadata.yaml").read_text())[
+        "rosbag2_bagfile_information"
+    ]
     said = metadata["topics_with_message_count"]
     counts = {each["topic_metadata"]["name"]: each["message_count"] for each in said}
     assert {name: count for name, count in counts.items() if count} == one.counts
-    assert ur_energy("inspect", bag, "--json").json["samples"] == counts["/rtde/joint_telemetry"]
+    assert (
+        ur_energy("inspect", bag, "--json").json["samples"]
+        == counts["/rtde/joint_telemetry"]
+    )
     return {name: one.topics[name] | other.topics[name] for name in sorted(one.topics)}
 
 
 @pytest.fixture(scope="module")
 def recorded(
-    simulate: Simulate, fresh_host: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+    simulate: Simulate,
+    fresh_host: Callable[[], str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A folder with bags of two recorders of one controller: one ended, one was killed."""
-    folder, host = tmp_path_factory.mktemp("recorded"), fresh_host()
+    folder = tmp_path_factory.mktemp("recorded")
+    host = fresh_host()
     simulate(host, "--speed", "1")
     command = program("ur_energy", "record", "--host", host, "--rate", "50", "--json")
     killed = subprocess.Popen(
-        [*command, "-o", folder / "killed"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*command, "-o", folder / "killed"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     ended = subprocess.run(
-        [*command, "-o", folder / "ended", "--duration", "3"], capture_output=True, check=True
+        [*command, "-o", folder / "ended", "--duration", "3"],
+        capture_output=True,
+        check=True,
     )
     (folder / "printed.json").write_bytes(ended.stdout)
-    enough, deadline = 4.0, time.monotonic() + PATIENCE
+    enough = 4.0
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:  # seconds of telemetry that are on the disk
         metadata = folder / "killed" / "metadata.yaml"
-        if metadata.exists() and sum(by_mcap(folder / "killed").counts.values()) > 50 * enough:
+        if (
+            metadata.exists()
+            and sum(by_mcap(folder / "killed").counts.values()) > 50 * enough
+        ):
             break
         time.sleep(0.2)
     killed.send_signal(signal.SIGKILL)
@@ -111,9 +132,11 @@ def recorded(
 
 def check_bags_written_before_and_now(recorded: Path) -> None:
     """Channels, schemas, type hashes and joint names of recordings."""
-    before, now = topics_of(WORK), topics_of(recorded / "ended")
+    before = topics_of(WORK)
+    now = topics_of(recorded / "ended")
     assert now == {name: before[name] for name in now}
-    assert before.keys() - now.keys() <= {"/rtde/events"}  # there is one only after a disturbance
+    # there is one only after a disturbance
+    assert before.keys() - now.keys() <= {"/rtde/events"}
     check("bag_topics", before)
     check("bag_counts", by_mcap(WORK).counts)
     metadata = yaml.safe_load((recorded / "ended" / "metadata.yaml").read_text())
@@ -142,7 +165,8 @@ def check_a_killed_recorder_leaves_a_bag_that_others_read(recorded: Path) -> Non
 
 def test_an_energy_bag(tmp_path: Path) -> None:
     assert ur_energy("estimate", MODEL, WORK, "--bag", tmp_path / "energy").code == 0
-    mcap, rosbags = by_mcap(tmp_path / "energy"), by_rosbags(tmp_path / "energy")
+    mcap = by_mcap(tmp_path / "energy")
+    rosbags = by_rosbags(tmp_path / "energy")
     assert mcap.counts == rosbags.counts
     kinds = {name: mcap.topics[name] | rosbags.topics[name] for name in mcap.topics}
     check("energy_bag", kinds)
@@ -167,7 +191,9 @@ def test_a_history_of_before_gives_the_same_sums(tmp_path: Path) -> None:
     }.items():
         found = ur_energy("history", *words, "--json").json
         check(f"values/plant_{name}", numbers(found), 1e-6, 1e-9)
-    again = ur_energy("history", "add", plant, WORK, "--model", MODEL, "--workers", "1", "--json")
+    again = ur_energy(
+        "history", "add", plant, WORK, "--model", MODEL, "--workers", "1", "--json"
+    )
     check("values/plant_add_again", numbers(again.json))
 
 
@@ -192,7 +218,9 @@ def test_counters_of_before_continue(tmp_path: Path) -> None:
     """At or above what a killed command had published last, of which the journal has the end."""
     state = fixture_copy("state", tmp_path) / "energy.json"
     published = json.loads((FIXTURES / "state" / "published.json").read_text())
-    values, line = values_of_first_line(*("--bag", WORK, "--model", MODEL, "--state-file", state))
+    values, line = values_of_first_line(
+        *("--bag", WORK, "--model", MODEL, "--state-file", state)
+    )
     assert line["reset_time"] == published["reset_time"]
     longest = line["accounted_s"] - published["accounted_s"] + 2.0
     for name in SAVED:

@@ -67,7 +67,9 @@ class Cell:
         self.until(future.done, f"response of {name}")
         return future.result()
 
-    def messages(self, kind: Any, topic: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
+    def messages(
+        self, kind: Any, topic: str, enough: Callable[[list[Any]], bool]
+    ) -> list[Any]:
         """Messages of a topic, until there are enough."""
         found: list[Any] = []
         subscription = self.node.create_subscription(
@@ -85,7 +87,9 @@ def cell(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cell]:
     """A simulated robot, logger and estimator in one process, and an identification at rest."""
-    folder, domain, host = tmp_path_factory.mktemp("cell"), fresh_domain_of_module(), fresh_host()
+    folder = tmp_path_factory.mktemp("cell")
+    domain = fresh_domain_of_module()
+    host = fresh_host()
     fixture_copy("node_state", folder)
     given: dict[str, dict[str, Any]] = {
         "simulated_robot": {
@@ -94,10 +98,17 @@ def cell(
             "seed": 7,
             "motion": "pick_and_place",
         },
-        "cell": {"robot_ip": host, "bag_directory": "bags", "state_file": "node_state/energy.json"},
+        "cell": {
+            "robot_ip": host,
+            "bag_directory": "bags",
+            "state_file": "node_state/energy.json",
+        },
         "identification": {"bags": ["bags/none"]},
     }
-    environment = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    environment = {
+        "ROS_DOMAIN_ID": str(domain),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    }
     children = []
     for name, values in given.items():
         words = [f"{key}:={json.dumps(value)}" for key, value in values.items()]
@@ -107,7 +118,11 @@ def cell(
         with (folder / f"{name}.log").open("w") as log:
             children.append(
                 subprocess.Popen(
-                    command, stdout=log, stderr=log, cwd=folder, env=os.environ | environment
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    cwd=folder,
+                    env=os.environ | environment,
                 )
             )
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -156,12 +171,15 @@ def graph_of(observer: Any, name: str) -> dict[str, dict[str, list[str]]]:
             topic: [*kinds, *qos(publishing(topic), name)] for topic, kinds in publishers
         },
         "subscribes": {
-            topic: [*kinds, *qos(subscribing(topic), name)] for topic, kinds in subscriptions
+            topic: [*kinds, *qos(subscribing(topic), name)]
+            for topic, kinds in subscriptions
         },
         "serves": dict(services),
     }
     return {
-        kind: {topic: words for topic, words in topics.items() if not ABOUT_ROS.search(topic)}
+        kind: {
+            topic: words for topic, words in topics.items() if not ABOUT_ROS.search(topic)
+        }
         for kind, topics in found.items()
     }
 
@@ -169,7 +187,9 @@ def graph_of(observer: Any, name: str) -> dict[str, dict[str, list[str]]]:
 def qos(endpoints: Any, node: str) -> list[str]:
     """Reliability and durability; others do not discover the depth."""
     profiles = [each.qos_profile for each in endpoints if each.node_name == node]
-    return sorted({f"{each.reliability.name} {each.durability.name}" for each in profiles})
+    return sorted(
+        {f"{each.reliability.name} {each.durability.name}" for each in profiles}
+    )
 
 
 def parameters_of(cell: Cell, name: str) -> dict[str, Any]:
@@ -210,12 +230,16 @@ def learned(messages: list[Any]) -> bool:
     return used
 
 
-def keys(cell: Cell, topic: str, enough: Callable[[list[Any]], bool]) -> dict[str, list[str]]:
+def keys(
+    cell: Cell, topic: str, enough: Callable[[list[Any]], bool]
+) -> dict[str, list[str]]:
     """Names and keys of the statuses in messages, until there are enough."""
     found: dict[str, set[str]] = {}
     for message in cell.messages(DiagnosticArray, topic, enough):
         for status in message.status:
-            found.setdefault(status.name, set()).update(each.key for each in status.values)
+            found.setdefault(status.name, set()).update(
+                each.key for each in status.values
+            )
     return {name: sorted(names) for name, names in found.items()}
 
 

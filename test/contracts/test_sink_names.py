@@ -84,8 +84,22 @@ def playing(folder: Path) -> Iterator[Live]:
     ports = free_ports(("prometheus", "foxglove", "opcua"))
     with Broker() as broker:
         command = program(
-            *("ur_energy", "live", "--bag", FIXTURES / "work", "--model", FIXTURES / "model.yaml"),
-            *("--json", "--mcap", folder / "live.mcap", "--mqtt-json", "--mqtt-group", "plant"),
+            *(
+                "ur_energy",
+                "live",
+                "--bag",
+                FIXTURES / "work",
+                "--model",
+                FIXTURES / "model.yaml",
+            ),
+            *(
+                "--json",
+                "--mcap",
+                folder / "live.mcap",
+                "--mqtt-json",
+                "--mqtt-group",
+                "plant",
+            ),
             *("--prometheus", f"127.0.0.1:{ports['prometheus']}", "--mqtt-node", "cell"),
             *("--foxglove", f"127.0.0.1:{ports['foxglove']}"),
             *("--mqtt", f"mqtt://127.0.0.1:{broker.port}"),
@@ -110,7 +124,9 @@ def check_prometheus(live: Live) -> None:
         labels: dict[str, set[str]] = {}
         for sample in family.samples:
             for key, value in sample.labels.items():
-                labels.setdefault(key, set()).update([value] if key not in ("arm", "model") else [])
+                labels.setdefault(key, set()).update(
+                    [value] if key not in ("arm", "model") else []
+                )
         names = sorted({sample.name for sample in family.samples})
         sets = {key: sorted(values) for key, values in labels.items()}
         found[family.name] = [family.type, family.documentation, names, sets]
@@ -138,7 +154,10 @@ def check_mqtt(live: Live) -> None:
             "topic": topic,
             "retained": retained,
             "metrics": {
-                str(each.name): [each.datatype.name, getattr(each, "alias", None) is not None]
+                str(each.name): [
+                    each.datatype.name,
+                    getattr(each, "alias", None) is not None,
+                ]
                 for each in metrics
             },
         }
@@ -210,7 +229,8 @@ def check_opcua(live: Live) -> None:
         below: dict[str, set[str]] = {}
         async with Client(f"opc.tcp://127.0.0.1:{live.ports['opcua']}") as client:
             namespaces = await client.get_namespace_array()
-            todo = [(client.nodes.objects, "")]  # a node, and the variable that it is below of
+            # a node, and the variable that it is below of
+            todo = [(client.nodes.objects, "")]
             while todo and len(nodes) < MOST_NODES:
                 node, variable = todo.pop()
                 for each in await node.get_children_descriptions():
@@ -223,10 +243,14 @@ def check_opcua(live: Live) -> None:
                     else:
                         kind = f"{each.NodeId.to_string()} {each.NodeClass.name}"
                         nodes[f"{node.nodeid.to_string()} {name}"] = kind
-                    inner = variable or (name if each.NodeClass == NodeClass.Variable else "")
+                    inner = variable or (
+                        name if each.NodeClass == NodeClass.Variable else ""
+                    )
                     todo.append((client.get_node(each.NodeId), inner))
         return {
-            "namespaces": [each.replace(socket.gethostname(), "HOST") for each in namespaces],
+            "namespaces": [
+                each.replace(socket.gethostname(), "HOST") for each in namespaces
+            ],
             "nodes": nodes,
             "below": {name: sorted(names) for name, names in below.items()},
         }
@@ -253,7 +277,13 @@ def check_all(live: Live) -> None:
 
 def test_sinks(tmp_path: Path) -> None:
     """On a machine so busy that the recording ends before all is read, it is played again."""
-    for package in ("asyncua", "foxglove", "paho.mqtt.client", "prometheus_client", "pysparkplug"):
+    for package in (
+        "asyncua",
+        "foxglove",
+        "paho.mqtt.client",
+        "prometheus_client",
+        "pysparkplug",
+    ):
         pytest.importorskip(package)
     for number in range(MOST_SESSIONS):
         with playing(tmp_path / str(number)) as live:

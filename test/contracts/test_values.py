@@ -3,8 +3,9 @@
 
 """JSON of commands on fixed inputs: key paths with types, and values within a stated tolerance.
 
-Tolerances were measured with the kernels of OpenBLAS for the oldest CPU and numpy without AVX2, FMA
-and AVX-512. All but two commands stay within 1e-6; these have the reason beside them.
+Tolerances were measured with the kernels of OpenBLAS for the oldest CPU and numpy without
+AVX2, FMA and AVX-512. All but two commands stay within 1e-6; these have the reason beside
+them.
 """
 
 from __future__ import annotations
@@ -21,10 +22,22 @@ import pytest
 from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, ur_energy
 
-MODEL, WORK, EXCITATION = (FIXTURES / name for name in ("model.yaml", "work", "excitation"))
-MOTION, STORE = FIXTURES / "motion.csv", "plant"
-EXACT, FLOOR = 1e-6, 1e-9
-CHANGING = ("seconds", "cpu_percent", "bytes", "version", "package_version", "date", "bound_gap")
+MODEL, WORK, EXCITATION = (
+    FIXTURES / name for name in ("model.yaml", "work", "excitation")
+)
+MOTION = FIXTURES / "motion.csv"
+STORE = "plant"
+EXACT = 1e-6
+FLOOR = 1e-9
+CHANGING = (
+    "seconds",
+    "cpu_percent",
+    "bytes",
+    "version",
+    "package_version",
+    "date",
+    "bound_gap",
+)
 """Keys whose values differ between runs, versions or CPUs (the gap is 0 or what is left of it)."""
 
 
@@ -33,7 +46,8 @@ class Run:
     """A command with --json.
 
     Attributes:
-        words: of the command; names without a folder are of the folder that the test runs in.
+        words: of the command; names without a folder are of the folder that the test runs
+            in.
         tolerance: of its numbers, relative; None where only its keys are a contract.
         store: whether the history store must be there.
         loose: wider tolerances of everything below a key.
@@ -51,7 +65,8 @@ RUNS: dict[str, Run] = {
     "identify": Run(
         ("identify", EXCITATION, "--validate", WORK, "--friction", "power", "-o", "m.yaml")
     ),
-    "base_parameters": Run(  # what the data hardly determine ends where the optimizer stops
+    # what the data hardly determine ends where the optimizer stops
+    "base_parameters": Run(
         ("base-parameters", EXCITATION), loose={"physically_consistent": 3e-3}
     ),
     "evaluate": Run(("evaluate", MODEL, WORK)),
@@ -61,7 +76,8 @@ RUNS: dict[str, Run] = {
     "predict_session": Run(("predict", MODEL, MOTION, "--session", WORK)),
     "payload": Run(("payload", MODEL, WORK)),
     "payload_empty": Run(("payload", MODEL, WORK, "--empty", EXCITATION)),
-    "optimize": Run(  # the optimum is flat: durations vary by 2e-4, savings are differences
+    # the optimum is flat: durations vary by 2e-4, savings are differences
+    "optimize": Run(
         ("optimize", MODEL, WORK, "-o", "cheaper"),
         1e-3,
         loose={"saving_percent": 0.02, "saving_percent_interval": 0.02},

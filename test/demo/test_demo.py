@@ -50,15 +50,19 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(run, "save_chart", lambda *_: [])  # figures take a third of the time
+    # figures take a third of the time
+    monkeypatch.setattr(run, "save_chart", lambda *_: [])
     output = tmp_path / "demo_output"
     words = ["--seed", "7", "--host", fresh_host(), "--seconds", "8", "-o", str(output)]
     assert main(["demo", *words]) == 0
     shown = capsys.readouterr()
     result = json.loads((output / "result.json").read_text())
-    truth, estimate = result["truth"], result["estimate"]
+    truth = result["truth"]
+    estimate = result["estimate"]
     assert estimate["bus_energy"] == pytest.approx(truth["bus_energy"], rel=0.01)
-    assert estimate["total"]["supply_energy"] == pytest.approx(truth["bus_energy"], rel=0.03)
+    assert estimate["total"]["supply_energy"] == pytest.approx(
+        truth["bus_energy"], rel=0.03
+    )
     assert estimate["total"]["electrical_energy"] == pytest.approx(
         sum(truth["electrical_energy"]), rel=0.06
     )
@@ -78,16 +82,21 @@ def test_demo_leaves_nothing_running_when_interrupted(
     with subprocess.Popen(
         [*command, "--host", fresh_host(), "-o", output], stderr=subprocess.DEVNULL
     ) as demo:
-        assert _wait_for(lambda: len(children_of(output)) > 1, 240.0)  # the simulated arm, too
+        # the simulated arm, too
+        assert _wait_for(lambda: len(children_of(output)) > 1, 240.0)
         demo.send_signal(signal.SIGINT)
         demo.wait(timeout=240)
     assert demo.returncode == 130
     assert not children_of(output)
 
 
-def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
+def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(
+    tmp_path: Path,
+) -> None:
     with Processes(tmp_path, {}) as processes:
-        processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
+        processes.start(
+            "short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"]
+        )
         with pytest.raises(UrEnergyError, match="short ended with exit code 3"):
             processes.wait_until(lambda: False, "short", timeout=240.0)
         assert processes.log("short").read_text() == "over\n"

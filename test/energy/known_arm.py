@@ -60,7 +60,8 @@ def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:
 
 def electrical(telemetry: Telemetry) -> Array:
     """Electrical power of each joint by the model's equation, R I^2 + k_b N qd I."""
-    current, qd = telemetry["actual_current"], telemetry["actual_qd"]
+    current = telemetry["actual_current"]
+    qd = telemetry["actual_qd"]
     return 0.5 * current**2 + 0.1 * 101.0 * qd * current
 
 
@@ -110,7 +111,9 @@ def changed(telemetry: Telemetry, **columns: Array) -> Telemetry:
 def without_bus(telemetry: Telemetry) -> Telemetry:
     """The same samples of a source that has no bus power."""
     names = ("actual_robot_voltage", "actual_robot_current")
-    columns = {name: each for name, each in telemetry.columns.items() if name not in names}
+    columns = {
+        name: each for name, each in telemetry.columns.items() if name not in names
+    }
     return replace(telemetry, columns=columns)
 
 

@@ -3,8 +3,8 @@
 
 """`estimate_energy`, report, live estimator and bag playback give the same, correct energies.
 
-The truth is the simulated arm's own ledger over sessions that switch off, idle, stop, brake,
-change payload and speed.
+The truth is the simulated arm's own ledger over sessions that switch off, idle, stop,
+brake, change payload and speed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def true_model(p: ArmParameters) -> EnergyModel:
     )
     n = len(joints)
     bus = BusModel(
-        "physical", p.standby_power, np.full(n, p.driver_loss), np.zeros(n), capacitor_energy=3.1
+        "physical",
+        p.standby_power,
+        np.full(n, p.driver_loss),
+        np.zeros(n),
+        capacitor_energy=3.1,
     )
     return EnergyModel("ur5e", Setup(), "given", joints, bus, current_delay=1e-3)
 
@@ -110,7 +114,8 @@ def mixed_session(seed: int) -> MixedSession:
     }
     order = list(scenes)
     np.random.default_rng(seed).shuffle(order)
-    pieces, parts = [], {}
+    pieces = []
+    parts = {}
     for name in ["standstill", *order]:
         start = arm.time
         for commands in scenes.get(name, [()]):
@@ -123,7 +128,8 @@ def mixed_session(seed: int) -> MixedSession:
 
 def with_truth(arm: SimulatedArm, seconds: float) -> Telemetry:
     """Telemetry of an arm, with the energy that its supply has truly given [J]."""
-    pieces, given = [], []
+    pieces = []
+    given = []
     for _ in range(round(seconds * arm.rate / 5)):
         pieces.append(record_arm(arm, 5 / arm.rate, LIVE_FIELDS))
         given.append(arm.energies().bus)
@@ -159,9 +165,12 @@ def test_the_total_is_the_same_live_and_offline_whatever_the_parts_know(
     model = known_model()
     model = replace(model, bus=replace(model.bus, capacitor_energy=capacity))
     telemetry = Session(moving=6.0, still=4.0).telemetry()
-    qd, current = telemetry["actual_qd"], telemetry["actual_current"]
+    qd = telemetry["actual_qd"]
+    current = telemetry["actual_current"]
     braking = np.arange(len(qd)) // 150 % 3 == 1
-    current = np.where(braking[:, None], -0.8 * np.sign(qd) * (np.abs(qd) > 0.01), current)
+    current = np.where(
+        braking[:, None], -0.8 * np.sign(qd) * (np.abs(qd) > 0.01), current
+    )
     demand = electrical(changed(telemetry, actual_current=current)).sum(axis=1)
     demand += DRIVER * np.abs(current).sum(axis=1) + STANDBY - 6.0
     bus = np.maximum(demand, 0.0) / 48.0
@@ -169,13 +178,16 @@ def test_the_total_is_the_same_live_and_offline_whatever_the_parts_know(
     offline = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
     for size in (1, 13, len(telemetry)):
         estimator = live(model, telemetry, size)
-        net, arm = counted(estimator), estimator.channels.arm
+        net = counted(estimator)
+        arm = estimator.channels.arm
         assert net[arm["total"]] == pytest.approx(offline.supply, rel=1e-12)
         parts = (*PARTS, "unexplained")
         whole = net[estimator.channels.per_joint["electrical_power"]].sum()
         whole += sum(net[arm[part]] for part in parts)
         assert whole == pytest.approx(net[arm["total"]], rel=1e-12)
-    assert offline.supply == pytest.approx(np.trapezoid(48.0 * bus, telemetry.time), rel=1e-9)
+    assert offline.supply == pytest.approx(
+        np.trapezoid(48.0 * bus, telemetry.time), rel=1e-9
+    )
     assert capacity or offline.regeneration > 1.0
     assert abs(offline.unexplained) < 0.02 * offline.supply
 
@@ -195,15 +207,19 @@ def session() -> MixedSession:
 def test_all_calculations_agree_and_are_right(
     session: MixedSession, tmp_path: Path, rate: float
 ) -> None:
-    telemetry, model = thinned(session.telemetry, rate), session.model
+    telemetry = thinned(session.telemetry, rate)
+    model = session.model
     save_model(model, tmp_path / "model.yaml")
     model = load_model(tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "session", telemetry)
     offline = estimate_energy(model, bag)
     at_once = live(model, telemetry, len(telemetry))
-    whole, channels = counted(at_once), at_once.channels
+    whole = counted(at_once)
+    channels = at_once.channels
     for size in (1, 250) if rate == 5.0 else (13,):
-        np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
+        np.testing.assert_allclose(
+            counted(live(model, telemetry, size)), whole, 1e-6, 1e-6
+        )
     final = counted(at_once)
     total = final[channels.arm["total"]]
     assert offline.supply == pytest.approx(total, rel=1e-12)
@@ -244,14 +260,20 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
     first = whole.select(kept[(speed[kept] > 0.01) | (kept > moving[-1])])
     first = replace(first, time=np.arange(len(first)) / ROBOT.rate)
     watts = np.asarray(first.bus_power)
-    # The supply of another session takes 4 W more, which only a voltage at the same current shows.
-    other = changed(first, actual_robot_voltage=(watts + 4.0) / first["actual_robot_current"])
+    # The supply of another session takes 4 W more, which only a voltage at the same
+    # current shows.
+    other = changed(
+        first, actual_robot_voltage=(watts + 4.0) / first["actual_robot_current"]
+    )
     parts = [first, replace(other, time=first.time + 3600.0)][:sessions]
-    telemetry, rest = concatenate(parts), first.time[-1] + 1.0 / ROBOT.rate
+    telemetry = concatenate(parts)
+    rest = first.time[-1] + 1.0 / ROBOT.rate
     true = true_model(arm.parameters)
     model = replace(true, bus=replace(true.bus, standby=nominal))
     summary = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
-    measured = [float(np.trapezoid(np.asarray(part.bus_power), part.time)) for part in parts]
+    measured = [
+        float(np.trapezoid(np.asarray(part.bus_power), part.time)) for part in parts
+    ]
     assert summary.bus == pytest.approx(sum(measured), rel=1e-3)
     assert summary.supply == pytest.approx(summary.bus, rel=1e-12)
     assert summary.model == pytest.approx(sum(measured), rel=0.01)
@@ -273,11 +295,14 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
 
 def test_every_part_is_right(session: MixedSession) -> None:
     estimator = LiveEstimator(session.model, ROBOT)
-    time, before = session.telemetry.time, 0.0
+    time = session.telemetry.time
+    before = 0.0
     for name, (start, end) in session.parts.items():
         truth = session.truth(start, end)
         inside = np.flatnonzero((time > start) & (time <= end + 1e-9))
-        estimator.update(session.telemetry.cut(slice(int(inside[0]), int(inside[-1]) + 1)))
+        estimator.update(
+            session.telemetry.cut(slice(int(inside[0]), int(inside[-1]) + 1))
+        )
         now = float(counted(estimator)[estimator.channels.arm["total"]])
         assert now - before == pytest.approx(truth, rel=0.01, abs=0.5), name
         before = now

@@ -43,7 +43,8 @@ ARMS = {
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Trial]]:
     """What the model of each simulated arm makes of the recording of each other one."""
-    arms, folder = {}, tmp_path_factory.mktemp("pairs")
+    arms = {}
+    folder = tmp_path_factory.mktemp("pairs")
     for seed in range(840, 843):
         telemetry, truth = record("ur5e", seed, 8.0, folder)
         telemetry = replace(telemetry, info=replace(telemetry.info, serial=str(seed)))
@@ -61,11 +62,13 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Trial]]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_intervals_cover_pairs_of_arms(pairs: dict[str, list[Trial]], variant: str) -> None:
+def test_intervals_cover_pairs_of_arms(
+    pairs: dict[str, list[Trial]], variant: str
+) -> None:
     supply = np.array([trial.supply for trial in pairs[variant]])
     joints = np.concatenate([trial.joints for trial in pairs[variant]])
-    # With a coverage of 90 % fewer than 4 of 6 have a probability of 2 %, fewer than 80 % of the
-    # joints of 6 pairs, 24 or more, of 3 % if independent.
+    # With a coverage of 90 % fewer than 4 of 6 have a probability of 2 %, fewer than 80 %
+    # of the joints of 6 pairs, 24 or more, of 3 % if independent.
     assert len(supply) == 6
     assert np.sum(np.abs(supply) < CONFIDENCE) >= 4
     assert np.mean(np.abs(joints) < CONFIDENCE) >= 0.8
@@ -73,14 +76,19 @@ def test_intervals_cover_pairs_of_arms(pairs: dict[str, list[Trial]], variant: s
     assert not widths or np.median(widths) < 60.0  # of use all the same
 
 
-@pytest.mark.parametrize("source", ["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"])
-def test_intervals_cover_other_real_arms(recordings: Path, tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize(
+    "source", ["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"]
+)
+def test_intervals_cover_other_real_arms(
+    recordings: Path, tmp_path: Path, source: str
+) -> None:
     def bag(name: str) -> Path:
         telemetry = read_csv([recordings / f"{name}.csv.gz"], "ur5e")
         info = replace(telemetry.info, serial=ARMS[name])
         return write_bag(tmp_path / name, replace(telemetry, info=info))
 
-    model, errors = identify([bag(source)], "ur5e").model, list[float]()
+    model = identify([bag(source)], "ur5e").model
+    errors = list[float]()
     for other in (name for name, arm in ARMS.items() if arm != ARMS[source]):
         path = bag(other)
         for variant in ("currents", "currents, standby of the model"):
@@ -132,13 +140,19 @@ def _at(telemetry: Telemetry, start: float, host: float | None) -> Telemetry:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Telemetry, dict[bool, EnergyModel]]:
+def made(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Telemetry, dict[bool, EnergyModel]]:
     """A recording, and models from it with and without host stamps, from 5000 s of the clock on."""
-    telemetry, folder = ExactArm().record(20.0, rate=125.0, seed=1), tmp_path_factory.mktemp("fit")
+    telemetry = ExactArm().record(20.0, rate=125.0, seed=1)
+    folder = tmp_path_factory.mktemp("fit")
     models = {}
     for stamped in (True, False):
         whole = _at(telemetry, 5000.0, 0.0 if stamped else None)
-        save_model(identify([write_bag(folder / str(stamped), whole)], "ur5e").model, folder / "m")
+        save_model(
+            identify([write_bag(folder / str(stamped), whole)], "ur5e").model,
+            folder / "m",
+        )
         models[stamped] = load_model(folder / "m")
     return telemetry, models
 
@@ -165,10 +179,8 @@ def test_without_bus_power_standby_is_that_of_the_same_session_only(
 ) -> None:
     telemetry, models = made
     bag = write_bag(tmp_path / "bag", _at(without_bus(telemetry), start, host))
-    model, truth = (
-        models[host is not None],
-        np.trapezoid(np.asarray(telemetry.bus_power), telemetry.time),
-    )
+    model = models[host is not None]
+    truth = np.trapezoid(np.asarray(telemetry.bus_power), telemetry.time)
     found = estimate_energy(model, bag)
     width = CONFIDENCE * found.supply_std / found.duration
     assert abs(found.supply - truth) < CONFIDENCE * found.supply_std

@@ -40,7 +40,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def estimator(folder: Path) -> LiveEstimator:
-    options = LiveOptions(state_file=folder / "state.json", cycle_log=folder / "cycles.csv")
+    options = LiveOptions(
+        state_file=folder / "state.json", cycle_log=folder / "cycles.csv"
+    )
     return LiveEstimator(known_model(), ROBOT, options)
 
 
@@ -50,7 +52,10 @@ def kill(live: LiveEstimator) -> None:
 
 
 def measured(
-    live: LiveEstimator, seconds: float = 1.0, start: float = 100.0, serial: str | None = None
+    live: LiveEstimator,
+    seconds: float = 1.0,
+    start: float = 100.0,
+    serial: str | None = None,
 ) -> Snapshot:
     """Snapshot after so much motion of the arm with this serial number."""
     telemetry = motion(seconds, start=start)
@@ -81,12 +86,15 @@ def test_what_happened_between_two_saves_is_in_the_journal(tmp_path: Path) -> No
     assert again.lifetime.unaccounted == pytest.approx(130.0 - 103.0, abs=0.01)
     assert again.reset_time == snapshot.reset_time
     live.close()
-    (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))  # power cut
+    # power cut
+    (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))
     assert measured(estimator(tmp_path), 0.1, 131.0).lifetime.accounted > 3.0
 
 
 @pytest.mark.parametrize("end", [kill, LiveEstimator.close])
-def test_numbers_of_cycles_go_on(tmp_path: Path, end: Callable[[LiveEstimator], None]) -> None:
+def test_numbers_of_cycles_go_on(
+    tmp_path: Path, end: Callable[[LiveEstimator], None]
+) -> None:
     """Over a restart and over a kill after the last save; each arm has numbers of its own."""
     numbers = list[int]()
 
@@ -135,7 +143,9 @@ def test_a_kill_takes_back_no_published_energy(tmp_path: Path) -> None:
         assert child.stdout is not None
         shown = [child.stdout.readline() for _ in range(200)]
         child.send_signal(signal.SIGKILL)
-        shown += [line for line in child.stdout.read().splitlines(True) if line.endswith("\n")]
+        shown += [
+            line for line in child.stdout.read().splitlines(True) if line.endswith("\n")
+        ]
     again = estimator(tmp_path)
     assert again.read_interval().consumed.sum() >= float(shown[-1]) > 0
     again.close()
@@ -152,9 +162,11 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> None:
-    few, more = Channels(("a", "b")), Channels(("a", "b"), (2, 3))
+    few = Channels(("a", "b"))
+    more = Channels(("a", "b"), (2, 3))
     counters = EnergyCounters(few, tmp_path / "s")
-    steps, power = counters.meter.gaps(np.arange(3.0) / 20), np.full((3, len(few)), 5.0)
+    steps = counters.meter.gaps(np.arange(3.0) / 20)
+    power = np.full((3, len(few)), 5.0)
     counters.integrate(np.arange(3.0), steps, power)
     counters.close()
     again = EnergyCounters(more, tmp_path / "s")
@@ -237,7 +249,9 @@ def test_a_state_that_cannot_be_read_is_kept(
     content = (tmp_path / "state.json").read_bytes()
     with monkeypatch.context() as patch:
         failing = MagicMock()
-        failing.execute.side_effect = failing.executemany.side_effect = sqlite3.OperationalError
+        failing.execute.side_effect = failing.executemany.side_effect = (
+            sqlite3.OperationalError
+        )
         patch.setattr(sqlite3, "connect", lambda *_, **__: failing)
         second = estimator(tmp_path)
         assert second.disk_problem is not None
@@ -247,7 +261,9 @@ def test_a_state_that_cannot_be_read_is_kept(
     assert (tmp_path / "state.json.unreadable1").read_bytes() == content
 
 
-def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_path: Path) -> None:
+def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(
+    tmp_path: Path,
+) -> None:
     live = estimator(tmp_path)
     measured(live)
     first = measured(live, 2.0, 101.002, "A1")  # becomes known, and binds the counters
@@ -278,7 +294,9 @@ def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_pat
 def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, Any]:
     """A state as earlier versions wrote it, with a newer and an interrupted journal entry."""
     channels = LiveEstimator(known_model(), ROBOT).channels
-    content: dict[str, Any] = json.loads(EnergyCounters(channels, None, "ur5e").stated.content())
+    content: dict[str, Any] = json.loads(
+        EnergyCounters(channels, None, "ur5e").stated.content()
+    )
     content |= {"sequence": 7, "clock": 150.0}
     numbers = [0.5] * 2 * len(channels) + [accounted, 0.0, 200.0]
     head = struct.pack("<QQ", content["number"], 8)
@@ -297,7 +315,9 @@ def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, 
 
 
 @pytest.mark.parametrize("first_version", [True, False])
-def test_an_old_state_is_read_once_and_moved_over(tmp_path: Path, first_version: bool) -> None:
+def test_an_old_state_is_read_once_and_moved_over(
+    tmp_path: Path, first_version: bool
+) -> None:
     write_old(tmp_path, 5.0, first_version)
     live = estimator(tmp_path)
     snapshot = measured(live, 1.0, 200.002, "A1")
@@ -334,7 +354,12 @@ def test_impossible_contents_are_refused_and_left_alone(
     file.put("counters", json.dumps(content).encode())
     file.save()
     file.close()
-    for refused in (path.read_bytes(), json.dumps(content).encode(), b"{", b"[" * 100_000):
+    for refused in (
+        path.read_bytes(),
+        json.dumps(content).encode(),
+        b"{",
+        b"[" * 100_000,
+    ):
         path.write_bytes(refused)
         with pytest.raises(InputError, match="is not a state file") as refusal:
             estimator(tmp_path)

@@ -86,15 +86,21 @@ def test_each_cycle_has_the_energy_of_its_samples(tmp_path: Path, size: int) -> 
     assert rows[0]["total_source"] == first.pop("total_source") == "measured"
     assert {key: float(rows[0][key]) for key in first} == pytest.approx(first)
     assert [cycle.number for cycle in done] == [1, 2]
-    power, time = total(telemetry), telemetry.time
+    power = total(telemetry)
+    time = telemetry.time
     for cycle, (start, stop) in zip(done, [(500, 1250), (1250, 2000)], strict=True):
         summary = cycle.summary(estimator.channels)
-        # A cycle reaches from the sample before its start to the last one before the next.
+        # A cycle reaches from the sample before its start to the last one before the
+        # next.
         part = slice(start - 1, stop)
-        assert summary["total_energy_J"] == pytest.approx(np.trapezoid(power[part], time[part]))
+        assert summary["total_energy_J"] == pytest.approx(
+            np.trapezoid(power[part], time[part])
+        )
         assert summary["duration_s"] == pytest.approx(1.5)
         assert summary["unaccounted_s"] == 0.0
-        assert [cycle.start, cycle.end] == pytest.approx(1e9 * time[[part.start, part.stop - 1]])
+        assert [cycle.start, cycle.end] == pytest.approx(
+            1e9 * time[[part.start, part.stop - 1]]
+        )
         assert summary["start"] == pytest.approx(time[part.start])
         assert summary["peak_power_W"] == pytest.approx(power[start:stop].max())
         whole = summary["motion_energy_J"] + summary["idle_energy_J"]
@@ -115,7 +121,8 @@ def test_a_cycle_with_an_outage_states_it(tmp_path: Path, size: int) -> None:
     kept = np.ones(len(telemetry), dtype=bool)
     kept[1500:1949] = kept[3400:3649] = False
     telemetry = changed(telemetry, output_int_register_0=register).select(kept)
-    log, done = tmp_path / "cycles.csv", list[Cycle]()
+    log = tmp_path / "cycles.csv"
+    done = list[Cycle]()
     options = LiveOptions(cycle_trigger="int_register", cycle_log=log)
     estimator = LiveEstimator(known_model(), ROBOT, options, on_cycle=done.append)
     for batch in packets(telemetry, size):
@@ -126,8 +133,11 @@ def test_a_cycle_with_an_outage_states_it(tmp_path: Path, size: int) -> None:
     assert [cycle.unaccounted for cycle in done] == pytest.approx(missing)
     for cycle, seconds in zip(done, missing, strict=True):
         assert 1e-9 * (cycle.end - cycle.start) == pytest.approx(cycle.duration, abs=1e-6)
-        part = slice(*np.searchsorted(host_times(telemetry), [cycle.start, cycle.end + 1]))
-        power, time = total(telemetry)[part], telemetry.time[part]
+        part = slice(
+            *np.searchsorted(host_times(telemetry), [cycle.start, cycle.end + 1])
+        )
+        power = total(telemetry)[part]
+        time = telemetry.time[part]
         rows = np.flatnonzero(np.diff(time) < 0.1)
         energy = 0.5 * (power[rows] + power[rows + 1]) @ np.diff(time)[rows]
         status = cycle_status(cycle, estimator.channels)
@@ -155,7 +165,8 @@ def found(
 ) -> list[tuple[float, float]]:
     """Starts and ends of the cycles that are found without being asked for."""
     detector = detector or CycleDetector()
-    times, cycles = list[float](), list[tuple[float, float]]()
+    times = list[float]()
+    cycles = list[tuple[float, float]]()
     for batch in packets(telemetry, size):
         for index, mark in detector.find(batch).items():
             times.append(float(batch.time[index]))
@@ -165,7 +176,8 @@ def found(
 
 def played(*parts: tuple[Motion, float], rate: float) -> Telemetry:
     """Targets of motions one after another, each until its time [s]; they begin anew at an end."""
-    samples, begin = [], 0.0
+    samples = []
+    begin = 0.0
     for each, seconds in parts:
         time = np.arange(np.ceil(begin * rate), (begin + seconds) * rate) / rate - begin
         samples.append(each.sample(np.mod(time, each.duration)))
@@ -216,24 +228,32 @@ def test_a_pallet_is_one_cycle_until_the_arm_is_back_at_its_first_place(
     place = pallet.duration / places
     closed = np.mod(telemetry.time - telemetry.time[0] - 0.4, place) < 0.5 * place
     telemetry = changed(telemetry, actual_digital_output_bits=closed.astype(float))
-    assert np.diff(found(telemetry, 1000)) == pytest.approx(pallet.duration, abs=1.01 / rate)
+    assert np.diff(found(telemetry, 1000)) == pytest.approx(
+        pallet.duration, abs=1.01 / rate
+    )
     assert len(found(telemetry, 1000)) >= 2
 
 
 def _stroke(wait: float) -> list[Motion]:
     """Down and up again, as a subprogram that is called in a row."""
-    return [move(PICK, PICK + LIFT, 1.0, 4.0, 0.4), move(PICK + LIFT, PICK, 1.5, 4.0, wait)]
+    return [
+        move(PICK, PICK + LIFT, 1.0, 4.0, 0.4),
+        move(PICK + LIFT, PICK, 1.5, 4.0, wait),
+    ]
 
 
 def _calls(count: int) -> Chain:
     """There, the same work several times at one place, and back."""
     strokes = [each for _ in range(count) for each in _stroke(0.7)]
-    return Chain([move(PLACE, PICK, 1.5, 3.0, 0.5), *strokes, move(PICK, PLACE, 1.2, 3.0, 1.0)])
+    return Chain(
+        [move(PLACE, PICK, 1.5, 3.0, 0.5), *strokes, move(PICK, PLACE, 1.2, 3.0, 1.0)]
+    )
 
 
 @pytest.mark.parametrize("outputs", [False, True])
 @pytest.mark.parametrize(
-    ("rate", "count", "begin"), [(500.0, 5, 0.0), (125.0, 3, 2.5), (50.0, 4, 6.0), (10.0, 5, 1.0)]
+    ("rate", "count", "begin"),
+    [(500.0, 5, 0.0), (125.0, 3, 2.5), (50.0, 4, 6.0), (10.0, 5, 1.0)],
 )
 def test_work_that_is_called_several_times_in_a_row_is_a_part_of_the_cycle(
     rate: float, count: int, begin: float, outputs: bool
@@ -254,8 +274,11 @@ def test_work_that_is_called_several_times_in_a_row_is_a_part_of_the_cycle(
 
 
 def test_maintenance_between_many_cycles_is_no_part_of_them() -> None:
-    rate, work = 125.0, pick_and_place(short=0.3, wait=1.0)
-    clean = Chain([move(PICK + LIFT, PICK, 1.0, 2.0, 0.5), move(PICK, PICK + LIFT, 0.7, 2.0, 0.5)])
+    rate = 125.0
+    work = pick_and_place(short=0.3, wait=1.0)
+    clean = Chain(
+        [move(PICK + LIFT, PICK, 1.0, 2.0, 0.5), move(PICK, PICK + LIFT, 0.7, 2.0, 0.5)]
+    )
     once = ((work, 14 * work.duration), (clean, clean.duration))
     telemetry = played(*once, *once, *once, rate=rate)
     detector = CycleDetector()
@@ -272,7 +295,9 @@ def test_one_of_two_branches_is_a_cycle(seed: int) -> None:
     aside = PLACE + 2.0 * LIFT
     bad = Chain([move(PICK, aside, 1.5, 3.0, 0.6), move(aside, PICK, 1.5, 3.0, 0.5)])
     order = np.random.default_rng(seed).random(40) < 0.7
-    telemetry = played(*((x, x.duration) for x in (good if g else bad for g in order)), rate=125.0)
+    telemetry = played(
+        *((x, x.duration) for x in (good if g else bad for g in order)), rate=125.0
+    )
     detector = CycleDetector()
     detector.find(telemetry)
     cycles = np.diff(found(telemetry, 1000, detector.afterwards()))
@@ -285,7 +310,10 @@ def counted(telemetry: Telemetry, size: int) -> list[Cycle]:
     steps = np.diff(telemetry.time, prepend=telemetry.time[0])
     seen = np.cumsum(np.where(steps > 0.1, 0.0, steps))
     missing = np.cumsum(np.where(steps > 0.1, steps, 0.0))
-    counter, cycles, first, detector = CycleCounter(), list[Cycle](), 0, CycleDetector()
+    counter = CycleCounter()
+    cycles = list[Cycle]()
+    first = 0
+    detector = CycleDetector()
     for batch in packets(telemetry, size):
         for index, mark in detector.find(batch).items():
             row = max(first + index - 1, 0)
@@ -318,9 +346,13 @@ def test_an_outage_in_repeated_motion_is_in_a_cycle(outage: float, begin: float)
 
 def test_other_work_with_an_outage_is_no_cycle() -> None:
     work = pick_and_place(short=0.5, wait=1.0)
-    aside = Chain([move(PICK + LIFT, PICK, 1.0, 2.0, 3.0), move(PICK, PICK + LIFT, 0.2, 2.0, 9.0)])
+    aside = Chain(
+        [move(PICK + LIFT, PICK, 1.0, 2.0, 3.0), move(PICK, PICK + LIFT, 0.2, 2.0, 9.0)]
+    )
     between = (aside, 2.9 * aside.duration)
-    telemetry = played((work, 6 * work.duration), between, (work, 6 * work.duration), rate=500.0)
+    telemetry = played(
+        (work, 6 * work.duration), between, (work, 6 * work.duration), rate=500.0
+    )
     start = telemetry.time[0] + 6.5 * work.duration
     kept = (telemetry.time < start) | (telemetry.time >= start + 1.0)
     cycles = counted(telemetry.select(kept), 20)
@@ -332,7 +364,10 @@ def _there_and_back() -> Motion:
     """Between two points, faster each time: a friction measurement."""
     segments = []
     for speed in np.geomspace(0.15, 2.0, 7):
-        segments += [move(PICK, PLACE, speed, 4.0, 0.2), move(PLACE, PICK, speed, 4.0, 0.2)]
+        segments += [
+            move(PICK, PLACE, speed, 4.0, 0.2),
+            move(PLACE, PICK, speed, 4.0, 0.2),
+        ]
     return Chain(segments)
 
 
@@ -359,29 +394,39 @@ def test_work_that_is_interrupted_goes_on() -> None:
     work = pick_and_place(short=0.3, wait=1.0)
     jog = Chain([move(PICK, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK, 0.7, 2.0, 0.5)])
     long = work.duration
-    telemetry = played((work, 4.5 * long), (jog, jog.duration), (work, 3.2 * long), rate=rate)
+    telemetry = played(
+        (work, 4.5 * long), (jog, jog.duration), (work, 3.2 * long), rate=rate
+    )
     cycles = found(telemetry, 100)
     assert np.diff(cycles) == pytest.approx(long, abs=1.01 / rate)
-    assert [round((a - 7.0) / long, 1) for a, _ in cycles[:4]] == pytest.approx([0, 1, 2, 3])
+    assert [round((a - 7.0) / long, 1) for a, _ in cycles[:4]] == pytest.approx(
+        [0, 1, 2, 3]
+    )
     assert len(cycles) >= 6
 
 
 @pytest.mark.parametrize("rate", [5.0, 50.0])
-def test_program_starts_are_cycles_unless_something_repeats_in_between(rate: float) -> None:
-    other, work = named_motion("trajectory_a", ROBOT), pick_and_place(short=0.4, wait=1.0)
+def test_program_starts_are_cycles_unless_something_repeats_in_between(
+    rate: float,
+) -> None:
+    other = named_motion("trajectory_a", ROBOT)
+    work = pick_and_place(short=0.4, wait=1.0)
     telemetry = played((other, 25.0), (work, 6.2 * work.duration), rate=rate)
     state = np.full(len(telemetry), 2.0)
     for begin, value in ((0.0, 1.0), (6.0, 1.0), (9.0, 4.0), (13.0, 1.0), (25.0, 1.0)):
         state[round(begin * rate) : round((begin + 0.4) * rate)] = value
     cycles = found(changed(telemetry, runtime_state=state), 40)
     starts = [begin + 7.4 for begin in (0.0, 6.0, 13.0, 25.0)]
-    assert cycles[:3] == [pytest.approx(ends, abs=1.01 / rate) for ends in pairwise(starts)]
+    assert cycles[:3] == [
+        pytest.approx(ends, abs=1.01 / rate) for ends in pairwise(starts)
+    ]
     assert len(cycles) >= 7
     assert np.diff(cycles[3:]) == pytest.approx(work.duration, abs=1.01 / rate)
 
 
 def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
-    rate, period = 125.0, 4.0
+    rate = 125.0
+    period = 4.0
     time = np.arange(round(41.0 * rate)) / rate
     phase = 2 * np.pi * time[:, None] / period + np.arange(6)
     columns = {"target_q": np.sin(phase), "target_qd": 2 * np.pi / period * np.cos(phase)}
@@ -419,7 +464,8 @@ def test_a_log_of_an_earlier_version_keeps_its_columns_and_gets_those_it_lacks(
     first_line, row, _ = OLD_LOG.split(b"\r\n")
     cells = b",0.5" if header else b""
     path.write_bytes(b"\r\n".join([first_line + header, row + cells, b""]))
-    log, seen = CycleLog(path), cycle(7)
+    log = CycleLog(path)
+    seen = cycle(7)
     log.append(seen, CHANNELS)
     log.append(replace(seen, reading=replace(seen.reading, unaccounted=2.5)), CHANNELS)
     assert log.problem is None
@@ -429,7 +475,10 @@ def test_a_log_of_an_earlier_version_keeps_its_columns_and_gets_those_it_lacks(
     unaccounted = "0.5" if header else ""
     assert (first["total_energy"], first["unaccounted_s"]) == ("20.0", unaccounted)
     assert [first[name] for name in ADDED[1:]] == [""] * len(ADDED[1:])
-    assert [(row["cycle"], row["unaccounted_s"]) for row in rows] == [("7", "0.0"), ("7", "2.5")]
+    assert [(row["cycle"], row["unaccounted_s"]) for row in rows] == [
+        ("7", "0.0"),
+        ("7", "2.5"),
+    ]
     assert [row["total_source"] for row in rows] == ["modelled"] * 2
     assert all(None not in row for row in (first, *rows))
 
@@ -448,7 +497,9 @@ def test_a_file_with_other_columns_is_left_alone(tmp_path: Path) -> None:
         assert [row["cycle"] for row in csv.DictReader(file)] == ["1", "2"]
 
 
-def test_cycles_of_a_full_disk_are_written_in_order_once_it_has_room(disk: SmallDisk) -> None:
+def test_cycles_of_a_full_disk_are_written_in_order_once_it_has_room(
+    disk: SmallDisk,
+) -> None:
     log = CycleLog(disk.path / "cycles.csv")
     log.append(cycle(1), CHANNELS)
     disk.fill()

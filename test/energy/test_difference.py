@@ -40,13 +40,17 @@ def drifting_pairs(random: np.random.Generator) -> Difference:
 
 def sessions(random: np.random.Generator) -> Difference:
     """Means of three sessions before and two after."""
-    return Difference.of_groups(normal(random, 916.0, 20.0, 3), normal(random, 880.0, 20.0, 2))
+    return Difference.of_groups(
+        normal(random, 916.0, 20.0, 3), normal(random, 880.0, 20.0, 2)
+    )
 
 
 def with_another_error(random: np.random.Generator) -> Difference:
     """Scatter of four cycles each, and an error of known size that they have in common."""
     found = means(4, 4)(random)
-    moved = Difference(found.value + 3.0 * random.standard_normal(), found.variance, found.freedom)
+    moved = Difference(
+        found.value + 3.0 * random.standard_normal(), found.variance, found.freedom
+    )
     return moved.widened(9.0)
 
 

@@ -47,7 +47,9 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> tuple[Telemetry, Found]:
     return telemetry, written(tmp_path_factory.mktemp("bag"), telemetry)
 
 
-def test_values_are_the_integrals_at_the_times_of_samples(bag: tuple[Telemetry, Found]) -> None:
+def test_values_are_the_integrals_at_the_times_of_samples(
+    bag: tuple[Telemetry, Found],
+) -> None:
     telemetry, found = bag
     stamps = np.asarray(telemetry.stamp)
     rows = [np.flatnonzero(stamps == time)[0] for time, _ in found["/energy"]]
@@ -62,7 +64,9 @@ def test_values_are_the_integrals_at_the_times_of_samples(bag: tuple[Telemetry, 
         header = message.header.stamp
         assert header.sec * 10**9 + header.nanosec == time
         assert tuple(message.name) == names
-        assert np.array(message.position)[places] == pytest.approx(energy[i - 1], abs=1e-6)
+        assert np.array(message.position)[places] == pytest.approx(
+            energy[i - 1], abs=1e-6
+        )
 
 
 def test_a_recording_without_host_stamps_has_controller_times(tmp_path: Path) -> None:

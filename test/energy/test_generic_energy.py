@@ -41,7 +41,9 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_intervals_cover_arms_that_the_models_have_not_seen(trials: Trials, variant: str) -> None:
+def test_intervals_cover_arms_that_the_models_have_not_seen(
+    trials: Trials, variant: str
+) -> None:
     joints = np.concatenate([trial.joints for trial in trials[variant]])
     supply = np.array([trial.supply for trial in trials[variant]])
     assert len(joints) > 30

@@ -31,7 +31,9 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry
 
 
-def fed(telemetry: Telemetry, *, size: int = 3, model: EnergyModel | None = None) -> LiveEstimator:
+def fed(
+    telemetry: Telemetry, *, size: int = 3, model: EnergyModel | None = None
+) -> LiveEstimator:
     estimator = LiveEstimator(model or known_model(), ROBOT)
     for batch in packets(telemetry, size):
         estimator.update(batch)
@@ -50,16 +52,24 @@ def energy(snapshot: Snapshot, channel: str) -> float:
 
 @pytest.mark.parametrize("size", [7, 1000])
 def test_current_delay_and_bus_capacitor_do_not_depend_on_batches(size: int) -> None:
-    telemetry, model = motion(4.0), known_model()
-    braking = np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
+    telemetry = motion(4.0)
+    model = known_model()
+    braking = (
+        np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
+    )
     telemetry = without_bus(changed(telemetry, actual_current=braking))
-    model = replace(model, current_delay=1e-3, bus=replace(model.bus, capacitor_energy=3.0))
-    snapshot, time = seen(fed(telemetry, size=size, model=model)), telemetry.time
+    model = replace(
+        model, current_delay=1e-3, bus=replace(model.bus, capacitor_energy=3.0)
+    )
+    snapshot = seen(fed(telemetry, size=size, model=model))
+    time = telemetry.time
     qd = telemetry["actual_qd"]
     earlier = np.vstack([qd[:1], 0.5 * (qd[1:] + qd[:-1])])  # 1 ms is half a step
     powers = electrical(changed(telemetry, actual_qd=earlier))
     drivers = DRIVER * np.abs(telemetry["actual_current"]).sum(axis=1)
-    supply = BusCapacitor(3.0)(bridged_steps(time), STANDBY + drivers + powers.sum(axis=1))
+    supply = BusCapacitor(3.0)(
+        bridged_steps(time), STANDBY + drivers + powers.sum(axis=1)
+    )
     assert (supply == 0.0).sum() > 50
     each = snapshot.since_reset.net[snapshot.channels.per_joint["electrical_power"]]
     assert each == pytest.approx(np.trapezoid(powers, time, axis=0))
@@ -69,7 +79,8 @@ def test_current_delay_and_bus_capacitor_do_not_depend_on_batches(size: int) -> 
 def test_deviation_of_a_modelled_total_energy() -> None:
     telemetry = without_bus(motion(4.0))
     snapshot = seen(fed(telemetry, size=10))
-    current, qd = telemetry["actual_current"], telemetry["actual_qd"]
+    current = telemetry["actual_current"]
+    qd = telemetry["actual_qd"]
     of_emf = np.trapezoid(0.001 * 101.0 * qd * current, telemetry.time, axis=0)
     joints, whole = snapshot.channels.deviations(snapshot.since_reset.net)
     # Sensitivities are worked out now and then and held, hence the tolerance.
@@ -91,7 +102,9 @@ def test_the_motion_method_needs_no_current() -> None:
         "target_qdd": np.gradient(columns["actual_qd"], telemetry.time, axis=0),
         "payload": np.full(n, 2.0),
     }
-    snapshot = seen(fed(Telemetry(telemetry.time, {**columns, **target}), size=10, model=model))
+    snapshot = seen(
+        fed(Telemetry(telemetry.time, {**columns, **target}), size=10, model=model)
+    )
     loaded = replace(model.setup, payload=replace(model.setup.payload, mass=2.0))
     truth = model.predict(
         target["target_q"],
@@ -133,8 +146,11 @@ def test_the_controllers_own_counter_continues_over_its_restart() -> None:
 
 def test_reset_and_interval(tmp_path: Path) -> None:
     telemetry = motion(3.0)
-    estimator = LiveEstimator(known_model(), ROBOT, LiveOptions(state_file=tmp_path / "s.json"))
-    power, time = total(telemetry), telemetry.time
+    estimator = LiveEstimator(
+        known_model(), ROBOT, LiveOptions(state_file=tmp_path / "s.json")
+    )
+    power = total(telemetry)
+    time = telemetry.time
     estimator.update(telemetry.cut(slice(0, 501)))
     estimator.reset("shift change")
     estimator.update(telemetry.cut(slice(501, 1001)))

@@ -43,7 +43,9 @@ def stated(arm: SimulatedArm) -> ControllerConstants:
 def of_arm(constants: ControllerConstants) -> EnergyModel:
     """A model of the arm with these constants, which is not generic."""
     model = generic_model(ROBOT)
-    provenance = {name: value for name, value in model.provenance.items() if value != GENERIC}
+    provenance = {
+        name: value for name, value in model.provenance.items() if value != GENERIC
+    }
     return replace(model, controller_constants=constants, provenance=provenance)
 
 
@@ -61,7 +63,9 @@ def test_a_generic_model_becomes_sharp_while_its_counters_go_on(
             continue
         energies.append(float(snapshot.lifetime.net[snapshot.channels.arm["total"]]))
         joints = estimator.calculator.model.joints
-        deviations.append([each.std["torque_constant"] / each.torque_constant for each in joints])
+        deviations.append(
+            [each.std["torque_constant"] / each.torque_constant for each in joints]
+        )
     assert np.diff(energies).min() >= 0.0
     bus = np.trapezoid(np.asarray(telemetry.bus_power), telemetry.time)
     assert energies[-1] == pytest.approx(bus, rel=1e-6)
@@ -86,7 +90,9 @@ def test_the_model_of_another_arm_is_named_within_seconds(
     arm: SimulatedArm, telemetry: Telemetry
 ) -> None:
     own = stated(arm)
-    other = replace(own, torque_per_ampere=own.torque_per_ampere * [1.0, 1.0, 1.06, 1.0, 1.0, 1.0])
+    other = replace(
+        own, torque_per_ampere=own.torque_per_ampere * [1.0, 1.0, 1.06, 1.0, 1.0, 1.0]
+    )
     for constants, warned in ((own, False), (other, True)):
         for same_arm in (False, True):
             options = LiveOptions(same_arm=same_arm)

@@ -66,7 +66,8 @@ def test_batches_give_the_same_as_the_whole(size: int) -> None:
     random = np.random.default_rng(4)
     steps = random.choice([0.2, 0.2, 0.2, 0.41, 0.7, 0.0, 2.0, -50.0], 400)
     time = 1000.0 + np.cumsum(steps)
-    whole, rule = GapRule()(time), GapRule()
+    whole = GapRule()(time)
+    rule = GapRule()
     parts = [rule(time[k : k + size]) for k in range(0, len(time), size)]
     for name in ("bridged", "lost", "back"):
         joined = np.concatenate([getattr(part, name) for part in parts])
@@ -82,14 +83,17 @@ def test_the_hosts_stamps_tell_how_long_a_restart_took(size: int) -> None:
     time = np.array([100.0, 100.1, 3.0, 3.1, 9.1])
     stamp = stamps_of(50.0, 50.1, 66.1, 66.2, 72.2)
     rule = GapRule()
-    parts = [rule(time[i : i + size], stamp[i : i + size]) for i in range(0, len(time), size)]
+    parts = [
+        rule(time[i : i + size], stamp[i : i + size]) for i in range(0, len(time), size)
+    ]
     lost = np.concatenate([part.lost for part in parts])
     assert lost == pytest.approx([0.0, 0.0, 16.0, 0.0, 6.0])
     assert np.concatenate([part.bridged for part in parts]) == pytest.approx(
         [0.0, 0.1, 0.0, 0.1, 0.0]
     )
     assert (
-        np.concatenate([part.back for part in parts]).tolist() == [False, False, True] + [False] * 2
+        np.concatenate([part.back for part in parts]).tolist()
+        == [False, False, True] + [False] * 2
     )
 
 
@@ -126,7 +130,8 @@ def test_a_large_capacitor_loses_nothing() -> None:
 
 
 def test_the_capacity_is_saved_each_time_the_arm_brakes() -> None:
-    demand = np.where(np.arange(len(TIME)) % 500 < 100, -200.0, 30.0)  # 40 J back, then 24 J
+    # 40 J back, then 24 J
+    demand = np.where(np.arange(len(TIME)) % 500 < 100, -200.0, 30.0)
     burned = BusCapacitor(0.0)(STEPS, demand).sum() * STEP
     assert burned == pytest.approx(np.maximum(demand, 0.0).sum() * STEP)
     kept = BusCapacitor(5.0)(STEPS, demand).sum() * STEP

@@ -83,7 +83,9 @@ def states(channels: Channels, reading: MeterReading) -> None:
     assert energy == pytest.approx(reading.net[channels.arm["total"]])
 
 
-def model_with(capacity: float = 0.0, floor: float = 0.0, inductance: float = 0.0) -> EnergyModel:
+def model_with(
+    capacity: float = 0.0, floor: float = 0.0, inductance: float = 0.0
+) -> EnergyModel:
     model = known_model()
     bus = replace(
         model.bus,
@@ -118,7 +120,10 @@ def braking(rate: float = 500.0, seconds: float = 4.0) -> Telemetry:
 @settings(max_examples=8)
 @given(
     model=st.sampled_from(
-        [model_with(*v) for v in ((), (20.0,), (3.0, 5.0), (0.0, 0.0, 0.01), (8.0, 2.0, 0.02))]
+        [
+            model_with(*v)
+            for v in ((), (20.0,), (3.0, 5.0), (0.0, 0.0, 0.01), (8.0, 2.0, 0.02))
+        ]
     ),
     rate=st.sampled_from([10.0, 125.0, 500.0]),
     method=st.sampled_from(["current", "motion"]),
@@ -138,21 +143,29 @@ def test_at_every_sample_and_in_every_integral(
         given_back += power[:, estimator.channels.arm["regeneration"]].max()
 
     options = LiveOptions(power=PowerOptions(method=method), cycle_trigger="program")  # type: ignore
-    estimator = LiveEstimator(model, ROBOT, options, on_cycle=cycles.append, on_powers=check)
-    start, turn = 0, 0
+    estimator = LiveEstimator(
+        model, ROBOT, options, on_cycle=cycles.append, on_powers=check
+    )
+    start = 0
+    turn = 0
     while start < len(telemetry):
         stop = start + sizes[turn % len(sizes)]
         estimator.update(telemetry.cut(slice(start, stop)))
         snapshot = estimator.snapshot(f"viewer {turn % 2}")
         if snapshot is not None:
-            for values in (snapshot.power, snapshot.since_reset.net, snapshot.lifetime.net):
+            for values in (
+                snapshot.power,
+                snapshot.since_reset.net,
+                snapshot.lifetime.net,
+            ):
                 sums(snapshot.channels, values)
             states(snapshot.channels, snapshot.since_reset)
         if turn == 2:
             estimator.reset("a test")
             sums(estimator.channels, estimator.read_interval().net)
             estimator.use_model(replace(model, bus=replace(model.bus, standby=31.0)))
-        start, turn = stop, turn + 1
+        start = stop
+        turn = turn + 1
     assert cycles
     assert method == "motion" or given_back > 0.0
     for cycle in cycles:
@@ -214,14 +227,18 @@ class Surfaces:
 
     def of_names(self, values: Mapping[str, Any], pattern: str, **names: str) -> Given:
         """From values by name, the pattern with that of a part; other names of parts by theirs."""
-        every = {part: pattern.format(names.get(part, part)) for part in (*JOINTS, *PARTS)}
+        every = {
+            part: pattern.format(names.get(part, part)) for part in (*JOINTS, *PARTS)
+        }
         model, total = (values.get(pattern.format(name)) for name in ("model", "total"))
         return Given(
             {part: float(values[name]) for part, name in every.items()},
             float(cast(float, total)),
             None if model is None else float(model),
             values.get("total_source"),
-            None if (share := values.get("total_measured_share")) is None else float(share),
+            None
+            if (share := values.get("total_measured_share")) is None
+            else float(share),
         )
 
     def topics(self, quantity: str) -> Given:
@@ -236,10 +253,13 @@ class Surfaces:
         return self.of_names({name: each[quantity] for name, each in found.items()}, "{}")
 
     def summary(self, quantity: str) -> Given:
-        found = {each.name: each.values for each in summary_statuses(self.snapshot, JOINTS, "")}
+        found = {
+            each.name: each.values for each in summary_statuses(self.snapshot, JOINTS, "")
+        }
         total = dict(found["energy: total"])
         joints = {
-            f"{j}_{quantity}": found[f"energy: {j}"][f"electrical_{quantity}"] for j in JOINTS
+            f"{j}_{quantity}": found[f"energy: {j}"][f"electrical_{quantity}"]
+            for j in JOINTS
         }
         motors = sum(float(cast(float, each)) for each in joints.values())
         assert total[f"motors_{quantity}"] == pytest.approx(motors)
@@ -257,31 +277,42 @@ class Surfaces:
         return self.of_names(row, "{}_energy_J", drivers="driver")
 
     def read_interval(self) -> Given:
-        found = json.loads(json.dumps(interval_energies(self.passed, self.channels, JOINTS)))
+        found = json.loads(
+            json.dumps(interval_energies(self.passed, self.channels, JOINTS))
+        )
         joints = {f"{name}_J": each["energy_J"] for name, each in found["joints"].items()}
         return self.of_names({**found, **joints}, "{}_J")
 
     def prometheus(self, quantity: str) -> Given:
         values = ArmMetrics().values(self.reading)
-        (source,) = (key[1] for key, one in values["ur_energy_total_source"].items() if one)
+        (source,) = (
+            key[1] for key, one in values["ur_energy_total_source"].items() if one
+        )
         share = values["ur_energy_total_measured_ratio"]["arm",]
         if quantity == "energy":
             end = "energy_joules_total"
             parts = {
-                part: each for (_, part), each in values["ur_energy_part_energy_joules"].items()
+                part: each
+                for (_, part), each in values["ur_energy_part_energy_joules"].items()
             }
         else:
             end = "power_watts"
             joints = values["ur_energy_joint_power_watts"].items()
             parts = {joint: each for (_, joint), each in joints}
-            parts |= {name: values[f"ur_energy_{name}_power_watts"]["arm",] for name in PARTS}
-        model, total = (values[f"ur_energy_{name}_{end}"]["arm",] for name in ("model", "total"))
+            parts |= {
+                name: values[f"ur_energy_{name}_power_watts"]["arm",] for name in PARTS
+            }
+        model, total = (
+            values[f"ur_energy_{name}_{end}"]["arm",] for name in ("model", "total")
+        )
         return Given(parts, total, model, source, share)
 
     def opcua(self, quantity: Quantity) -> Given:
         points = metering_points(self.reading).items()
         unit = JOULES_PER_WATT_HOUR if quantity is SUM else 1.0
-        found: dict[str, Any] = {name.lower(): unit * each[quantity].value for name, each in points}
+        found: dict[str, Any] = {
+            name.lower(): unit * each[quantity].value for name, each in points
+        }
         plain = {name: value for name, (value, _) in plain_values(self.reading).items()}
         found |= {name: plain[name] for name in ("total_source", "total_measured_share")}
         return self.of_names({**found, "total": found["main"]}, "{}")
@@ -297,7 +328,8 @@ class Surfaces:
     def live_json(self) -> Given:
         found = json.loads(json_line(self.state))
         rows = {row["name"]: row["energy"] for row in (*found["joints"], *found["parts"])}
-        rows |= dict.fromkeys(set(PARTS) - rows.keys(), 0.0)  # unexplained of a modelled total
+        # unexplained of a modelled total
+        rows |= dict.fromkeys(set(PARTS) - rows.keys(), 0.0)
         values = found["values"]
         rows |= {name: values[f"energy/{name}/energy"] for name in ("model", "total")}
         return self.of_names({**found, **rows}, "{}")
@@ -310,7 +342,9 @@ class Surfaces:
         for messages in ReadingMessages().of_reading(self.reading):
             if messages.topic.name == "/energy":
                 raw = messages.payload[-1].tobytes()
-        return self.of_message(MESSAGES.deserialize_cdr(raw, "sensor_msgs/msg/JointState"))
+        return self.of_message(
+            MESSAGES.deserialize_cdr(raw, "sensor_msgs/msg/JointState")
+        )
 
     def energy_bag(self) -> Given:
         recording = write_bag(self.folder / "recording", self.telemetry)
@@ -326,7 +360,10 @@ class Surfaces:
 
     def measured_energy(self) -> float:
         """Trapezoid of voltage times current, gaps left out [J]."""
-        power = self.telemetry["actual_robot_voltage"] * self.telemetry["actual_robot_current"]
+        power = (
+            self.telemetry["actual_robot_voltage"]
+            * self.telemetry["actual_robot_current"]
+        )
         steps = np.diff(self.telemetry.time)
         return float(np.where(steps > 0.1, 0.0, steps) @ (power[1:] + power[:-1]) / 2.0)
 
@@ -370,7 +407,9 @@ def test_on_every_surface(source: str, tmp_path: Path) -> None:
         parts = given_.parts
         assert set(parts) == {*JOINTS, *PARTS}, name
         assert sum(parts.values()) == pytest.approx(given_.total, rel=1e-9), name
-        assert given_.model == pytest.approx(given_.total - parts["unexplained"], rel=1e-9), name
+        assert given_.model == pytest.approx(
+            given_.total - parts["unexplained"], rel=1e-9
+        ), name
         assert (parts["unexplained"] == 0.0) == (source == "modelled"), name
         if name in WITHOUT_SOURCE:
             continue
@@ -382,7 +421,9 @@ def test_on_every_surface(source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_each_total_and_model_has_an_interval_of_its_own(source: str, tmp_path: Path) -> None:
+def test_each_total_and_model_has_an_interval_of_its_own(
+    source: str, tmp_path: Path
+) -> None:
     arm = Surfaces(source, tmp_path)
     net = arm.snapshot.since_reset.net
     total = float(arm.channels.deviations_of_total(net))
@@ -395,13 +436,17 @@ def test_each_total_and_model_has_an_interval_of_its_own(source: str, tmp_path: 
         "total": [found["total_energy_std"], energy_std(arm, "total")],
         "model": [found["model_energy_std"], energy_std(arm, "model")],
     }
-    summary = {each.name: each.values for each in summary_statuses(arm.snapshot, JOINTS, "")}
+    summary = {
+        each.name: each.values for each in summary_statuses(arm.snapshot, JOINTS, "")
+    }
     interval = interval_energies(arm.passed, arm.channels, JOINTS)
     points = metering_points(arm.reading)
     for name, point in (("total", "Main"), ("model", "Model")):
         stds[name].append(cast(float, summary[f"energy: {name}"]["energy_std_J"]))
         stds[name].append(cast(float, interval[f"{name}_std_J"]))
-        stds[name].append(points[point][SUM].uncertainty * JOULES_PER_WATT_HOUR / CONFIDENCE)
+        stds[name].append(
+            points[point][SUM].uncertainty * JOULES_PER_WATT_HOUR / CONFIDENCE
+        )
     assert stds["total"] == pytest.approx([total] * 5)
     assert stds["model"] == pytest.approx([model] * 5)
     over = arm.snapshot.seconds
@@ -418,7 +463,8 @@ def energy_std(arm: Surfaces, name: str) -> float:
 
 def test_counters_of_a_version_without_regeneration_sum_too() -> None:
     calculator = EnergyCalculator(model_with(5.0), ROBOT)
-    channels, table = calculator.channels, calculator(braking())
+    channels = calculator.channels
+    table = calculator(braking())
     assert table is not None
     table.integrate(meter := EnergyMeter(len(channels)))
     reading = meter.reading

@@ -10,7 +10,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from test.energy.known_arm import RATE, ROBOT, changed, known_model, motion, packets, total
+from test.energy.known_arm import (
+    RATE,
+    ROBOT,
+    changed,
+    known_model,
+    motion,
+    packets,
+    total,
+)
 from ur_energy_model.energy import plan_follower
 from ur_energy_model.energy.live import LiveEstimator
 from ur_energy_model.energy.meter import MeterReading
@@ -27,18 +35,28 @@ Piece = tuple[float, Array]
 WAIT: list[Piece] = [(1.0, START)]
 THERE: list[Piece] = [(2.0, GOAL)]
 BENT: list[Piece] = [(1.5, START + WAY * [1, 0, 1, 1, 1, 0]), (1.5, GOAL)]
-HELD: list[Piece] = [(0.8, START), *THERE, (1.5, GOAL), (1.0, START + 0.5 * WAY), (0.7, GOAL)]
+HELD: list[Piece] = [
+    (0.8, START),
+    *THERE,
+    (1.5, GOAL),
+    (1.0, START + 0.5 * WAY),
+    (0.7, GOAL),
+]
 
 
 def path(pieces: list[Piece], start: Array = START) -> tuple[Array, Array, Array]:
     """Times at 500 Hz, positions and speeds of pieces one after the other."""
-    times, places, speeds, now = [np.zeros(1)], [start[None]], [np.zeros((1, 6))], 0.0
+    times = [np.zeros(1)]
+    places = [start[None]]
+    speeds = [np.zeros((1, 6))]
+    now = 0.0
     for seconds, goal in pieces:
         u = np.arange(1, round(seconds * RATE) + 1)[:, None] / round(seconds * RATE)
         times.append(now + seconds * u[:, 0])
         places.append(start + (goal - start) * u**3 * (10 - 15 * u + 6 * u**2))
         speeds.append((goal - start) * 30 * u**2 * (1 - u) ** 2 / seconds)
-        start, now = goal, now + seconds
+        start = goal
+        now = now + seconds
     return np.concatenate(times), np.concatenate(places), np.concatenate(speeds)
 
 
@@ -63,7 +81,8 @@ def follow(
     arm = changed(motion((len(time) - 1) / RATE), actual_q=q, actual_qd=qd)
     arm.columns["actual_current"][:] = 2.0 * qd + 0.5
     arm.columns["actual_robot_current"][:] = total(arm) / 48.0
-    estimator, found = LiveEstimator(known_model(), ROBOT), list[Verdict]()
+    estimator = LiveEstimator(known_model(), ROBOT)
+    found = list[Verdict]()
     for batch in packets(arm, packet):
         estimator.update(batch)
         snapshot = estimator.snapshot()
@@ -88,9 +107,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         pytest.param(BENT, [*WAIT, *BENT], 1.0, id="with a stop"),
         pytest.param(HELD, [*WAIT, *HELD], 1.0, id="with holds"),
-        pytest.param(THERE, [(0.3, START), *THERE, (1.0, START)], 0.3, id="without a rest after"),
         pytest.param(
-            THERE, [*WAIT, *slower(THERE, 2.0), (2.0, START), *WAIT, *THERE], 8.0, id="after slow"
+            THERE, [(0.3, START), *THERE, (1.0, START)], 0.3, id="without a rest after"
+        ),
+        pytest.param(
+            THERE,
+            [*WAIT, *slower(THERE, 2.0), (2.0, START), *WAIT, *THERE],
+            8.0,
+            id="after slow",
         ),
     ],
 )
@@ -109,13 +133,23 @@ def test_the_motion_of_a_plan_is_measured(
 @pytest.mark.parametrize(
     ("plan", "done", "reason"),
     [
-        pytest.param(THERE, [*WAIT, *slower(THERE, 1.2)], "instead of 2.0 s", id="at 83 %"),
         pytest.param(
-            BENT, [*WAIT, BENT[0], (1.5, BENT[0][1]), BENT[1]], "instead of 3.0 s", id="a pause"
+            THERE, [*WAIT, *slower(THERE, 1.2)], "instead of 2.0 s", id="at 83 %"
         ),
-        pytest.param(BENT, [*WAIT, (3.0, GOAL)], "no motion", id="another path to the same end"),
         pytest.param(
-            THERE, [*WAIT, (2.0, GOAL + 0.03)], "no motion", id="an end beside the planned one"
+            BENT,
+            [*WAIT, BENT[0], (1.5, BENT[0][1]), BENT[1]],
+            "instead of 3.0 s",
+            id="a pause",
+        ),
+        pytest.param(
+            BENT, [*WAIT, (3.0, GOAL)], "no motion", id="another path to the same end"
+        ),
+        pytest.param(
+            THERE,
+            [*WAIT, (2.0, GOAL + 0.03)],
+            "no motion",
+            id="an end beside the planned one",
         ),
         pytest.param(THERE, [(8.0, START), *THERE], "no motion", id="too late"),
     ],
@@ -140,7 +174,9 @@ def test_plans_in_a_row_are_each_measured_and_few_snapshots_are_not_enough() -> 
         follower.expect("there", plan_of(THERE))
         found, truth = follow(follower, done, packet=packet)
         assert [key for key, _ in found] == ["there", "back"]
-        for (_, measured), (first, last) in zip(found, [(1.0, 3.0), (3.5, 5.0)], strict=True):
+        for (_, measured), (first, last) in zip(
+            found, [(1.0, 3.0), (3.5, 5.0)], strict=True
+        ):
             if packet == 100:
                 assert "gap" in str(measured)
             else:

@@ -123,14 +123,24 @@ def test_a_script_of_polyscope() -> None:
 def test_calls_returns_and_executions() -> None:
     """A call in a call; the thread's lines are nowhere and disturb nothing."""
     tracker = ProgramTracker(SCRIPT)
-    move, call, inner, grip = line("movej("), line("    Unload()"), line("movel("), line("sync()")
+    move = line("movej(")
+    call = line("    Unload()")
+    inner = line("movel(")
+    grip = line("sync()")
     once = [call, inner, grip, call, line("sleep(0.5)"), line("sleep(0.1)")]
-    paths = [tracker.move(number).path for number in [move, *once, *once, line("grip(100)"), grip]]
+    paths = [
+        tracker.move(number).path
+        for number in [move, *once, *once, line("grip(100)"), grip]
+    ]
     functions = [[name for name, _ in path] for path in paths]
     assert functions[1:4] == [["cell"], ["cell", "Unload"], ["cell", "Unload", "grip"]]
     assert functions[6] == []
     assert functions[-1] == ["cell", "grip"]
-    count = {SCRIPT.nodes[-1 - key].label: n for key, n in tracker.executions.items() if key < 0}
+    count = {
+        SCRIPT.nodes[-1 - key].label: n
+        for key, n in tracker.executions.items()
+        if key < 0
+    }
     assert count == {
         "Waypoint_1": 1, "Call Unload": 2, "Above": 2, "Wait: 0.5 # s": 2, "RG2(100)": 1
     }  # fmt: skip
@@ -146,7 +156,15 @@ def test_a_call_whose_line_is_never_seen() -> None:
     assert labels == ["Call Unload", "Above"]
 
 
-LINES = (0, line("movej("), line("movel("), line("sleep(0.5)"), line("sleep(0.1)"), 500, 2**32 - 1)
+LINES = (
+    0,
+    line("movej("),
+    line("movel("),
+    line("sleep(0.5)"),
+    line("sleep(0.1)"),
+    500,
+    2**32 - 1,
+)
 
 
 @given(st.data())
@@ -160,11 +178,14 @@ def test_any_sequence_of_lines_keeps_the_stack_bounded(data: st.DataObject) -> N
 
 def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -> None:
     samples = motion(4.0)
-    order = np.random.default_rng(1).integers(len(LINES), size=81).repeat(25)[: len(samples)]
+    order = (
+        np.random.default_rng(1).integers(len(LINES), size=81).repeat(25)[: len(samples)]
+    )
     numbers = np.array(LINES)[order]
     recorded = changed(samples, script_control_line=numbers.astype(float))
     info = replace(samples.info, robot="ur5e")
-    bag, model = write_bag(tmp_path / "bag", replace(recorded, info=info)), known_model()
+    bag = write_bag(tmp_path / "bag", replace(recorded, info=info))
+    model = known_model()
     found = profile_program(model, bag, SCRIPT, same_arm=True)
     whole = estimate_energy(model, bag, same_arm=True)
     rest = found.unattributed()
@@ -184,7 +205,9 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
         assert (part["total_source"], part["total_measured_share"]) == ("measured", 1.0)
     for part in (*found.nodes(), *found.lines(), rest):
         parts = sum(part["joints"].values())
-        parts += sum(part[f"{name}_energy"] for name in ("driver", "standby", "regeneration"))
+        parts += sum(
+            part[f"{name}_energy"] for name in ("driver", "standby", "regeneration")
+        )
         assert parts == pytest.approx(part["model_energy"], rel=1e-9)
         missing = part["unexplained_energy"]
         assert parts + missing == pytest.approx(part["energy"], rel=1e-9)
@@ -201,9 +224,14 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
         for key in ("energy", "unexplained_energy", "driver_energy"):
             parts = sum(row[key] for row in (*rows, content["unattributed"]))
             assert parts == pytest.approx(content[key], rel=1e-9)
-    assert [node["label"] for node in content["nodes"]] == ["Above", "Waypoint_1", "Wait: 0.5 # s"]
+    assert [node["label"] for node in content["nodes"]] == [
+        "Above",
+        "Waypoint_1",
+        "Wait: 0.5 # s",
+    ]
     assert all(
-        node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]
+        node["interval"][0] < node["energy"] < node["interval"][1]
+        for node in content["nodes"]
     )
     assert compare_programs(found, found)[0]["difference"] == 0.0
 
@@ -240,7 +268,8 @@ def test_a_hostile_line_takes_time_in_proportion_to_its_length(kind: str) -> Non
             taken.append(time.process_time() - begin)
         return min(taken)
 
-    short, long = seconds(12_000), seconds(96_000)
+    short = seconds(12_000)
+    long = seconds(96_000)
     assert long < 3.0 * 8.0 * short + 0.002
 
 
@@ -269,25 +298,34 @@ def test_versions_of_a_long_program_are_compared_quickly() -> None:
     old = [f"movej(q{k})" for k in range(20_000)]
     new = [*old[:5000], *(f"movel(q{k})" for k in range(5000, 9000)), *old[9000:]]
     lines = changed_lines(old, new)
-    assert lines == [f"- {x}" for x in old[5000:9000]] + [f"+ {x}" for x in new[5000:9000]]
+    assert lines == [f"- {x}" for x in old[5000:9000]] + [
+        f"+ {x}" for x in new[5000:9000]
+    ]
     assert changed_lines(["a", "b", "c"], ["a", "x", "c", "d"]) == ["- b", "+ x", "+ d"]
 
 
 def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:
     """Energies at the supply by the simulator's truth; the generic model has not seen this arm."""
-    random, program = np.random.default_rng(2), ["def cell():"]
+    random = np.random.default_rng(2)
+    program = ["def cell():"]
     home = np.array([0.0, -1.6, 1.6, -1.6, -1.6, 0.0])
     for k in range(8):
         q = np.round(home + random.uniform(-0.7, 0.7, 6), 3).tolist()
-        a, v = random.uniform(1.5, 4.0), random.uniform(1.0, 2.5)
-        action = f"sleep({a / 4:.2f})" if k % 4 == 3 else f"movej({q}, a={a:.2f}, v={v:.2f})"
+        a = random.uniform(1.5, 4.0)
+        v = random.uniform(1.0, 2.5)
+        action = (
+            f"sleep({a / 4:.2f})" if k % 4 == 3 else f"movej({q}, a={a:.2f}, v={v:.2f})"
+        )
         program += [f'  $ {k} "Node {k}"', f"  {action}"]
     text = "\n".join([*program, "end\n"])
     robot = load_robot("ur5e")
     arm = SimulatedArm(robot, motion=Hold(home), seed=5, options=ArmOptions(session=1))
     identity = SimulatedIdentity.for_robot(robot, (5, 11, 1), seed=5, motion="hold")
-    box, names = ControlBox(arm, identity), (*FIELDS, LINE, "runtime_state")
-    session, rows, truth = ScriptSession(box), [], []
+    box = ControlBox(arm, identity)
+    names = (*FIELDS, LINE, "runtime_state")
+    session = ScriptSession(box)
+    rows = []
+    truth = []
     for cycle in range(7000):
         if cycle == 1000:
             session.receive(text.encode())
@@ -297,13 +335,15 @@ def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:
         if cycle > 2000 and rows[-1][-1] == 1.0:
             break
     columns = {
-        name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        name: np.array(column)
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
     time, energy = np.array(truth).T
     info = RecordingInfo(robot="ur5e", rate=500.0)
     bag = write_bag(tmp_path / "bag", Telemetry(time, columns, info))
     found = profile_program(generic_model("ur5e"), bag, parse_script(text))
-    step, line = np.diff(energy), columns[LINE][1:] * (columns["runtime_state"][1:] != 1.0)
+    step = np.diff(energy)
+    line = columns[LINE][1:] * (columns["runtime_state"][1:] != 1.0)
     expected = {f"Node {k}": step[line == 2 * k + 3].sum() for k in range(8)}
     got = {part["label"]: part["energy"] for part in found.nodes()}
     assert len(got) == 8
@@ -325,7 +365,9 @@ def test_a_cycle_with_an_outage_is_not_among_the_cycles(tmp_path: Path) -> None:
     since = telemetry.time - telemetry.time[0] - 2.3 * cycle.duration
     kept = (since < 0.0) | (since > 0.5)
     model = generic_model("ur5e")
-    whole = profile_program(model, write_bag(tmp_path / "whole", telemetry)).as_json()["cycles"]
+    whole = profile_program(model, write_bag(tmp_path / "whole", telemetry)).as_json()[
+        "cycles"
+    ]
     bag = write_bag(tmp_path / "gap", telemetry.select(kept))
     found = profile_program(model, bag).as_json()["cycles"]
     assert found["count"] == whole["count"] - 1
@@ -340,18 +382,24 @@ def test_shifts(tmp_path: Path) -> None:
     stamp = int(begin.timestamp()) * 10**9 + np.arange(len(samples)) * 2_000_000
     info = replace(samples.info, robot="ur5e")
     bag = write_bag(tmp_path / "bag", replace(recorded, info=info, stamp=stamp))
-    zone, model = timezone(timedelta(hours=2)), known_model()
-    found = profile_program(model, bag, SCRIPT, shifts=(-120, 360, 1320), zone=zone, same_arm=True)
+    zone = timezone(timedelta(hours=2))
+    model = known_model()
+    found = profile_program(
+        model, bag, SCRIPT, shifts=(-120, 360, 1320), zone=zone, same_arm=True
+    )
     shifts = found.as_json()["shifts"]
     assert [each["begin"] for each in shifts] == [
         "2026-05-03T22:00:00+02:00", "2026-05-04T06:00:00+02:00"
     ]  # fmt: skip
-    assert sum(each["energy"] for each in shifts) == pytest.approx(found.energy, rel=1e-12)
+    assert sum(each["energy"] for each in shifts) == pytest.approx(
+        found.energy, rel=1e-12
+    )
     assert shifts[0]["parts"][0]["seconds"] == pytest.approx(3.0, abs=0.003)
 
 
 @pytest.mark.parametrize(
-    ("content", "remedy"), [(None, "cannot be read"), (b"\x1f\x8b\0\0", "urp"), (b"", "is empty")]
+    ("content", "remedy"),
+    [(None, "cannot be read"), (b"\x1f\x8b\0\0", "urp"), (b"", "is empty")],
 )
 def test_what_is_no_script(tmp_path: Path, content: bytes | None, remedy: str) -> None:
     path = tmp_path / "program.script"

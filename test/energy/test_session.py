@@ -57,14 +57,23 @@ def followed(
     found = []
     for start in range(0, len(time), size):
         part = slice(start, start + size)
-        columns = (time[part], steps[part], still[part], released[part], power[part], errors[part])
+        columns = (
+            time[part],
+            steps[part],
+            still[part],
+            released[part],
+            power[part],
+            errors[part],
+        )
         found.append(follower.update(*columns))
     return StandbySeries(*map(np.concatenate, zip(*found, strict=True)))
 
 
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
 @pytest.mark.parametrize("size", [1, 100])
-def test_a_second_of_standstill_determines_the_standby_power(rate: float, size: int) -> None:
+def test_a_second_of_standstill_determines_the_standby_power(
+    rate: float, size: int
+) -> None:
     follower = StandbyFollower(25.0, spread=2.5, motion_variance=0.72)
     power = followed(follower, rate, [(0.4, False, 25.0), (1.6, True, 29.0)], size).power
     assert follower.anchored
@@ -86,7 +95,9 @@ def test_a_program_that_never_stands_still_shows_its_standby_power(rate: float) 
 
 @pytest.mark.parametrize("still", [True, False])
 @pytest.mark.parametrize("rate", [10.0, 125.0])
-def test_a_tool_that_is_switched_is_followed_within_seconds(rate: float, still: bool) -> None:
+def test_a_tool_that_is_switched_is_followed_within_seconds(
+    rate: float, still: bool
+) -> None:
     follower = StandbyFollower(25.0, spread=2.5, motion_std=0.6, motion_variance=0.72)
     stretches = [(30.0, still, 25.0), (6.0, still, 33.0), (5.0, still, 25.0)]
     power = followed(follower, rate, stretches, 100).power
@@ -140,7 +151,8 @@ def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_
 ) -> None:
     stretches = [(2.0, False, 29.0), (20.0, True, 29.0), (2.0, False, 29.0)]
     still = np.repeat([False, True, False], [250, 2500, 250])
-    # Two errors: one of the holding power alone, one that motion has three times as much of.
+    # Two errors: one of the holding power alone, one that motion has three times as much
+    # of.
     changes = np.where(still[:, None], [2.0, 0.5], [0.0, 1.5])
     follower = StandbyFollower(25.0, spread=2.5, motion_variance=0.72)
     errors = followed(follower, 125.0, stretches, size, changes).errors
@@ -174,7 +186,8 @@ def truth(scale: Array = SCALE, tilt: Array = TILT) -> Session:
 
 
 def anchored(model: EnergyModel, *motions: Motion) -> Session:
-    anchor, dynamics = FrictionFollower(model), model.dynamics()
+    anchor = FrictionFollower(model)
+    dynamics = model.dynamics()
     for time, q, qd, qdd, current in motions:
         anchor.observe(dynamics, time, q, qd, qdd, current)
     return anchor.session()
@@ -198,12 +211,16 @@ def motion(
 
 
 @pytest.mark.parametrize("law", ["coulomb_viscous", "load_dependent"])
-def test_motion_shows_how_much_coulomb_and_viscous_friction_have_changed(law: str) -> None:
+def test_motion_shows_how_much_coulomb_and_viscous_friction_have_changed(
+    law: str,
+) -> None:
     model = arm(law)
-    session, true = anchored(model, motion(model, seconds=60.0)), truth()
+    session = anchored(model, motion(model, seconds=60.0))
+    true = truth()
     names = LAWS[law].parameters
     for j in range(N):
-        found, expected = session.friction_factors(j, names), true.friction_factors(j, names)
+        found = session.friction_factors(j, names)
+        expected = true.friction_factors(j, names)
         np.testing.assert_allclose(found, expected, atol=0.04)
         changed = {"coulomb": SCALE[j] - TILT[j], "viscous": SCALE[j] + 2.0 * TILT[j]}
         wanted = [changed.get(name, 1.0) for name in names]
@@ -231,12 +248,15 @@ def test_what_is_known_at_a_sample_depends_on_earlier_ones_alone() -> None:
 
 
 def test_friction_of_an_hour_ago_fades() -> None:
-    model, cold = arm(), truth(SCALE + 0.1, np.zeros(N))
+    model = arm()
+    cold = truth(SCALE + 0.1, np.zeros(N))
     time, *early = motion(model, seconds=60.0, actual=cold)
     time_later, *warm = motion(model, seconds=60.0, seed=5)
-    anchor, dynamics = FrictionFollower(model), model.dynamics()
+    anchor = FrictionFollower(model)
+    dynamics = model.dynamics()
     anchor.observe(dynamics, time, *early)
-    first, aged = anchor.session(), anchor.session(time=time[-1] + 3600.0)
+    first = anchor.session()
+    aged = anchor.session(time=time[-1] + 3600.0)
     np.testing.assert_allclose(first.friction_scale, SCALE + 0.1, atol=0.03)
     assert (aged.friction_std >= first.friction_std).all()
     assert aged.tilt_std is not None
@@ -248,7 +268,9 @@ def test_friction_of_an_hour_ago_fades() -> None:
 
 def test_intervals_of_friction_hold_the_truth() -> None:
     """Over arms whose friction is drawn from the prior; noise as correlated as that of models."""
-    model, random, hits = arm(), np.random.default_rng(1), []
+    model = arm()
+    random = np.random.default_rng(1)
+    hits = []
     spread = model.sessions.friction_of(N)
     for seed in range(12):
         scale = 1.0 + spread * random.standard_normal(N)
@@ -258,12 +280,17 @@ def test_intervals_of_friction_hold_the_truth() -> None:
         )
         slow = random.standard_normal((1 + len(time) // 30, N))
         current = current + 0.2 * np.repeat(slow, 30, axis=0)[: len(time)]
-        anchor, dynamics = FrictionFollower(model), model.dynamics()
+        anchor = FrictionFollower(model)
+        dynamics = model.dynamics()
         for rows in np.array_split(np.arange(len(time)), 4):
-            anchor.observe(dynamics, *(each[rows] for each in (time, q, qd, qdd, current)))
+            anchor.observe(
+                dynamics, *(each[rows] for each in (time, q, qd, qdd, current))
+            )
             found = anchor.session()
             assert found.friction_tilt is not None
-            errors = np.stack([found.friction_scale - scale, found.friction_tilt - tilt], axis=1)
+            errors = np.stack(
+                [found.friction_scale - scale, found.friction_tilt - tilt], axis=1
+            )
             whitened = np.linalg.solve(found.friction_root, errors[..., None])[..., 0]
             hits.append(np.square(whitened).sum(axis=1) < 5.99)  # 95 % of two squares
     assert 0.90 <= np.mean(hits) <= 0.995
@@ -288,8 +315,11 @@ def test_a_joint_that_does_not_move_stays_unknown() -> None:
 def test_currents_that_no_friction_explains_widen_the_intervals_that_follow(
     size: float, wide: bool
 ) -> None:
-    model, random = arm(), np.random.default_rng(2)
-    model = replace(model, joints=tuple(replace(j, current_residual=0.05) for j in model.joints))
+    model = arm()
+    random = np.random.default_rng(2)
+    model = replace(
+        model, joints=tuple(replace(j, current_residual=0.05) for j in model.joints)
+    )
     time, q, qd, qdd, current = motion(model, seconds=20.0, noise=0.0)
     slow = random.standard_normal((1 + len(time) // 30, N))
     current = current + size * np.repeat(slow, 30, axis=0)[: len(time)]
@@ -311,13 +341,16 @@ def test_errors_of_many_motions_cancel_but_for_what_the_session_has_in_common(
     rest = known_arm.motion(2.0, speed=0.0)
     moves = known_arm.motion(seconds, start=102.002)
     batches = [each.select(np.arange(len(each)) % 50 == 0) for each in (rest, moves)]
-    # Without bus power in motion, which would show the error that all motions have in common.
+    # Without bus power in motion, which would show the error that all motions have in
+    # common.
     unknown = np.full(len(batches[1]), np.nan)
     columns = {**batches[1].columns, "actual_robot_current": unknown}
     batches[1] = replace(batches[1], columns=columns)
     model = known_arm.known_model()
     bus = replace(model.bus, errors=np.zeros((0, model.bus.errors.shape[1])))
-    model = replace(model, bus=bus, joints=tuple(replace(j, std={}) for j in model.joints))
+    model = replace(
+        model, bus=bus, joints=tuple(replace(j, std={}) for j in model.joints)
+    )
     calculator = EnergyCalculator(model, ROBOT)
     meter = EnergyMeter(len(calculator.channels))
     calculator.follow_session(batches)
@@ -325,6 +358,8 @@ def test_errors_of_many_motions_cancel_but_for_what_the_session_has_in_common(
         table.integrate(meter)
     std = calculator.channels.deviations_of_model(meter.reading.net)
     random = np.random.default_rng(1)
-    own = random.normal(0.0, MOTION_STD, (4000, round(seconds / MOTION_TIME))).mean(axis=1)
+    own = random.normal(0.0, MOTION_STD, (4000, round(seconds / MOTION_TIME))).mean(
+        axis=1
+    )
     common = random.normal(0.0, MOTION_OF_SESSION * MOTION_STD, 4000)
     assert std == pytest.approx(seconds * (own + common).std(), rel=0.15)

@@ -21,13 +21,18 @@ FRICTION = SessionFriction(SCALE, np.full(6, 0.03), 60.0)
 
 def moved(scale: float, seconds: float, start: float = 100.0) -> Telemetry:
     """Motion of the known arm with its friction scaled, as its controller would show it."""
-    samples, rate = motion(seconds, start=start), 2 * np.pi * 0.5
+    samples = motion(seconds, start=start)
+    rate = 2 * np.pi * 0.5
     angle = rate * (samples.time - samples.time[0])[:, None] + np.arange(6)
-    q, qd, qdd = samples["actual_q"], samples["actual_qd"], -rate * np.sin(angle)
+    q = samples["actual_q"]
+    qd = samples["actual_qd"]
+    qdd = -rate * np.sin(angle)
     model = known_model()
     actual = model.in_session(replace(model.session, friction_scale=np.full(6, scale)))
     current = actual.predict(q, qd, qdd, std=False).current
-    return changed(samples, actual_current=current, target_q=q, target_qd=qd, target_qdd=qdd)
+    return changed(
+        samples, actual_current=current, target_q=q, target_qd=qd, target_qdd=qdd
+    )
 
 
 def found(calculator: EnergyCalculator, samples: Telemetry) -> Session:
@@ -38,7 +43,8 @@ def found(calculator: EnergyCalculator, samples: Telemetry) -> Session:
 
 
 def test_the_first_motion_anchors_predictions_until_learning_has_measured_friction():
-    model, robot = known_model(), load_robot("ur5e")
+    model = known_model()
+    robot = load_robot("ur5e")
     calculator = EnergyCalculator(model, robot)
     session = found(calculator, moved(1.2, 5.0))
     np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.04)
@@ -46,7 +52,9 @@ def test_the_first_motion_anchors_predictions_until_learning_has_measured_fricti
     assert session.moving_seconds >= 3.0
     vague = replace(FRICTION, std=np.full(6, 0.3), moving_seconds=0.0)
     calculator.use_friction(vague)  # of earlier sessions
-    np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.04)
+    np.testing.assert_allclose(
+        calculator.model_in_session().session.friction_scale, 1.2, atol=0.04
+    )
     calculator.use_friction(FRICTION)
     known = calculator.model_in_session().session
     measured = np.isfinite(SCALE)

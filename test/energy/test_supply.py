@@ -16,7 +16,9 @@ from ur_energy_model.typing import Array
 RATE = 50.0
 
 
-def measured(voltage: Array, current: Array, time: Array | None = None, size: int = 7) -> BusPower:
+def measured(
+    voltage: Array, current: Array, time: Array | None = None, size: int = 7
+) -> BusPower:
     """Bus power of a running arm, batch by batch."""
     if time is None:
         time = np.arange(len(voltage)) / RATE
@@ -50,7 +52,9 @@ def test_a_signal_that_rests_has_the_error_of_its_resolution(step: float) -> Non
     assert power.resolution[-1] == pytest.approx(expected, rel=0.01)
 
 
-def test_an_outage_is_no_noise_and_every_second_sample_keeps_the_noise_that_was_seen() -> None:
+def test_an_outage_is_no_noise_and_every_second_sample_keeps_the_noise_that_was_seen() -> (
+    None
+):
     random = np.random.default_rng(2)
     watts = np.repeat([60.0, 600.0], 500)
     time = np.arange(1000) / RATE + np.where(np.arange(1000) < 500, 0.0, 30.0)

@@ -45,5 +45,7 @@ def test_values_are_those_of_the_number_topics_and_efforts_the_uncertainties() -
     assert (snapshot.total_source.name, snapshot.total_source.share) == ("measured", 1.0)
     energy, std = snapshot.channels.at_wall(snapshot.since_reset.net)
     np.testing.assert_allclose(values["wall"][[0, 2]], [energy, std])
-    (wall,) = (each for each in summary_statuses(snapshot, JOINTS, "m") if "wall" in each.name)
+    (wall,) = (
+        each for each in summary_statuses(snapshot, JOINTS, "m") if "wall" in each.name
+    )
     assert wall.message.startswith("not measured")

@@ -38,7 +38,11 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     TotalSource,
 )
-from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy, summarise
+from ur_energy_model.energy.recording_energy import (
+    EnergySummary,
+    estimate_energy,
+    summarise,
+)
 from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry
@@ -128,13 +132,17 @@ def batches(telemetry: Telemetry, sizes: list[int]) -> Iterator[Telemetry]:
 
 def bus_of(telemetry: Telemetry) -> Array:
     """Voltage times current [samples], W; NaN where one of them is missing."""
-    return np.asarray(telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"])
+    return np.asarray(
+        telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
+    )
 
 
 def independent_trapezoid(time: Array, values: Array, longest: float = 1.0) -> float:
     """Integral of values [samples] over the steps of the clock up to the longest one [s]."""
     energy = 0.0
-    for (before, last), (now, value) in pairwise(zip(time.tolist(), values.tolist(), strict=True)):
+    for (before, last), (now, value) in pairwise(
+        zip(time.tolist(), values.tolist(), strict=True)
+    ):
         if now - before < longest:
             energy += 0.5 * (last + value) * (now - before)
     return energy
@@ -147,9 +155,13 @@ def sum_of_parts(channels: Channels, values: Array, *, unexplained: bool) -> Arr
     return np.asarray(joints + sum(values[..., channels.arm[name]] for name in names))
 
 
-def tables(calculator: EnergyCalculator, telemetry: Telemetry, sizes: list[int]) -> PowerTable:
+def tables(
+    calculator: EnergyCalculator, telemetry: Telemetry, sizes: list[int]
+) -> PowerTable:
     """Powers of all samples, computed in batches of these sizes."""
-    found = [table for table in map(calculator, batches(telemetry, sizes)) if table is not None]
+    found = [
+        table for table in map(calculator, batches(telemetry, sizes)) if table is not None
+    ]
     power = np.concatenate([table.power for table in found])
     return replace(found[-1], samples=telemetry, power=power)
 
@@ -182,12 +194,16 @@ def test_the_total_is_the_bus_power_where_it_is_measured_and_the_sum_of_parts(
     known = np.isfinite(bus)
     parts = sum_of_parts(channels, power, unexplained=False)
     expected = np.where(known, bus, parts)
-    np.testing.assert_allclose(power[known, arm["total"]], bus[known], rtol=1e-14, atol=1e-12)
+    np.testing.assert_allclose(
+        power[known, arm["total"]], bus[known], rtol=1e-14, atol=1e-12
+    )
     np.testing.assert_allclose(power[:, arm["total"]], expected, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(power[:, arm["model"]], parts, rtol=1e-12, atol=1e-9)
     whole = sum_of_parts(channels, power, unexplained=True)
     np.testing.assert_allclose(whole, power[:, arm["total"]], rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(power[:, arm["bus"]], np.where(known, bus, 0.0), rtol=1e-14)
+    np.testing.assert_allclose(
+        power[:, arm["bus"]], np.where(known, bus, 0.0), rtol=1e-14
+    )
     assert not power[~known, arm["unexplained"]].any()
     np.testing.assert_array_equal(power[:, arm["measured"]], known)
 
@@ -300,7 +316,9 @@ def test_live_played_and_offline_totals_are_equal_and_parts_within_their_interva
         arm = channels.arm
         for net in surfaces:
             np.testing.assert_allclose(net, surfaces[0], rtol=1e-9, atol=1e-9)
-            assert net[arm["total"]] == pytest.approx(surfaces[0][arm["total"]], rel=1e-12)
+            assert net[arm["total"]] == pytest.approx(
+                surfaces[0][arm["total"]], rel=1e-12
+            )
             if holes == "none":
                 assert net[arm["total"]] == pytest.approx(offline.supply, rel=1e-12)
             half = CONFIDENCE * float(channels.deviations_of_model(net))
@@ -327,7 +345,8 @@ def test_what_was_published_does_not_depend_on_what_comes_later(
     other = {
         "more power": {"actual_robot_current": current + 0.2 * passed},
         "other currents": {
-            "actual_current": telemetry["actual_current"] * np.where(passed, 1.5, 1.0)[:, None]
+            "actual_current": telemetry["actual_current"]
+            * np.where(passed, 1.5, 1.0)[:, None]
         },
         "no bus": {"actual_robot_current": np.where(passed, np.nan, current)},
         "off": {"robot_mode": np.where(passed, 3.0, telemetry["robot_mode"])},
@@ -340,7 +359,9 @@ def test_what_was_published_does_not_depend_on_what_comes_later(
             estimator.update(batch)
             snapshots.append(published(estimator))
         streams.append(snapshots)
-    same = [pair for pair in zip(*streams, strict=True) if pair[0].samples <= passed.argmax()]
+    same = [
+        pair for pair in zip(*streams, strict=True) if pair[0].samples <= passed.argmax()
+    ]
     for one, two in same:
         np.testing.assert_array_equal(one.lifetime.net, two.lifetime.net)
         np.testing.assert_array_equal(one.lifetime.consumed, two.lifetime.consumed)
@@ -354,9 +375,12 @@ def test_what_was_published_does_not_depend_on_what_comes_later(
 
 
 @pytest.mark.parametrize(
-    ("rate", "noise"), [(500.0, 3.0), (125.0, 1.0), (125.0, 0.0), (50.0, 0.3), (10.0, 1.0)]
+    ("rate", "noise"),
+    [(500.0, 3.0), (125.0, 1.0), (125.0, 0.0), (50.0, 0.3), (10.0, 1.0)],
 )
-def test_intervals_of_a_measured_total_hold_the_true_energy(rate: float, noise: float) -> None:
+def test_intervals_of_a_measured_total_hold_the_true_energy(
+    rate: float, noise: float
+) -> None:
     """Noise and resolution of both signals, and what a trapezoid leaves out between samples."""
     fine = motion(4.0)
     rows = np.arange(len(fine)) % round(RATE / rate) == 0
@@ -381,17 +405,23 @@ def test_intervals_of_a_measured_total_hold_the_true_energy(rate: float, noise: 
         truth = independent_trapezoid(fine.time, watts)
         deviations.append((net[calculator.channels.arm["total"]] - truth) / std)
     assert np.mean(np.abs(deviations) < CONFIDENCE) >= 0.88
-    if noise >= 1.0 and rate > 100.0:  # the noise is most of the error: nor is the interval wide
+    # the noise is most of the error: nor is the interval wide
+    if noise >= 1.0 and rate > 100.0:
         assert np.sqrt(np.mean(np.square(deviations))) > 0.5
 
 
 def drawn_session(
-    random: np.random.Generator, model: EnergyModel, rate: float, seconds: float, still: Mask
+    random: np.random.Generator,
+    model: EnergyModel,
+    rate: float,
+    seconds: float,
+    still: Mask,
 ) -> tuple[Telemetry, float]:
     """A session of the arm, drawn from the spread that the model states; its true energy [J].
 
-    The standby power and one error of all back-EMF constants are drawn; the power of motion has an
-    error of its own every MOTION_TIME, and one that all motions of the session have in common.
+    The standby power and one error of all back-EMF constants are drawn; the power of
+    motion has an error of its own every MOTION_TIME, and one that all motions of the
+    session have in common.
     """
     telemetry = motion(seconds)
     telemetry = telemetry.select(np.arange(len(telemetry)) % round(RATE / rate) == 0)
@@ -485,7 +515,9 @@ def test_counters_of_a_version_whose_total_was_modelled_go_on() -> None:
     assert found.net[arm["total"]] == found.net[arm["model"]] == modelled
     assert found.net[arm["unexplained"]] == 0.0
     assert found.net[arm["bus"]] == reading.net[arm["bus"]]
-    assert sum_of_parts(channels, found.net, unexplained=True) == pytest.approx(modelled, rel=1e-12)
+    assert sum_of_parts(channels, found.net, unexplained=True) == pytest.approx(
+        modelled, rel=1e-12
+    )
     np.testing.assert_array_equal(
         found.net[channels.model_errors], found.net[channels.total_errors]
     )

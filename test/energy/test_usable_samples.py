@@ -76,7 +76,9 @@ WHOLE = full_motion(0.8)
 VALUES = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e19, 2.0**64, 1e6, 300.0, -1.0, 0.0)
 
 
-def with_garbage(telemetry: Telemetry, places: list[tuple[str, int, int, float]]) -> Telemetry:
+def with_garbage(
+    telemetry: Telemetry, places: list[tuple[str, int, int, float]]
+) -> Telemetry:
     """Values written into `count` rows of fields from a row on."""
     columns = {name: np.array(values) for name, values in telemetry.columns.items()}
     for name, row, count, value in places:
@@ -85,8 +87,14 @@ def with_garbage(telemetry: Telemetry, places: list[tuple[str, int, int, float]]
 
 
 def finite(snapshot: Snapshot) -> Array:
-    life, session = snapshot.lifetime, (snapshot.standby_std, snapshot.unexplained_mean)
-    numbers = (life.accounted, life.unaccounted, *session, snapshot.controller_energy or 0.0)
+    life = snapshot.lifetime
+    session = (snapshot.standby_std, snapshot.unexplained_mean)
+    numbers = (
+        life.accounted,
+        life.unaccounted,
+        *session,
+        snapshot.controller_energy or 0.0,
+    )
     return np.concatenate([life.net, life.consumed, snapshot.power, numbers])
 
 
@@ -113,7 +121,8 @@ def test_no_value_in_any_field_stops_or_spoils_the_counters(
     telemetry = with_garbage(WHOLE, places)
     options = LiveOptions(power=PowerOptions(method=method), cycle_trigger=trigger)
     estimator = LiveEstimator(known_model(), ROBOT, options)
-    column, limit = estimator.channels.arm["total"], most_power(ROBOT)
+    column = estimator.channels.arm["total"]
+    limit = most_power(ROBOT)
     before = 0.0
     for batch in packets(telemetry, size):
         estimator.update(batch)
@@ -146,7 +155,9 @@ def test_no_value_in_any_field_stops_or_spoils_the_counters(
         ("actual_robot_current", 101.0),
     ],
 )
-def test_impossible_samples_are_refused_counted_and_unaccounted(name: str, value: float) -> None:
+def test_impossible_samples_are_refused_counted_and_unaccounted(
+    name: str, value: float
+) -> None:
     telemetry = motion(2.0)
     estimator = LiveEstimator(known_model(), ROBOT)
     for batch in packets(with_garbage(telemetry, [(name, 300, 400, value)]), 50):
@@ -160,4 +171,6 @@ def test_impossible_samples_are_refused_counted_and_unaccounted(name: str, value
     steps[299] = 0.0
     power = total(telemetry)[good]
     expected = float(0.5 * steps @ (power[1:] + power[:-1]))
-    assert snapshot.lifetime.net[estimator.channels.arm["total"]] == pytest.approx(expected)
+    assert snapshot.lifetime.net[estimator.channels.arm["total"]] == pytest.approx(
+        expected
+    )

@@ -26,7 +26,9 @@ from ur_energy_model.trajectory.motions import Chain, move
 
 HERE = np.array([0.0, -1.6, 1.6, -1.6, -1.6, 0.0])
 AWAY = HERE + 0.5
-SCRIPT = parse_script('def cell():\n  $ 1 "There"\n  movej(a)\n  $ 2 "Back"\n  movej(b)\nend\n')
+SCRIPT = parse_script(
+    'def cell():\n  $ 1 "There"\n  movej(a)\n  $ 2 "Back"\n  movej(b)\nend\n'
+)
 LINES = {"There": 3.0, "Back": 5.0}
 CYCLES = 6
 BUS = ("actual_robot_voltage", "actual_robot_current")
@@ -60,8 +62,14 @@ def profile(folder: Path, speed: float, *, bus: bool = True) -> ProgramProfile:
 def per_cycle(speed: float, line: float) -> float:
     """Energy of a line in a cycle, from voltage and current alone [J]."""
     telemetry, duration = version(speed)
-    watts = telemetry[BUS[0]] * telemetry[BUS[1]] * (telemetry["script_control_line"] == line)
-    return float(np.trapezoid(watts, telemetry.time)) * duration / float(np.ptp(telemetry.time))
+    watts = (
+        telemetry[BUS[0]] * telemetry[BUS[1]] * (telemetry["script_control_line"] == line)
+    )
+    return (
+        float(np.trapezoid(watts, telemetry.time))
+        * duration
+        / float(np.ptp(telemetry.time))
+    )
 
 
 def by_label(before: ProgramProfile, after: ProgramProfile) -> dict[str, dict[str, Any]]:
@@ -69,7 +77,8 @@ def by_label(before: ProgramProfile, after: ProgramProfile) -> dict[str, dict[st
 
 
 def test_measured_differences_are_those_of_the_cycles(tmp_path: Path) -> None:
-    before, after = profile(tmp_path, 2.0), profile(tmp_path, 1.0)
+    before = profile(tmp_path, 2.0)
+    after = profile(tmp_path, 1.0)
     rows = by_label(before, after)
     for name, line in LINES.items():
         row = rows[name]
@@ -87,8 +96,11 @@ def test_measured_differences_are_those_of_the_cycles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bus", [(False, False), (True, False)])
-def test_without_bus_power_the_model_is_compared(tmp_path: Path, bus: tuple[bool, bool]) -> None:
-    before, after = profile(tmp_path, 2.0, bus=bus[0]), profile(tmp_path, 1.0, bus=bus[1])
+def test_without_bus_power_the_model_is_compared(
+    tmp_path: Path, bus: tuple[bool, bool]
+) -> None:
+    before = profile(tmp_path, 2.0, bus=bus[0])
+    after = profile(tmp_path, 1.0, bus=bus[1])
     measured = by_label(profile(tmp_path / "with", 2.0), profile(tmp_path / "with", 1.0))
     for name, row in by_label(before, after).items():
         assert row["compared"] == "modelled"

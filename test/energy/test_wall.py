@@ -29,15 +29,22 @@ CHANNELS = Channels(["joint"], (0, 1))
 WALL = SimulatedWall((30.0, 38.0, 42.0), 1.12, 1.5e-4, delay=1.4, noise=0.3)
 
 
-def tables(time: Array, columns: dict[str, Array], std: float = 0.0) -> Iterator[PowerTable]:
+def tables(
+    time: Array, columns: dict[str, Array], std: float = 0.0
+) -> Iterator[PowerTable]:
     """Powers as the calculator makes them, the total's deviation a share of it."""
-    gaps, total = GapRule(), columns["actual_robot_voltage"] * columns["actual_robot_current"]
+    gaps = GapRule()
+    total = columns["actual_robot_voltage"] * columns["actual_robot_current"]
     for start in range(0, len(time), 1000):
         part = slice(start, start + 1000)
         batch = Telemetry(
-            time[part], {k: v[part] for k, v in columns.items()}, RecordingInfo(source="cell"), ()
+            time[part],
+            {k: v[part] for k, v in columns.items()},
+            RecordingInfo(source="cell"),
+            (),
         )
-        states, power = arm_states(batch, batch["actual_qd"]), np.zeros((len(batch), len(CHANNELS)))
+        states = arm_states(batch, batch["actual_qd"])
+        power = np.zeros((len(batch), len(CHANNELS)))
         power[:, CHANNELS.arm["total"]] = total[part]
         power[:, CHANNELS.arm["total_square"]] = total[part] ** 2
         power[np.arange(len(batch)), CHANNELS.state_time + states] = 1.0
@@ -49,7 +56,8 @@ def measured(
     time: Array, columns: dict[str, Array], model: WallModel, std: float = 0.0
 ) -> tuple[WallEnergy, float]:
     """Energy at the wall of a recording, and its time [s]."""
-    wall, meter = RecordedWall(Channels(["joint"], (0, 1), model)), EnergyMeter(len(CHANNELS))
+    wall = RecordedWall(Channels(["joint"], (0, 1), model))
+    meter = EnergyMeter(len(CHANNELS))
     for table in tables(time, columns, std):
         table.integrate(meter)
         wall.add(table)
@@ -58,10 +66,14 @@ def measured(
 
 @pytest.mark.parametrize("seconds", [120.0, 900.0])
 def test_a_recorded_meter_is_integrated(seconds: float) -> None:
-    errors, covered, widths = [], [], []
+    errors = []
+    covered = []
+    widths = []
     for seed in range(20):
         work = Work(draw_wall(seed), seed, seconds, 0.1)
-        found, time = measured(work.time, work.columns, generic_wall("e-series"), std=0.02)
+        found, time = measured(
+            work.time, work.columns, generic_wall("e-series"), std=0.02
+        )
         error = found.energy - work.truth * time
         errors.append(error / found.energy)
         covered.append(abs(error) < CONFIDENCE * found.std)
@@ -89,8 +101,12 @@ def test_the_model_fills_the_time_without_readings() -> None:
     assert whole.std < 0.2 * results["other"].std
 
 
-@pytest.mark.parametrize(("kind", "source"), [("fitted", "model"), ("generic", "generic")])
-def test_without_a_meter_the_model_covers_and_names_itself(kind: str, source: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "source"), [("fitted", "model"), ("generic", "generic")]
+)
+def test_without_a_meter_the_model_covers_and_names_itself(
+    kind: str, source: str
+) -> None:
     covered = []
     for seed in range(15):
         work, hour = (Work(draw_wall(seed), 2 * seed + k, 600.0) for k in range(2))
@@ -99,7 +115,9 @@ def test_without_a_meter_the_model_covers_and_names_itself(kind: str, source: st
             found = fit_wall([fit_of(work.time, work.columns)], "cb3")
             assert found is not None
             model = found
-        columns = {name: v for name, v in hour.columns.items() if not name.startswith("wall")}
+        columns = {
+            name: v for name, v in hour.columns.items() if not name.startswith("wall")
+        }
         energy, time = measured(hour.time, columns, model)
         covered.append(abs(energy.energy - hour.truth * time) < CONFIDENCE * energy.std)
         assert energy.source == source
@@ -109,7 +127,8 @@ def test_without_a_meter_the_model_covers_and_names_itself(kind: str, source: st
 
 def test_power_and_energy_are_one_function_of_the_channels() -> None:
     work = Work(WALL, 3, 300.0, 0.1)
-    meter, powers = EnergyMeter(len(CHANNELS)), []
+    meter = EnergyMeter(len(CHANNELS))
+    powers = []
     for table in tables(work.time, work.columns, std=0.01):
         table.integrate(meter)
         powers.append(table.power)
@@ -126,10 +145,15 @@ def test_power_and_energy_are_one_function_of_the_channels() -> None:
 def test_counters_of_earlier_versions_have_the_square_of_their_mean_power() -> None:
     names = tuple(name for name in CHANNELS.names if name != "total_square")
     old = np.zeros(len(names))
-    old[names.index("total")], old[names.index("time_moving")] = 2000.0, 10.0
+    old[names.index("total")] = 2000.0
+    old[names.index("time_moving")] = 10.0
     ever = MeterReading(old, old.copy(), 10.0, 0.0)
     counters = Counters(ever, ever * 0.4, ever * 0.0, "", "", names).converted(CHANNELS)
-    for reading, share in ((counters.ever, 1.0), (counters.reset, 0.4), (counters.interval, 0.0)):
+    for reading, share in (
+        (counters.ever, 1.0),
+        (counters.reset, 0.4),
+        (counters.interval, 0.0),
+    ):
         terms = CHANNELS.wall_terms(reading.net)
         np.testing.assert_allclose(terms, share * np.array([0.0, 0.0, 10.0, 2000.0, 4e5]))
     again = counters.from_content(counters.content())
@@ -137,10 +161,12 @@ def test_counters_of_earlier_versions_have_the_square_of_their_mean_power() -> N
 
 
 def test_the_calculator_has_the_squares_and_the_wall_of_its_model() -> None:
-    model, robot = generic_model("ur5"), load_robot("ur5")
+    model = generic_model("ur5")
+    robot = load_robot("ur5")
     calculator = EnergyCalculator(model, robot)
     time = np.arange(0.0, 4.0, 0.008)
-    n, current = len(time), 2.0 * np.sin(5.0 * time)[:, None] * np.ones(6)
+    n = len(time)
+    current = 2.0 * np.sin(5.0 * time)[:, None] * np.ones(6)
     columns = {"actual_qd": np.full((n, 6), 0.5), "actual_current": current}
     table = calculator(Telemetry(time, columns, RecordingInfo(source="arm"), ()))
     assert table is not None

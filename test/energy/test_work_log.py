@@ -37,7 +37,8 @@ def test_powers_at_rest_are_those_that_were_measured(rate: float, tmp_path: Path
     assert log.seconds == pytest.approx(summary.duration)
     assert log.total_source == ("measured", 1.0)
     assert log.pauses.number == 0
-    # The same from the file: means over the rests at the end of each move, without their begin.
+    # The same from the file: means over the rests at the end of each move, without their
+    # begin.
     bag = read_bag(recorded.bag)
     power = bag["actual_robot_voltage"] * bag["actual_robot_current"]
     still = np.abs(bag["target_qd"]).max(axis=1) < 1e-6
@@ -66,7 +67,9 @@ def test_a_long_rest_is_a_pause(tmp_path: Path) -> None:
     cell = SimulatedCell(robot="ur5e")
     recorded = cell.record(tmp_path / "bag", 70.0, rate=10.0)
     log = WorkLog()
-    estimate_energy(generic_model("ur5e"), recorded.bag, fields=LOG_FIELDS, observe=log.add)
+    estimate_energy(
+        generic_model("ur5e"), recorded.bag, fields=LOG_FIELDS, observe=log.add
+    )
     assert log.pauses.number == 0, "it goes on"
     log.finish()
     assert log.pauses.number == 1

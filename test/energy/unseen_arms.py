@@ -74,7 +74,9 @@ def unseen_robot(name: str, seed: int) -> RobotDescription:
     )
 
 
-def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, dict[str, Any]]:
+def record(
+    name: str, seed: int, seconds: float, folder: Path
+) -> tuple[Telemetry, dict[str, Any]]:
     robot = load_robot(name)
     if seed % 2:
         motion = named_motion("pick_and_place", robot)
@@ -88,7 +90,9 @@ def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetr
     )
     telemetry = record_arm(arm, seconds)
     arm.close()
-    return telemetry, true_energy(truth, float(telemetry.time[0]), float(telemetry.time[-1]))
+    return telemetry, true_energy(
+        truth, float(telemetry.time[0]), float(telemetry.time[-1])
+    )
 
 
 def with_stated(model: EnergyModel, telemetry: Telemetry) -> EnergyModel:
@@ -109,7 +113,8 @@ def energies(
     model = generic_model(name)
     model = with_stated(model, telemetry) if stated else model
     calculator = EnergyCalculator(model, load_robot(name), options)
-    meter, measured = EnergyMeter(len(calculator.channels)), True
+    meter = EnergyMeter(len(calculator.channels))
+    measured = True
     batches = [telemetry.cut(slice(k, k + 500)) for k in range(0, len(telemetry), 500)]
     calculator.follow_session(batches)
     for table in filter(None, map(calculator, batches)):
@@ -119,10 +124,12 @@ def energies(
 
 
 def compared(summary: EnergySummary, truth: dict[str, Any]) -> Trial:
-    electrical, bus = truth["electrical_energy"], truth["bus_energy"]
+    electrical = truth["electrical_energy"]
+    bus = truth["bus_energy"]
     moved = electrical > LEAST_SHARE * bus
     error = (summary.electrical - electrical)[moved]
-    std, true = summary.electrical_std[moved], electrical[moved]
+    std = summary.electrical_std[moved]
+    true = electrical[moved]
     return Trial(
         error / std,
         100 * CONFIDENCE * std / true,
@@ -137,7 +144,9 @@ def compared(summary: EnergySummary, truth: dict[str, Any]) -> Trial:
 def without_bus(telemetry: Telemetry) -> Telemetry:
     """The same samples from a controller that does not measure its supply."""
     bus = ("actual_robot_voltage", "actual_robot_current")
-    columns = {name: values for name, values in telemetry.columns.items() if name not in bus}
+    columns = {
+        name: values for name, values in telemetry.columns.items() if name not in bus
+    }
     return Telemetry(telemetry.time, columns, telemetry.info)
 
 

@@ -20,7 +20,11 @@ from ur_energy_model.experiment.design import (
     make_design,
     minimised,
 )
-from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, gaps_among
+from ur_energy_model.experiment.design_problem import (
+    DesignProblem,
+    DesignRequest,
+    gaps_among,
+)
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import Need
@@ -77,9 +81,14 @@ def test_processes_search_until_their_time_is_over():
     request = DesignRequest(ROBOT, harmonics=2, centre=OPEN)
     design = design_trajectory(request, time_limit=90.0, starts=1, workers=1)
     assert design.verdict.passed
-    walls = (TABLE, *(Wall("wall", np.array([sign, 0.0, 0.0]), 0.5) for sign in (1.0, -1.0)))
+    walls = (
+        TABLE,
+        *(Wall("wall", np.array([sign, 0.0, 0.0]), 0.5) for sign in (1.0, -1.0)),
+    )
     with pytest.raises(MotionRefusedError, match="--time-limit"):
-        design_trajectory(replace(request, walls=walls), time_limit=1.0, starts=1, workers=1)
+        design_trajectory(
+            replace(request, walls=walls), time_limit=1.0, starts=1, workers=1
+        )
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -91,11 +100,15 @@ def test_shipped_trajectories_match_their_metadata(arm):
     assert verdict.passed, verdict.problems
     recorded = trajectory.design
     assert verdict.clearance == pytest.approx(recorded["clearance"], abs=1e-6)
-    assert problem.condition_number(trajectory) == pytest.approx(recorded["condition_number"], 1e-6)
+    assert problem.condition_number(trajectory) == pytest.approx(
+        recorded["condition_number"], 1e-6
+    )
     assert recorded["condition_number"] < 60
 
 
-SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")
+SLOW = Need(
+    4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s"
+)
 
 
 def test_gaps_of_single_joints_within_the_limits():
@@ -113,7 +126,9 @@ def test_gaps_of_single_joints_within_the_limits():
 
 def learn(learner: Learner, motion: Motion, seconds: float, offset: float = 0.0) -> None:
     """A recording of the arm at a reduced rate."""
-    batch = record_arm(SimulatedArm(replace(ROBOT, rate=125.0), motion=motion, seed=5), seconds)
+    batch = record_arm(
+        SimulatedArm(replace(ROBOT, rate=125.0), motion=motion, seed=5), seconds
+    )
     for k in range(0, len(batch), 625):
         part = batch.cut(slice(k, k + 625))
         learner.update(Telemetry(part.time + offset, part.columns, part.info))
@@ -131,7 +146,9 @@ def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     learn(learner, work, 40.0)
     before = [need for need in learner.needs() if need.what == "speed"]
     gaps = gaps_among(before[:1], ROBOT, "model.yaml")
-    design = first_design(DesignRequest(ROBOT, harmonics=3, gaps=gaps, objective="energy"))
+    design = first_design(
+        DesignRequest(ROBOT, harmonics=3, gaps=gaps, objective="energy")
+    )
     (entry,) = design.trajectory.design["for_gap"]
     assert entry["joint"] == ROBOT.joint_names[gaps[0].joint]
     assert entry["seconds"] > 5.0

@@ -37,7 +37,11 @@ from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
+from ur_energy_model.trajectory.fourier import (
+    FourierTrajectory,
+    load_trajectory,
+    save_trajectory,
+)
 from ur_energy_model.trajectory.named_motions import home_position
 
 ROBOT = load_robot("ur5")
@@ -45,7 +49,10 @@ ROBOT = load_robot("ur5")
 RATE = 125.0
 LIMITS = limits_of(DesignRequest(ROBOT))
 OPTIONS = ("--motion", "hold", "--seed", "7", "--speed", "2")
-STARVED = ("the controller does not accept set points", "the controller ended the program")
+STARVED = (
+    "the controller does not accept set points",
+    "the controller ended the program",
+)
 """How a motion ends if this machine is too busy to send set points in time: the watchdog of the
 controller stops the arm, as it must, and the motion is tried again."""
 MOST_ATTEMPTS = 10
@@ -63,9 +70,12 @@ def host(simulate, fresh_host):
 def short() -> FourierTrajectory:
     """The trajectory of the UR5 at a twelfth of its size, starting near the home position."""
     whole = load_trajectory(config_file("excitation", "ur5.yaml"))
-    a, b = whole.a / 12, whole.b / 12
+    a = whole.a / 12
+    b = whole.b / 12
     start = home_position(ROBOT) + 0.05
-    return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
+    return replace(
+        whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={}
+    )
 
 
 def yes(summary: MotionSummary) -> bool:
@@ -141,7 +151,9 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
     )
     monkeypatch.syspath_prepend(tmp_path)
     kind = importlib.import_module("slow_motion").SlowMotion
-    motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
+    motion = kind(
+        **{each.name: getattr(short, each.name) for each in fields(short) if each.init}
+    )
     shown: list[MotionSummary] = []
     bag = tmp_path / "bag"
 
@@ -159,11 +171,14 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
     telemetry = read_bag(bag)
     assert (telemetry.gaps, telemetry.info.simulated) == ((), True)
     np.testing.assert_allclose(np.diff(telemetry.time), 1 / RATE, atol=1e-6)
-    # The arm went where the series says, later by the controller's lag and the rest before.
+    # The arm went where the series says, later by the controller's lag and the rest
+    # before.
     moving = np.flatnonzero(np.abs(telemetry["target_qd"]).max(axis=1) > 1e-4)
-    begin, end = telemetry.time[moving[0]], telemetry.time[moving[-1]]
+    begin = telemetry.time[moving[0]]
+    end = telemetry.time[moving[-1]]
     assert end - begin == pytest.approx(short.duration, rel=0.1)
-    reached, wanted = telemetry["actual_q"], short.sample(np.linspace(0, short.duration, 500))[0]
+    reached = telemetry["actual_q"]
+    wanted = short.sample(np.linspace(0, short.duration, 500))[0]
     np.testing.assert_allclose(reached.max(axis=0), wanted.max(axis=0), atol=0.02)
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
@@ -185,7 +200,9 @@ def test_unsafe_motions_and_other_arms_are_refused(host, short, tmp_path: Path) 
     wild = replace(short, a=20 * short.a, b=20 * short.b)
     with pytest.raises(MotionRefusedError, match="not safe"):
         execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", tmp_path / "bag", approve=yes)
-    at, mine, other = home_position(ROBOT)[None], "2015350123", "20000000007"
+    at = home_position(ROBOT)[None]
+    mine = "2015350123"
+    other = "20000000007"
     plan, other_model = (
         ExecutionPlan(
             load_trajectory(config_file("excitation", f"{name}.yaml")),
@@ -240,7 +257,9 @@ def test_a_cut_connection_stops_the_arm(host, short, tmp_path):
     assert np.abs(after["target_qd"]).max() < 1e-3
 
 
-def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(
+    simulate, fresh_host, short, tmp_path
+):
     host = fresh_host()
     controller = simulate(host, *OPTIONS, robot=ROBOT.name)
     with execution(host, replace(short, repetitions=6), tmp_path) as child:
@@ -250,4 +269,5 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
     assert "kept" in errors.splitlines()[-1]
     telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
-    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
+    # at most the outage
+    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)

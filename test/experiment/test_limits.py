@@ -32,7 +32,8 @@ from ur_energy_model.trajectory.fourier import load_trajectory
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 ROBOT = load_robot("ur5e")
 PROBLEM = DesignProblem(DesignRequest(ROBOT))
-LIMITS, REGRESSOR = PROBLEM.limits, PROBLEM.regressor
+LIMITS = PROBLEM.limits
+REGRESSOR = PROBLEM.regressor
 RANDOM = np.random.default_rng(1)
 Q, QD, QDD = MOTION = tuple(RANDOM.uniform(-most, most, (30, 6)) for most in (2, 4, 20))
 WALL = Setup(gravity=gravity_of_mounting(np.pi / 2, 0.4))
@@ -59,9 +60,12 @@ FUNCTIONS: dict[str, Callable[..., tuple[float, Motion]]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_those_of_central_differences(name: str) -> None:
     """Along random directions."""
-    function, random, step = FUNCTIONS[name], np.random.default_rng(2), 1e-5
+    function = FUNCTIONS[name]
+    random = np.random.default_rng(2)
+    step = 1e-5
     for which, gradient in enumerate(function(*MOTION)[1]):
-        direction, values = random.normal(size=(30, 6)), []
+        direction = random.normal(size=(30, 6))
+        values = []
         for sign in (1, -1):
             moved = [*MOTION]
             moved[which] = moved[which] + sign * step * direction
@@ -72,7 +76,9 @@ def test_gradients_are_those_of_central_differences(name: str) -> None:
 
 def test_regressor_gives_torque() -> None:
     """Rigid bodies, Coulomb and viscous friction and motor inertia, each from known values."""
-    coulomb, viscous, motor = np.arange(1.0, 7), np.arange(2.0, 8), np.arange(0.5, 3.5, 0.5)
+    coulomb = np.arange(1.0, 7)
+    viscous = np.arange(2.0, 8)
+    motor = np.arange(0.5, 3.5, 0.5)
     rigid = LIMITS.dynamics.parameters().reshape(6, 10)
     parameters = np.hstack([rigid, np.stack([coulomb, viscous, motor], axis=1)]).ravel()
     expected = LIMITS.dynamics.inverse_dynamics(Q, QD, QDD)

@@ -12,7 +12,12 @@ import pytest
 
 from test.optimization.hand_made import HOME, ROBOT, hand_made_cycle
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.experiment.cycle_proof import Proof, require_predicted, run_energies, saving_of
+from ur_energy_model.experiment.cycle_proof import (
+    Proof,
+    require_predicted,
+    run_energies,
+    saving_of,
+)
 from ur_energy_model.experiment.limits import RepeatedMotion, SafetyLimits, check
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.geometry import ArmGeometry
@@ -44,7 +49,9 @@ def recording(proof: Proof, *, drift: float = 0.0) -> Telemetry:
 def expected(proof: Proof, *, new: bool) -> float:
     cycle = proof.after if new else proof.before
     time = np.arange(0.0, cycle.duration, 0.001)
-    return float(np.mean(BASE + 20.0 * (cycle.sample(time)[1] ** 2).sum(axis=1)) * cycle.duration)
+    return float(
+        np.mean(BASE + 20.0 * (cycle.sample(time)[1] ** 2).sum(axis=1)) * cycle.duration
+    )
 
 
 @pytest.mark.parametrize(("cycles", "drift"), [(3, 0.0), (4, -1e-3)])
@@ -113,11 +120,18 @@ def test_incomplete_and_other_runs_are_refused() -> None:
         saving_of(np.full(2, np.nan), np.array([False, True]), None, "run")
     proof = Proof.of(OPTIMIZED, 1)
     whole = recording(proof)
-    still: dict[str, Array] = {**whole.columns, "target_q": np.tile(HOME, (len(whole), 1))}
+    still: dict[str, Array] = {
+        **whole.columns,
+        "target_q": np.tile(HOME, (len(whole), 1)),
+    }
     without = {"target_q": whole["target_q"]}
     recorded = replace(OPTIMIZED.cycle, measured_energy=100.0)
     optimized = replace(OPTIMIZED, cycle=recorded, energy=100.0, typed_energy=90.0)
-    for factors, proven in (((1.05, 0.95), True), ((1.3, 1.3), False), ((0.6, 1.0), False)):
+    for factors, proven in (
+        ((1.05, 0.95), True),
+        ((1.3, 1.3), False),
+        ((0.6, 1.0), False),
+    ):
         energy = np.array([100.0, 90.0]) * factors
         saving = saving_of(energy, np.array([False, True]), None, "run")
         if proven:

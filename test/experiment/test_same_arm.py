@@ -26,7 +26,8 @@ from ur_energy_model.trajectory.named_motions import home_position, named_motion
 from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
-MINE, OTHER = "20195500123", "20195500124"
+MINE = "20195500123"
+OTHER = "20195500124"
 PAYLOAD = Payload(1.5, np.array([0.0, 0.0, 0.06]))
 
 

@@ -53,15 +53,19 @@ def made_up_recording(
 ) -> Telemetry:
     """Recording of an arm with torque constant 0.1 N m/A and friction as asked (joint side).
 
-    `setup` is what the controller computes with, `carried` what the arm really carries; `noise`
-    is that of measured torque, joint side [N m].
+    `setup` is what the controller computes with, `carried` what the arm really carries;
+    `noise` is that of measured torque, joint side [N m].
     """
-    setup = Setup(np.array([0.0, 0.0, -robot.controller_gravity])) if setup is None else setup
+    setup = (
+        Setup(np.array([0.0, 0.0, -robot.controller_gravity])) if setup is None else setup
+    )
     time = 60.0 + np.arange(round(seconds * rate)) / rate
     q, qd, qdd = smooth_motion(robot, time, seed, still)
     inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
     own = inertia * qdd
-    real = ArmDynamics(robot, setup if carried is None else carried).inverse_dynamics(q, qd, qdd)
+    real = ArmDynamics(robot, setup if carried is None else carried).inverse_dynamics(
+        q, qd, qdd
+    )
     friction = coulomb * np.tanh(qd / 1e-3) + viscous * qd
     random = np.random.default_rng(seed + 1000)
     torque = real + own + friction + noise * random.standard_normal(q.shape)
@@ -73,7 +77,9 @@ def made_up_recording(
     }
     if targets:
         values |= {"target_q": q, "target_qd": qd, "target_qdd": qdd}
-    values |= {name: np.broadcast_to(v, (len(time), *np.shape(v))) for name, v in columns.items()}
+    values |= {
+        name: np.broadcast_to(v, (len(time), *np.shape(v))) for name, v in columns.items()
+    }
     info = RecordingInfo(source=source, robot=robot.name, rate=rate)
     return Telemetry(time, values, info, find_gaps(time, 1 / rate))
 

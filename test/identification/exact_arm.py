@@ -30,7 +30,11 @@ class ExactArm:
     law: FrictionLaw = LAWS["power_flow"]
     # By name, motor side, scaled by joint size
     parameters: dict[str, float] = field(
-        default_factory=lambda: {"viscous": 4e-4, "coulomb_direct": 0.06, "coulomb_reverse": 0.045}
+        default_factory=lambda: {
+            "viscous": 4e-4,
+            "coulomb_direct": 0.06,
+            "coulomb_reverse": 0.045,
+        }
     )
     torque_constant: np.ndarray = field(default_factory=lambda: TORQUE_CONSTANT.copy())
     resistance_factor: float = 0.9
@@ -42,18 +46,25 @@ class ExactArm:
     power_noise: float = 1.5  # one standard deviation [W]
     current_delay: float = 0.0  # of the currents recorded behind motion and power [s]
     setup: Setup = field(default_factory=Setup)
-    calibration: np.ndarray | float = 1.0  # torque constants of the controller over the true ones
+    # torque constants of the controller over the true ones
+    calibration: np.ndarray | float = 1.0
 
     @property
     def size(self) -> np.ndarray:
         """Friction of each joint as a share of the large joints'."""
         return self.robot.max_torque / 150.0
 
-    def friction(self, qd: np.ndarray, load: np.ndarray, temperature: float = 30.0) -> np.ndarray:
+    def friction(
+        self, qd: np.ndarray, load: np.ndarray, temperature: float = 30.0
+    ) -> np.ndarray:
         """Motor-side friction [samples, n], N m."""
-        point = OperatingPoint(qd, load, self.robot.gear_ratio, np.full_like(qd, temperature))
+        point = OperatingPoint(
+            qd, load, self.robot.gear_ratio, np.full_like(qd, temperature)
+        )
         terms = self.law.regressor(point, self.law.default_shape)
-        values = np.array([self.parameters.get(name, 0.0) for name in self.law.parameters])
+        values = np.array(
+            [self.parameters.get(name, 0.0) for name in self.law.parameters]
+        )
         return terms @ values * self.size
 
     def record(
@@ -67,18 +78,25 @@ class ExactArm:
         source: str = "exact",
     ) -> Telemetry:
         """A recording with every column the pipeline can use."""
-        robot, random = self.robot, np.random.default_rng(seed)
+        robot = self.robot
+        random = np.random.default_rng(seed)
         time = 60.0 + np.arange(round(seconds * rate)) / rate
         q, qd, qdd = smooth_motion(robot, time, seed, still)
         dynamics = ArmDynamics(robot, self.setup)
         load = dynamics.inverse_dynamics(q, qd, qdd) + robot.reflected_inertia * qdd
         earlier = smooth_motion(robot, time - self.current_delay, seed, still)
-        working = dynamics.inverse_dynamics(*earlier) + robot.reflected_inertia * earlier[2]
-        torque = working / robot.gear_ratio + self.friction(earlier[1], working, temperature)
+        working = (
+            dynamics.inverse_dynamics(*earlier) + robot.reflected_inertia * earlier[2]
+        )
+        torque = working / robot.gear_ratio + self.friction(
+            earlier[1], working, temperature
+        )
         true_current = torque / self.torque_constant
         white = random.standard_normal(q.shape)
         share = np.sqrt(1 - self.correlation**2)
-        noise = lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
+        noise = (
+            lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
+        )
         power = self.power(earlier[1], true_current)
         power += self.power_noise * random.standard_normal(len(time))
         # The controller compensates friction as a straight line of the speed.

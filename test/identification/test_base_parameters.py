@@ -22,7 +22,8 @@ from ur_energy_model.model.setup import Setup, tensor_of
 from ur_energy_model.papers.protocol import paper
 
 UR5E = load_robot("ur5e")
-UPRIGHT, TILTED = np.array([0.0, 0.0, -9.82]), np.array([0.0, 6.94, -6.94])
+UPRIGHT = np.array([0.0, 0.0, -9.82])
+TILTED = np.array([0.0, 6.94, -6.94])
 FRICTION: dict[str, Any] = {"coulomb": 4.0, "viscous": 3.0}
 
 
@@ -32,7 +33,9 @@ def fit_of(
     """A fit with one recording."""
     made = made_up_recording(robot, setup=Setup(gravity), **FRICTION, **options)
     constant = np.full(robot.dof, 0.1)
-    fit = BaseParameterFit(robot, gravity, torque_source="current", torque_constant=constant)
+    fit = BaseParameterFit(
+        robot, gravity, torque_source="current", torque_constant=constant
+    )
     for motion in filtered_motions([made], robot.dof, 20.0, 0.01):
         fit.accumulate(motion, None)
     return fit
@@ -49,9 +52,12 @@ def truth(fit: BaseParameterFit) -> np.ndarray:
 def least_pseudo(parameters: np.ndarray) -> float:
     """Lowest eigenvalue of the pseudo-inertia [[S, mc], [mc', m]], S = trace(I)/2 1 - I."""
     tensor = tensor_of(parameters[4:10])
-    moments, first = 0.5 * np.trace(tensor) * np.eye(3) - tensor, parameters[1:4]
+    moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    first = parameters[1:4]
     return float(
-        np.linalg.eigvalsh(np.block([[moments, first[:, None]], [first, parameters[0]]]))[0]
+        np.linalg.eigvalsh(np.block([[moments, first[:, None]], [first, parameters[0]]]))[
+            0
+        ]
     )
 
 
@@ -78,13 +84,16 @@ def test_base_parameters_explain_the_full_torque(
     q, qd, qdd = random.normal(0, 2, (3, 30, regressor.robot.dof))
     full = regressor(q, qd, qdd)
     values = random.normal(0, 1, full.shape[-1])
-    assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
+    assert np.allclose(
+        full @ values, full[:, :, found.base] @ (found.combination @ values)
+    )
 
 
 def test_recovers_the_truth() -> None:
     """Also as physically possible parameters, and on another motion."""
     fit = fit_of(gravity=TILTED, noise=0.3)
-    found, expected = fit.solve(), truth(fit)
+    found = fit.solve()
+    expected = truth(fit)
     assert found.condition_number < 500
     assert (found.torque_r2 > 0.99).all()
     frictions = [text.startswith("f") for text in found.regrouping.expressions]
@@ -111,14 +120,22 @@ def test_standard_deviations_cover_the_truth() -> None:
 def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> None:
     """The second is one link with a negative inertia and a negative motor inertia asked for."""
     regressor = FullRegressor(load_robot("ur10e"), UPRIGHT)
-    groups, nominal = regroup(regressor), regressor.nominal()
+    groups = regroup(regressor)
+    nominal = regressor.nominal()
     asked = groups.combination @ (1.1 * nominal)
     found = nearest_possible(
-        1e8 * np.eye(groups.rank), groups.combination, asked, nominal, np.ones(len(nominal)), 6
+        1e8 * np.eye(groups.rank),
+        groups.combination,
+        asked,
+        nominal,
+        np.ones(len(nominal)),
+        6,
     )
     assert np.allclose(groups.combination @ found, asked, atol=1e-4)
-    asked, nominal = np.zeros(11), np.zeros(11)
-    asked[[0, 4, 6, 9, 10]], nominal[[0, 4, 6, 9, 10]] = (1.0, -1.0, 2.0, 2.0, -3.0), 1.0
+    asked = np.zeros(11)
+    nominal = np.zeros(11)
+    asked[[0, 4, 6, 9, 10]] = (1.0, -1.0, 2.0, 2.0, -3.0)
+    nominal[[0, 4, 6, 9, 10]] = 1.0
     found = nearest_possible(1e6 * np.eye(11), np.eye(11), asked, nominal, np.ones(11), 1)
     assert least_pseudo(found) > -1e-6
     assert found[[0, 10]] == pytest.approx([1.0, 0.0], abs=1e-2)
@@ -126,7 +143,8 @@ def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> Non
 
 def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     """Its columns and our own give the same torque."""
-    robot, published = load_robot("qin2024"), paper("s4")
+    robot = load_robot("qin2024")
+    published = paper("s4")
     gravity = np.array([0.0, 0.0, -9.8])
     regressor = FullRegressor(robot, gravity, friction=False, motor_inertia=False)
     grouping = regroup(regressor, published["base_names"])
@@ -138,4 +156,6 @@ def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     full = regressor(q, qd, qdd)
     for own in (grouping, regroup(regressor)):
         torque = full[:, :, own.base] @ (own.combination @ regressor.nominal())
-        np.testing.assert_allclose(torque, full @ regressor.nominal(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            torque, full @ regressor.nominal(), rtol=1e-6, atol=1e-6
+        )

@@ -51,31 +51,41 @@ def scores(
 ) -> tuple[str, Scores]:
     """Errors over standard deviations [arms, joints or 1] by quantity, of arms with these fields.
 
-    Masses are 1 % and motor inertias 5 % off the robot file where no target_moment shows them.
+    Masses are 1 % and motor inertias 5 % off the robot file where no target_moment shows
+    them.
     """
     names, rate, arms = FIELDS[request.param]
     found: dict[str, list[np.ndarray]] = {}
     nominal = load_robot("ur5e")
     for seed in range(arms):
-        arm, folder = some_arm(seed), tmp_path_factory.mktemp("arm")
+        arm = some_arm(seed)
+        folder = tmp_path_factory.mktemp("arm")
         if request.param == "neither":
             random = np.random.default_rng([seed, 6])
             heavier = random.normal(1.0, 0.01)
-            robot = replace(nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia)
+            robot = replace(
+                nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia
+            )
             rotor = nominal.rotor_inertia * random.normal(1.0, 0.05, 6)
             arm = replace(arm, robot=replace(robot, rotor_inertia=rotor))
         made = arm.record(40.0, rate=rate, seed=seed)
         left_out = "target_current" if request.param == "no target_current" else ""
         columns = {name: made[name] for name in names or made.columns if name != left_out}
         bag = write_bag(folder / "fit", replace(made, columns=columns))
-        model = identify([bag], nominal, IdentificationOptions(friction="power_flow")).model
+        model = identify(
+            [bag], nominal, IdentificationOptions(friction="power_flow")
+        ).model
         truths = {"torque_constant": arm.torque_constant}
         truths["reflected_inertia"] = arm.robot.reflected_inertia
         if not names:
-            truths["winding_resistance"] = arm.resistance_factor * arm.robot.winding_resistance
+            truths["winding_resistance"] = (
+                arm.resistance_factor * arm.robot.winding_resistance
+            )
         for name, truth in truths.items():
             pairs = zip(model.joints, truth, strict=True)
-            each = [(getattr(joint, name) - value) / joint.std[name] for joint, value in pairs]
+            each = [
+                (getattr(joint, name) - value) / joint.std[name] for joint, value in pairs
+            ]
             found.setdefault(name, []).append(np.array(each))
         speed = SPEED * np.array([[1.0] * 6, [-1.0] * 6])
         truth = np.abs(arm.friction(speed, np.zeros_like(speed))).mean(axis=0)
@@ -84,7 +94,8 @@ def scores(
         if not names:
             other = arm.record(30.0, rate=rate, seed=seed + 100)
             summary = estimate_energy(model, write_bag(folder / "other", other))
-            current, qd = other["actual_current"], other["actual_qd"]
+            current = other["actual_current"]
+            qd = other["actual_qd"]
             qd = qd - arm.current_delay * backward_difference(other.time, qd)
             copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
             shaft = arm.torque_constant * arm.robot.gear_ratio * qd * current
@@ -98,7 +109,8 @@ def scores(
 
 def _friction(joint: JointModel) -> tuple[float, float]:
     """Friction at SPEED, both ways taken together, and its standard deviation, motor side [N m]."""
-    friction, ratio = joint.friction, np.array([joint.gear_ratio])
+    friction = joint.friction
+    ratio = np.array([joint.gear_ratio])
     point = OperatingPoint(np.array([[SPEED], [-SPEED]]), np.zeros((2, 1)), ratio)
     terms = friction.law.regressor(point, dict(friction.shape))[:, 0]
     middle = 0.5 * (terms[0] - terms[1])
@@ -112,6 +124,8 @@ def test_intervals_cover_the_truth(scores: tuple[str, Scores]) -> None:
     for quantity, least in (LEAST if fields == "neither" else ENOUGH).items():
         assert (np.abs(found[quantity]) < CONFIDENCE).mean() >= least, quantity
     if fields != "neither":  # nor are they wide for safety's sake
-        assert all(np.sqrt(np.square(found[quantity]).mean()) > 0.4 for quantity in ENOUGH)
+        assert all(
+            np.sqrt(np.square(found[quantity]).mean()) > 0.4 for quantity in ENOUGH
+        )
     else:
         assert (np.abs(found["reflected_inertia"]) < 3.0).mean() >= 0.85

@@ -30,14 +30,19 @@ from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
 from ur_energy_model.telemetry.samples import Telemetry
 
 
-def fitted(arm: ExactArm, *recordings: Telemetry, friction: str = "auto") -> list[JointEstimate]:
+def fitted(
+    arm: ExactArm, *recordings: Telemetry, friction: str = "auto"
+) -> list[JointEstimate]:
     fit = CurrentRegression(arm.robot, friction, warm=len(recordings) > 1)
     fit.start_session()
-    narrow, dynamics = ParallelFilter(3.0), ArmDynamics(arm.robot, arm.setup)
+    narrow = ParallelFilter(3.0)
+    dynamics = ArmDynamics(arm.robot, arm.setup)
     for recording in recordings:
         for motion in filtered_motions([recording], 6, 3.0, 0.01):
             link = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-            fit.accumulate(motion, link + arm.robot.reflected_inertia * motion.qdd, narrow)
+            fit.accumulate(
+                motion, link + arm.robot.reflected_inertia * motion.qdd, narrow
+            )
     return list(fit.fit())
 
 
@@ -45,7 +50,11 @@ LAW_PARAMETERS = {
     "power_flow": {"viscous": 4e-4, "coulomb_direct": 0.07, "coulomb_reverse": 0.03},
     "load_dependent": {"viscous": 4e-4, "coulomb": 0.04, "load": 0.12},
     USUAL: {"viscous": 2e-4, "coulomb": 0.04, "rise": 0.03, "load": 0.06},
-    "temperature_linear": {"viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5},
+    "temperature_linear": {
+        "viscous": 5e-4,
+        "coulomb": 0.05,
+        "viscous_temperature": -1.2e-5,
+    },
 }
 
 
@@ -55,7 +64,9 @@ def test_auto_finds_the_friction_that_made_the_data(law: str) -> None:
     arm = ExactArm(law=LAWS[law], parameters=values, current_noise=0.01)
     warmths = (24.0, 35.0) if "temperature" in law else (30.0,)
     seconds = 60.0 / len(warmths)
-    made = [arm.record(seconds, seed=11 + int(warm), temperature=warm) for warm in warmths]
+    made = [
+        arm.record(seconds, seed=11 + int(warm), temperature=warm) for warm in warmths
+    ]
     loaded = fitted(arm, *made)[2]  # gravity pulls both ways: every term is excited there
     contained = set(values) <= set(LAWS[USUAL].parameters)
     assert loaded.friction.law.name == (USUAL if contained else law)
@@ -63,7 +74,9 @@ def test_auto_finds_the_friction_that_made_the_data(law: str) -> None:
     assert loaded.torque_constant == pytest.approx(TORQUE_CONSTANT[2], rel=0.01)
     for name, value in values.items():
         assert loaded.friction.parameters[name] == pytest.approx(value, rel=0.1)
-    assert loaded.comparison[loaded.friction.law.name] < 1.01 * min(loaded.comparison.values())
+    assert loaded.comparison[loaded.friction.law.name] < 1.01 * min(
+        loaded.comparison.values()
+    )
 
 
 def test_a_law_with_a_term_of_its_own_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +91,8 @@ def test_a_law_with_a_term_of_its_own_is_fitted(monkeypatch: pytest.MonkeyPatch)
 
 def test_intervals_cover_the_truth_under_correlated_noise() -> None:
     """Torque constant and friction of 24 arms: 95 % intervals hold the truth in 90 to 99 %."""
-    arm, hits = ExactArm(current_noise=0.05, correlation=0.9), []
+    arm = ExactArm(current_noise=0.05, correlation=0.9)
+    hits = []
     for seed in range(24):
         joints = fitted(arm, arm.record(40.0, seed=100 + seed), friction="power_flow")
         for j, joint in enumerate(joints):
@@ -90,7 +104,8 @@ def test_intervals_cover_the_truth_under_correlated_noise() -> None:
     assert 0.90 <= np.mean(hits) <= 0.995
 
 
-SCALES, STANDBY = (0.85, 1.0, 1.15), (24.0, 26.0, 30.0)
+SCALES = (0.85, 1.0, 1.15)
+STANDBY = (24.0, 26.0, 30.0)
 OPTIONS = IdentificationOptions(friction="coulomb_viscous")
 PARAMETERS = {"viscous": 4e-4, "coulomb": 0.05}
 
@@ -104,7 +119,10 @@ def arm(scale: float, standby: float) -> ExactArm:
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("sessions")
     arms = [arm(*each) for each in zip(SCALES, STANDBY, strict=True)]
-    return [each.bag(folder, f"day{k}", seed=40 + k, seconds=25) for k, each in enumerate(arms)]
+    return [
+        each.bag(folder, f"day{k}", seed=40 + k, seconds=25)
+        for k, each in enumerate(arms)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +131,8 @@ def model(bags: list[Path]) -> EnergyModel:
 
 
 def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> None:
-    together, truth = identify(bags, "ur5e", OPTIONS), ExactArm()
+    together = identify(bags, "ur5e", OPTIONS)
+    truth = ExactArm()
     for j, joint in enumerate(together.joints):
         np.testing.assert_allclose(joint.session_scales, SCALES, rtol=0.03)
         constant = truth.torque_constant[j]  # a wrist without weight hardly shows its own
@@ -126,13 +145,18 @@ def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> 
     spread = together.model.sessions
     standby = spread_between_sessions(np.array(STANDBY), STANDBY_SPREAD)
     assert spread.count == 3
-    assert np.all((spread.friction > FRICTION_SPREAD) & (spread.friction < np.ptp(SCALES) / 2))
+    assert np.all(
+        (spread.friction > FRICTION_SPREAD) & (spread.friction < np.ptp(SCALES) / 2)
+    )
     assert spread.standby == pytest.approx(standby, rel=0.1)
 
 
-def test_the_friction_of_a_model_is_that_of_the_session_after_the_latest(tmp_path: Path) -> None:
+def test_the_friction_of_a_model_is_that_of_the_session_after_the_latest(
+    tmp_path: Path,
+) -> None:
     """Friction falls from day to day, by the host's clock, in which order the bags ever come."""
-    day, bags = 86400, []
+    day = 86400
+    bags = []
     for number, scale in enumerate((1.3, 1.15, 1.0, 0.85)):
         made = arm(scale, 26.0).record(20.0, seed=70 + number)
         stamp = np.rint(1e9 * (1.8e9 + day * number + made.time)).astype(np.int64)
@@ -141,9 +165,13 @@ def test_the_friction_of_a_model_is_that_of_the_session_after_the_latest(tmp_pat
     turned = identify(bags[::-1], "ur5e", OPTIONS).model
     truth = ExactArm()
     for j, joint in enumerate(worn.joints):
-        coulomb = joint.friction.parameters["coulomb"] / (PARAMETERS["coulomb"] * truth.size[j])
+        coulomb = joint.friction.parameters["coulomb"] / (
+            PARAMETERS["coulomb"] * truth.size[j]
+        )
         assert 0.6 < coulomb < 0.95
-        assert turned.joints[j].friction.parameters == pytest.approx(joint.friction.parameters)
+        assert turned.joints[j].friction.parameters == pytest.approx(
+            joint.friction.parameters
+        )
         assert 0.08 < worn.sessions.friction_of(6)[j] < 0.3
 
 
@@ -154,7 +182,8 @@ def test_few_sessions_count_beside_the_prior(model: EnergyModel) -> None:
     many = 1 + 0.02 * np.random.default_rng(0).standard_normal(400)
     assert spread_between_sessions(many, 0.08) == pytest.approx(0.02, rel=0.15)
     assert 0.02 < spread_between_sessions(np.array([0.98, 1.02]), 0.08) < 0.08
-    # A pair that scatters as the prior has it leaves its variance, and halves that of the mean.
+    # A pair that scatters as the prior has it leaves its variance, and halves that of the
+    # mean.
     pair = np.array([1.0, 1.0 + 0.08])
     assert spread_between_sessions(pair, 0.08) == pytest.approx(0.08 * np.sqrt(1.5 / 2))
 
@@ -163,12 +192,16 @@ def test_a_recording_of_another_day_anchors_its_session(
     model: EnergyModel, bags: list[Path], tmp_path: Path
 ) -> None:
     """It has more friction and standby than the model; standby comes from standstill."""
-    found = [evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)]
+    found = [
+        evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)
+    ]
     session = found[0]["session"]
     assert [each["session"]["anchored"] for each in found] == [True, False]
     assert session["moving_seconds"] > 10.0
     assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
-    within = [entry["coverage"] for each in found for entry in each["current_interval_all"]]
+    within = [
+        entry["coverage"] for each in found for entry in each["current_interval_all"]
+    ]
     assert np.mean(within) > 0.9
     error = [[entry["rms"] for entry in each["current"]] for each in found]
     assert (np.array(error[0]) < 0.6 * np.array(error[1])).all()

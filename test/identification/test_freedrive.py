@@ -48,7 +48,9 @@ def evaluated(folder: Path, telemetry: Telemetry) -> Metrics:
     return evaluate(generic_model(ROBOT), write_bag(folder / "bag", telemetry))
 
 
-def test_power_from_the_motion_leaves_freedrive_out(program: Telemetry, tmp_path: Path) -> None:
+def test_power_from_the_motion_leaves_freedrive_out(
+    program: Telemetry, tmp_path: Path
+) -> None:
     partly = evaluated(tmp_path / "partly", by_hand(program, 12.0, 100.0))
     whole = evaluated(tmp_path / "whole", program)
     errors = [(each.power_from_motion or {}).get("rmse") for each in (partly, whole)]
@@ -71,7 +73,9 @@ def test_motion_by_hand_only_has_no_power_from_the_motion(
 
 
 def test_a_real_arm_moved_by_hand(recordings: Path, tmp_path: Path) -> None:
-    found = evaluated(tmp_path, read_csv([recordings / "ur5e_other_arm_125hz_11s.csv.gz"], "ur5e"))
+    found = evaluated(
+        tmp_path, read_csv([recordings / "ur5e_other_arm_125hz_11s.csv.gz"], "ur5e")
+    )
     assert found.power is not None
     assert found.power_from_motion is None
     assert found.motion_energy_error_percent is None

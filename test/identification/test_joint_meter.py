@@ -61,12 +61,16 @@ def joint_powers(telemetry: Telemetry, of_losses: np.ndarray = FACTORS) -> np.nd
 
     Converted power is that of the model times FACTORS, losses times `of_losses` [n].
     """
-    qd, load = telemetry["actual_qd"], telemetry["target_moment"]
+    qd = telemetry["actual_qd"]
+    load = telemetry["target_moment"]
     torque = load / ARM.robot.gear_ratio + ARM.friction(qd, load)
-    current, speed = torque / ARM.torque_constant, ARM.robot.gear_ratio * qd
+    current = torque / ARM.torque_constant
+    speed = ARM.robot.gear_ratio * qd
     copper = ARM.resistance_factor * ARM.robot.winding_resistance * current**2
     losses = copper + ARM.driver * abs(current)
-    return np.asarray(FACTORS * ARM.torque_constant * speed * current + of_losses * losses)
+    return np.asarray(
+        FACTORS * ARM.torque_constant * speed * current + of_losses * losses
+    )
 
 
 def with_joint_voltages(
@@ -109,7 +113,9 @@ def recording(
     )
 
 
-def measured(*telemetry: Telemetry, batch: int = 1000) -> JointPowerMeasurement | NotMeasured:
+def measured(
+    *telemetry: Telemetry, batch: int = 1000
+) -> JointPowerMeasurement | NotMeasured:
     """Result of a meter with the arm's model."""
     meter = JointMeter(MODEL)
     for each in telemetry:
@@ -122,7 +128,9 @@ def measured(*telemetry: Telemetry, batch: int = 1000) -> JointPowerMeasurement 
 def truth(telemetry: Telemetry, of_losses: np.ndarray = FACTORS) -> np.ndarray:
     """Energy of the joints while the arm moves [n], J."""
     moving = (np.abs(telemetry["actual_qd"]) > 0.003).any(axis=1)
-    return np.asarray(joint_powers(telemetry, of_losses)[moving].sum(axis=0) / telemetry.info.rate)
+    return np.asarray(
+        joint_powers(telemetry, of_losses)[moving].sum(axis=0) / telemetry.info.rate
+    )
 
 
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
@@ -151,7 +159,8 @@ def test_the_cable_is_found() -> None:
 
 def test_the_batches_of_a_recording_do_not_matter() -> None:
     telemetry = recording()
-    one, other = measured(telemetry), measured(telemetry, batch=37)
+    one = measured(telemetry)
+    other = measured(telemetry, batch=37)
     assert isinstance(one, JointPowerMeasurement)
     assert isinstance(other, JointPowerMeasurement)
     for a, b in zip(one.joints, other.joints, strict=True):
@@ -163,8 +172,11 @@ def test_readings_that_cannot_be_are_left_out() -> None:
     voltages = telemetry["actual_joint_voltage"].copy()
     voltages[100:2000:50] = 0.0
     voltages[33, 2] = np.nan
-    damaged = replace(telemetry, columns={**telemetry.columns, "actual_joint_voltage": voltages})
-    one, other = measured(telemetry), measured(damaged)
+    damaged = replace(
+        telemetry, columns={**telemetry.columns, "actual_joint_voltage": voltages}
+    )
+    one = measured(telemetry)
+    other = measured(damaged)
     assert isinstance(one, JointPowerMeasurement)
     assert isinstance(other, JointPowerMeasurement)
     for a, b in zip(one.joints, other.joints, strict=True):
@@ -177,13 +189,20 @@ SHORT = recording(20.0, 25.0)
 @given(
     st.sampled_from([np.nan, np.inf, 0.0, -50.0, 1e300]),
     st.sampled_from(
-        ["actual_joint_voltage", "actual_robot_voltage", "actual_robot_current", "actual_current"]
+        [
+            "actual_joint_voltage",
+            "actual_robot_voltage",
+            "actual_robot_current",
+            "actual_current",
+        ]
     ),
     st.integers(1, 400),
     st.floats(0.0, 1.0),
 )
 @settings(max_examples=30, deadline=None)
-def test_no_reading_is_an_error(value: float, name: str, every: int, noise: float) -> None:
+def test_no_reading_is_an_error(
+    value: float, name: str, every: int, noise: float
+) -> None:
     telemetry = SHORT
     columns = dict(telemetry.columns)
     columns[name] = columns[name].copy()
@@ -263,16 +282,21 @@ def modelled_error(model: EnergyModel, telemetry: Telemetry) -> np.ndarray:
 
 
 def test_identified_joint_energies_follow_the_joint_voltages(tmp_path: Path) -> None:
-    telemetry, other = (recording(60.0, 125.0, seed, of_losses=np.ones(N)) for seed in (1, 2))
+    telemetry, other = (
+        recording(60.0, 125.0, seed, of_losses=np.ones(N)) for seed in (1, 2)
+    )
     bag = write_bag(tmp_path / "with", telemetry)
     bare = write_bag(tmp_path / "bare", without(telemetry, "actual_joint_voltage"))
-    metered, alone = identify([bag], "ur5e").model, identify([bare], "ur5e").model
+    metered = identify([bag], "ur5e").model
+    alone = identify([bare], "ur5e").model
     assert alone.cable is None
     assert metered.cable is not None
     off = (metered.cable.resistance - SEGMENTS) / metered.cable.std
     assert np.abs(off).max() < 4.0
     errors = np.abs(modelled_error(metered, other))
-    assert np.sqrt(np.mean(errors**2)) < 0.5 * np.sqrt(np.mean(modelled_error(alone, other) ** 2))
+    assert np.sqrt(np.mean(errors**2)) < 0.5 * np.sqrt(
+        np.mean(modelled_error(alone, other) ** 2)
+    )
     joints = evaluate(metered, write_bag(tmp_path / "other", other)).joint_power
     for row, energy in zip(joints, truth(other, np.ones(N)), strict=True):
         assert abs(row["measured_J"] - energy) < 4.0 * row["measured_std_J"]

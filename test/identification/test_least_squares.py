@@ -30,13 +30,16 @@ def data(seed: int, samples: int = 3000, correlation: float = 0.0) -> np.ndarray
     random = np.random.default_rng(seed)
     time = np.arange(samples) * 0.01
     phase = random.uniform(0, 2 * np.pi, 2)
-    columns = np.column_stack([np.sin(1.7 * time + phase[0]), np.sin(2.9 * time + phase[1])])
+    columns = np.column_stack(
+        [np.sin(1.7 * time + phase[0]), np.sin(2.9 * time + phase[1])]
+    )
     noise = lfilter([1.0], [1.0, -correlation], random.standard_normal(samples))
     return np.column_stack([columns, columns @ TRUTH + noise])
 
 
 def accumulated(rows: np.ndarray, step: int = 50) -> tuple[BlockedGram, BlockedGram]:
-    gram, counts = BlockedGram(), BlockedGram()
+    gram = BlockedGram()
+    counts = BlockedGram()
     for start in range(0, len(rows), step):
         piece = rows[start : start + step]
         gram.accumulate(piece.T @ piece, len(piece) * 0.01)
@@ -51,7 +54,8 @@ def solved(rows: np.ndarray, prior: Prior = FLAT) -> Solution:
 
 def test_intervals_cover_the_truth() -> None:
     """Without a prior, in 90 to 99 % of runs, however the noise is correlated."""
-    rows, effective = data(0), []
+    rows = data(0)
+    effective = []
     expected, *_ = np.linalg.lstsq(rows[:, :2], rows[:, 2], rcond=None)
     np.testing.assert_allclose(solved(rows).coefficients, expected, rtol=1e-9)
     for correlation in (0.0, 0.97):
@@ -89,14 +93,18 @@ def test_equal_columns_are_decided_by_their_order_and_not_by_rounding(
 
     def rounded(matrix: np.ndarray, seed: int) -> np.ndarray:
         """A thousand times what a processor's rounding does."""
-        return matrix * (1 + 1e-12 * np.random.default_rng(seed).standard_normal(matrix.shape))
+        return matrix * (
+            1 + 1e-12 * np.random.default_rng(seed).standard_normal(matrix.shape)
+        )
 
     half = np.random.default_rng(100).standard_normal((20, 6))
     matrix = rounded(np.hstack([half, -half, half]), 0)
     assert sorted(pivoted_columns(matrix, 6)) == list(range(6))
     assert first_independent_columns(matrix).tolist() == list(range(6))
-    arm, regress = FullRegressor(load_robot("gen3"), np.array([0.0, 6.94, -6.94])), FullRegressor
-    plain, exact = regroup(arm), regress.__call__
+    arm = FullRegressor(load_robot("gen3"), np.array([0.0, 6.94, -6.94]))
+    regress = FullRegressor
+    plain = regroup(arm)
+    exact = regress.__call__
     monkeypatch.setattr(regress, "__call__", lambda *args: rounded(exact(*args), 1))
     noisy = regroup(arm)
     np.testing.assert_array_equal(noisy.base, plain.base)

@@ -15,7 +15,11 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import (
+    Identification,
+    IdentificationOptions,
+    identify,
+)
 from ur_energy_model.identification.quality import assess
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -24,7 +28,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 BARE = ("actual_q", "actual_qd", "actual_current")
 MADE: dict[str, Any] = {"coulomb": 2.0, "viscous": 1.5, "noise": 0.1, "rate": 50.0}
-UR5E, EXACT = load_robot("ur5e"), np.full(6, 0.1)
+UR5E = load_robot("ur5e")
+EXACT = np.full(6, 0.1)
 
 
 def with_columns(telemetry: Telemetry, *names: str, **changed: np.ndarray) -> Telemetry:
@@ -38,7 +43,9 @@ def identified(
 ) -> Identification:
     """A recording's identification with the simple law."""
     bag = write_bag(folder / f"bag_{len(list(folder.iterdir()))}", made)
-    return identify([bag], robot, IdentificationOptions(friction="coulomb_viscous", **options))
+    return identify(
+        [bag], robot, IdentificationOptions(friction="coulomb_viscous", **options)
+    )
 
 
 def covers(model: EnergyModel, quantity: str, truth: Any) -> bool:
@@ -49,24 +56,34 @@ def covers(model: EnergyModel, quantity: str, truth: Any) -> bool:
 
 
 def test_motor_inertia_from_currents_where_no_file_has_it(tmp_path: Path) -> None:
-    robot, inertia = load_robot("ur10"), np.array([4.0, 4.5, 2.0, 0.7, 0.5, 0.6])
+    robot = load_robot("ur10")
+    inertia = np.array([4.0, 4.5, 2.0, 0.7, 0.5, 0.6])
     made = made_up_recording(robot, reflected_inertia=inertia, **MADE)
     result = identified(tmp_path, with_columns(made), "ur10")
     assert covers(result.model, "torque_constant", EXACT)
     assert covers(result.model, "reflected_inertia", inertia)
-    excited = [joint.source["reflected_inertia"] == "current" for joint in result.model.joints]
+    excited = [
+        joint.source["reflected_inertia"] == "current" for joint in result.model.joints
+    ]
     assert sum(excited) >= 5
     found = np.array([joint.reflected_inertia for joint in result.model.joints])
     np.testing.assert_allclose(found[excited][:5], inertia[excited][:5], rtol=0.1)
-    lines = " ".join(result.warnings)  # nothing loads the last joint enough to show its scale
-    for words in ("wrist_3_joint: torque constant not", "no bus power", "winding resistance"):
+    # nothing loads the last joint enough to show its scale
+    lines = " ".join(result.warnings)
+    for words in (
+        "wrist_3_joint: torque constant not",
+        "no bus power",
+        "winding resistance",
+    ):
         assert words in lines
 
 
 def test_currents_show_a_mounting_that_nobody_stated(tmp_path: Path) -> None:
     gravity = (0.0, 6.94, -6.94)
     hanging = Setup(np.array(gravity), Payload(1.5, np.array([0.0, 0.0, 0.1])))
-    result = identified(tmp_path, with_columns(made_up_recording(UR5E, setup=hanging, **MADE)))
+    result = identified(
+        tmp_path, with_columns(made_up_recording(UR5E, setup=hanging, **MADE))
+    )
     down = result.model.setup.gravity / 9.82
     assert np.degrees(np.arccos(min(down @ np.array(gravity) / 9.82, 1.0))) < 3.0
     assert result.model.setup_source == "estimated"

@@ -26,7 +26,9 @@ from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 
-COULOMB, VISCOUS = 2.0, 3.0  # joint side, N m and N m s/rad
+# joint side, N m and N m s/rad
+COULOMB = 2.0
+VISCOUS = 3.0
 
 
 def bag(folder: Path, name: str, seed: int, friction: float) -> Path:
@@ -43,7 +45,8 @@ def bag(folder: Path, name: str, seed: int, friction: float) -> Path:
 
 def test_the_null_model_of_currents_is_fitted_kept_and_anchored(tmp_path: Path) -> None:
     model = identify([bag(tmp_path, "fit", 3, 1.0)], "ur5e").model
-    null, per_ampere = CurrentNull.of_model(model), 0.1 * load_robot("ur5e").gear_ratio
+    null = CurrentNull.of_model(model)
+    per_ampere = 0.1 * load_robot("ur5e").gear_ratio
     assert null is not None
     coefficients = null.coefficients * per_ampere[:, None]
     np.testing.assert_allclose(coefficients[:, 0], 1.0, atol=0.05)
@@ -53,19 +56,28 @@ def test_the_null_model_of_currents_is_fitted_kept_and_anchored(tmp_path: Path) 
     model = load_model(tmp_path / "model.yaml")
     other = bag(tmp_path, "other", 4, 1.2)
     found = [evaluate(model, other, anchor=anchor).current for anchor in (False, True)]
-    unanchored, anchored = (np.array([row["null_rms"] for row in rows or ()]) for rows in found)
+    unanchored, anchored = (
+        np.array([row["null_rms"] for row in rows or ()]) for rows in found
+    )
     noise = 0.3 / per_ampere
-    assert (anchored < 0.6 * noise).all()  # most of the noise is above the filter's cut-off
+    # most of the noise is above the filter's cut-off
+    assert (anchored < 0.6 * noise).all()
     assert (unanchored > 1.5 * anchored).all()
-    without = replace(model, provenance={**model.provenance, KEY: {"current": [[1.0], "x"]}})
+    without = replace(
+        model, provenance={**model.provenance, KEY: {"current": [[1.0], "x"]}}
+    )
     rows = evaluate(without, other).current
     assert rows is not None
     assert "null_rms" not in rows[0]
 
 
 @pytest.mark.parametrize("targets", [False, True])
-def test_without_target_moment_there_is_no_null_model(tmp_path: Path, targets: bool) -> None:
-    recorded = made_up_recording(load_robot("ur5e"), targets=targets, coulomb=2.0, noise=0.3)
+def test_without_target_moment_there_is_no_null_model(
+    tmp_path: Path, targets: bool
+) -> None:
+    recorded = made_up_recording(
+        load_robot("ur5e"), targets=targets, coulomb=2.0, noise=0.3
+    )
     columns = {name: v for name, v in recorded.columns.items() if name != "target_moment"}
     path = write_bag(tmp_path / "without", replace(recorded, columns=columns))
     assert CurrentNull.of_model(identify([path], "ur5e").model) is None
@@ -83,7 +95,8 @@ def test_three_coefficients_of_power_are_found_and_anchored(tmp_path: Path) -> N
         both = {"actual_robot_voltage": volts, "actual_robot_current": watts / volts}
         return write_bag(tmp_path / name, replace(made, columns={**made.columns, **both}))
 
-    first, other = powered("first", 200.0), powered("other", 195.0)
+    first = powered("first", 200.0)
+    other = powered("other", 195.0)
     with closing(read_recording(first, robot)) as recording:
         found = fit_power_null([recording], robot)
     assert found is not None

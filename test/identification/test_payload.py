@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 from test.identification import conftest
-from test.identification.conftest import filtered_motions, made_up_recording, smooth_motion
+from test.identification.conftest import (
+    filtered_motions,
+    made_up_recording,
+    smooth_motion,
+)
 from test.identification.exact_arm import write_bag
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.filtered_motion import ParallelFilter
@@ -46,8 +50,10 @@ from ur_energy_model.trajectory.named_motions import named_motion
 
 UR5E = load_robot("ur5e")
 UPRIGHT = np.array([0.0, 0.0, -9.82])
-EMPTY, LOAD = Payload(), Payload(2.5, np.array([0.03, 0.1, 0.05]), 0.003 * np.eye(3))
-COULOMB, VISCOUS = 4.0, 3.0
+EMPTY = Payload()
+LOAD = Payload(2.5, np.array([0.03, 0.1, 0.05]), 0.003 * np.eye(3))
+COULOMB = 4.0
+VISCOUS = 3.0
 
 
 def true_model(gains: Any = 1.0, std: Any = 0.005) -> EnergyModel:
@@ -57,8 +63,12 @@ def true_model(gains: Any = 1.0, std: Any = 0.005) -> EnergyModel:
     """
     joints = []
     for j, gain in enumerate(np.broadcast_to(gains, 6).tolist()):
-        ratio, constant = UR5E.gear_ratio[j], 0.1 * gain
-        friction = {"coulomb": gain * COULOMB / ratio, "viscous": gain * VISCOUS / ratio**2}
+        ratio = UR5E.gear_ratio[j]
+        constant = 0.1 * gain
+        friction = {
+            "coulomb": gain * COULOMB / ratio,
+            "viscous": gain * VISCOUS / ratio**2,
+        }
         joints.append(
             JointModel(
                 name=UR5E.joint_names[j],
@@ -76,21 +86,31 @@ def true_model(gains: Any = 1.0, std: Any = 0.005) -> EnergyModel:
     return EnergyModel("ur5e", Setup(UPRIGHT), "given", tuple(joints), bus)
 
 
-def made(robot: RobotDescription = UR5E, load: Payload = LOAD, **options: Any) -> Telemetry:
+def made(
+    robot: RobotDescription = UR5E, load: Payload = LOAD, **options: Any
+) -> Telemetry:
     """No payload is set in the controller; the arm carries this one."""
     values = {"noise": 0.5, "coulomb": COULOMB, "viscous": VISCOUS, **options}
-    return made_up_recording(robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, load), **values)
+    return made_up_recording(
+        robot, setup=Setup(UPRIGHT), carried=Setup(UPRIGHT, load), **values
+    )
 
 
-def identified(model: EnergyModel, telemetry: Telemetry, **options: Any) -> PayloadEstimate:
+def identified(
+    model: EnergyModel, telemetry: Telemetry, **options: Any
+) -> PayloadEstimate:
     period = float(telemetry.time[1] - telemetry.time[0])
     cutoff = min(6.0, 0.25 / period)
     stretches = list(filtered_motions([telemetry], 6, cutoff, period))
-    return estimate_payload(model, UR5E, UPRIGHT, stretches, ParallelFilter(cutoff), **options)
+    return estimate_payload(
+        model, UR5E, UPRIGHT, stretches, ParallelFilter(cutoff), **options
+    )
 
 
 @pytest.mark.parametrize(("seconds", "rate"), [(40.0, 100.0), (6.0, 10.0)])
-def test_identifies_a_payload_the_controller_does_not_have(seconds: float, rate: float) -> None:
+def test_identifies_a_payload_the_controller_does_not_have(
+    seconds: float, rate: float
+) -> None:
     """Joints count by the time they move, not by samples: at 10 Hz these are 60 in all."""
     found = identified(true_model(), made(seconds=seconds, rate=rate))
     assert found.shown_mass == pytest.approx(2.5, rel=0.4 / seconds**0.7)
@@ -104,7 +124,8 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
     """Links heavier than published and wrists found badly: other payloads come out right."""
     real = replace(UR5E, mass=UR5E.mass * 1.04)
     wrong = np.array([1.0, 1.0, 1.0, 1.06, 0.94, 1.08]) / 1.04
-    model, empty = true_model(wrong, STATED), made(real, EMPTY)
+    model = true_model(wrong, STATED)
+    empty = made(real, EMPTY)
     tare = identified(model, empty, known_mass=0.0)
     known = identified(model, made(real), known_mass=2.5, calibration=tare.calibration)
     assert known.payload.mass == 2.5
@@ -112,7 +133,9 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
     calibrated = with_torque_constants(model, known)
     for joint, constant in zip(calibrated.joints, known.torque_constants, strict=True):
         scale = constant / 0.1  # friction was identified in amperes
-        assert joint.friction.parameters["coulomb"] == pytest.approx(scale * COULOMB / 101)
+        assert joint.friction.parameters["coulomb"] == pytest.approx(
+            scale * COULOMB / 101
+        )
         assert joint.source["torque_constant"] == "known_payload"
     light = Payload(1.2, np.array([-0.05, 0.0, 0.08]), 0.001 * np.eye(3))
     found = identified(calibrated, made(real, light, seed=7))
@@ -123,16 +146,18 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "drift", "slowness"), [(EMPTY, 0.0, 1.0), (LOAD, 0.3, 15.0)], ids=["empty", "2.5 kg"]
+    ("load", "drift", "slowness"),
+    [(EMPTY, 0.0, 1.0), (LOAD, 0.3, 15.0)],
+    ids=["empty", "2.5 kg"],
 )
 def test_intervals_cover_the_truth(
     load: Payload, drift: float, slowness: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arms that differ from their files as the priors say: links in common and one by one, torque
-    constants (found on those links, without a payload; badly at the wrists), friction. 95 %
-    intervals hold the mass in nine of ten and more, and are not wide for safety's sake. That holds
-    too where friction falls while the arm warms up, on a motion so slow that each joint passes a
-    pose once, where falling friction looks like a weight.
+    constants (found on those links, without a payload; badly at the wrists), friction. 95
+    % intervals hold the mass in nine of ten and more, and are not wide for safety's sake.
+    That holds too where friction falls while the arm warms up, on a motion so slow that
+    each joint passes a pose once, where falling friction looks like a weight.
     """
 
     def slowed(
@@ -157,7 +182,8 @@ def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> floa
     real = replace(
         UR5E,
         mass=UR5E.mass * (common + LINK_MASS_ERROR * random.standard_normal(6)),
-        center_of_mass=UR5E.center_of_mass + LINK_CENTER_ERROR * random.standard_normal((6, 3)),
+        center_of_mass=UR5E.center_of_mass
+        + LINK_CENTER_ERROR * random.standard_normal((6, 3)),
     )
     telemetry = made(real, load, noise=1.0, seconds=16.0, rate=60.0, seed=seed)
     q, qd, qdd = motion(UR5E, telemetry.time, seed)
@@ -172,7 +198,8 @@ def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> floa
     sticky = 4.0 * 0.2 * random.standard_normal(6)
     falling = drift * (1 + 0.3 * random.standard_normal(6))
 
-    t, qd = telemetry.time, telemetry["actual_qd"]
+    t = telemetry.time
+    qd = telemetry["actual_qd"]
     warm = 1 - np.exp(-3 * (t - t[0]) / (t[-1] - t[0]))[:, None]
     change = sticky - falling * warm * COULOMB
     extra = change * np.tanh(qd / 1e-3) - falling * warm * VISCOUS * qd
@@ -182,13 +209,17 @@ def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> floa
     return (found.shown_mass - load.mass) / found.mass_std
 
 
-def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(tmp_path: Path) -> None:
+def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(
+    tmp_path: Path,
+) -> None:
     """Identified on one motion, payload found on another; no payload is set in the controller."""
     robot = replace(UR5E, rate=125.0)
 
     def recorded(motion: str, mass: float, seconds: float) -> Path:
         carried = Payload(mass, np.array([0.02, 0.04, 0.06]), 0.002 * mass * np.eye(3))
-        arm = SimulatedArm(robot, motion=named_motion(motion, robot), seed=3, carried=carried)
+        arm = SimulatedArm(
+            robot, motion=named_motion(motion, robot), seed=3, carried=carried
+        )
         return write_bag(tmp_path / f"{motion}_{mass:g}kg", record_arm(arm, seconds))
 
     options = IdentificationOptions(friction="power_load")
@@ -201,7 +232,8 @@ def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(tmp_path: 
 
 
 def test_friction_of_a_warm_arm_in_a_recording_without_temperatures() -> None:
-    law, model = LAWS["temperature_linear"], true_model()
+    law = LAWS["temperature_linear"]
+    model = true_model()
     warm = {"viscous_temperature": 0.0}
     joints = (
         replace(joint, friction=Friction(law, {**joint.friction.parameters, **warm}))
@@ -215,7 +247,9 @@ def test_friction_of_a_warm_arm_in_a_recording_without_temperatures() -> None:
 
 
 @pytest.mark.parametrize("moving", [0, 1, 3, 5])
-def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(moving: int) -> None:
+def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(
+    moving: int,
+) -> None:
     """The motor inertia is another one than the model's, as far as those of currents differ."""
     random = np.random.default_rng(moving)
     still = tuple(j for j in range(6) if j != moving)
@@ -232,28 +266,43 @@ def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(movi
 
 @pytest.mark.parametrize(
     ("arm", "wrong", "set_mass", "count"),
-    [("ur5e", 0, 1.5, 3), ("ur3e", 1, 0.0, 3), ("ur10e", None, 0.0, 3), ("ur10e", 0, 2.5, 1)],
+    [
+        ("ur5e", 0, 1.5, 3),
+        ("ur3e", 1, 0.0, 3),
+        ("ur10e", None, 0.0, 3),
+        ("ur10e", 0, 2.5, 1),
+    ],
 )
 def test_recordings_of_one_arm_with_a_payload_set_wrongly(
     arm: str, wrong: int | None, set_mass: float, count: int, tmp_path: Path
 ) -> None:
     """Torque constants are common, so the other recordings show it; links are not as published."""
-    robot, random = load_robot(arm), np.random.default_rng(len(arm))
+    robot = load_robot(arm)
+    random = np.random.default_rng(len(arm))
     heavier = 1 + LINK_EXCESS + LINK_EXCESS_ERROR * random.standard_normal()
     real = replace(robot, mass=robot.mass * heavier)
     constant = robot.torque_constant * (1 + 0.1 * random.standard_normal())
     constant = constant * (1 + 0.03 * random.standard_normal(6))
-    carried, bags = [0.0, 1.2, 0.6][:count], []
+    carried = [0.0, 1.2, 0.6][:count]
+    bags = []
     for k, mass in enumerate(carried):
         told, load = (
-            Setup(UPRIGHT, Payload(each, np.array([0.02, 0.05, 0.06]), 0.002 * each * np.eye(3)))
+            Setup(
+                UPRIGHT,
+                Payload(each, np.array([0.02, 0.05, 0.06]), 0.002 * each * np.eye(3)),
+            )
             for each in (set_mass if k == wrong else mass, mass)
         )
         options: dict[str, Any] = {"seconds": 20.0, "rate": 60.0, "seed": k}
         size = float(robot.max_torque[3]) * (1 + 0.1 * random.standard_normal())
         made = made_up_recording(robot, setup=told, **options)
         drives = made_up_recording(
-            real, setup=load, noise=0.3, coulomb=0.04 * size, viscous=0.03 * size, **options
+            real,
+            setup=load,
+            noise=0.3,
+            coulomb=0.04 * size,
+            viscous=0.03 * size,
+            **options,
         )
         current = 0.1 * drives["actual_current"] / constant
         columns = {**made.columns, "actual_current": current}

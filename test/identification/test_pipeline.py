@@ -22,21 +22,33 @@ from ur_energy_model.model.robots import load_robot
 
 def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) -> None:
     arm = ExactArm()
-    bag, held_out = arm.bag(tmp_path, "fit", seed=3), arm.bag(tmp_path, "held_out", seed=4)
+    bag = arm.bag(tmp_path, "fit", seed=3)
+    held_out = arm.bag(tmp_path, "held_out", seed=4)
     options = IdentificationOptions(friction="power_flow")
     result = identify([bag], "ur5e", options, validate=[held_out])
     for j, joint in enumerate(result.model.joints):
-        # Its own inertia is fitted beside the torque constant, which a wrist without load shares.
+        # Its own inertia is fitted beside the torque constant, which a wrist without load
+        # shares.
         assert joint.torque_constant == pytest.approx(TORQUE_CONSTANT[j], rel=0.03)
-        assert joint.reflected_inertia == pytest.approx(arm.robot.reflected_inertia[j], rel=0.02)
+        assert joint.reflected_inertia == pytest.approx(
+            arm.robot.reflected_inertia[j], rel=0.02
+        )
         for name, value in arm.parameters.items():
-            assert joint.friction.parameters[name] == pytest.approx(value * arm.size[j], rel=0.05)
-        assert abs(joint.torque_constant - TORQUE_CONSTANT[j]) < 3 * joint.std["torque_constant"]
+            assert joint.friction.parameters[name] == pytest.approx(
+                value * arm.size[j], rel=0.05
+            )
+        assert (
+            abs(joint.torque_constant - TORQUE_CONSTANT[j])
+            < 3 * joint.std["torque_constant"]
+        )
     metrics = result.validation[0]
     assert metrics.current is not None
-    assert all(entry["r2"] is not None and entry["r2"] > 0.995 for entry in metrics.current)
+    assert all(
+        entry["r2"] is not None and entry["r2"] > 0.995 for entry in metrics.current
+    )
     assert metrics.power is not None
-    assert metrics.power["rmse"] == pytest.approx(1.5, rel=0.1)  # the noise and nothing else
+    # the noise and nothing else
+    assert metrics.power["rmse"] == pytest.approx(1.5, rel=0.1)
     assert abs(metrics.power["energy_error_percent"] or 0.0) < 0.3
     telemetry = arm.record(seed=4)
     summary = estimate_energy(result.model, held_out)
@@ -46,7 +58,9 @@ def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) ->
     resistance = arm.resistance_factor * arm.robot.winding_resistance
     copper = np.trapezoid(resistance * current**2, telemetry.time, axis=0)
     np.testing.assert_allclose(summary.mechanical, shaft, rtol=0.03)
-    np.testing.assert_allclose(summary.electrical.sum(), (shaft + copper).sum(), rtol=0.01)
+    np.testing.assert_allclose(
+        summary.electrical.sum(), (shaft + copper).sum(), rtol=0.01
+    )
     assert summary.bus is not None
     assert summary.model == pytest.approx(summary.bus, rel=0.01)
 
@@ -93,11 +107,14 @@ def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None
     assert "moved for less than" in joint.friction_reason
     assert joint.source["reflected_inertia"] == "prior"
     for key in ("torque", "current", "current_all"):
-        assert [row["r2"] is None for row in result.model.fit[0][key]] == [j == 4 for j in range(6)]
+        assert [row["r2"] is None for row in result.model.fit[0][key]] == [
+            j == 4 for j in range(6)
+        ]
 
 
 def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path) -> None:
-    arm, capacity = ExactArm(current_noise=0.0, standby=16.0), 4.0
+    arm = ExactArm(current_noise=0.0, standby=16.0)
+    capacity = 4.0
     recording = arm.record(30.0, rate=250.0, seed=30)
     demand = arm.demand(recording["actual_qd"], recording["actual_current"])
     assert demand.min() < -20.0

@@ -41,10 +41,14 @@ def test_finds_the_delay_of_the_currents() -> None:
         spread = result.factors["current_delay"][1]
         assert 0.0 < spread < 0.3e-3
         assert result.current_delay == pytest.approx(arm.current_delay, abs=3 * spread)
-        np.testing.assert_allclose(result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005)
+        np.testing.assert_allclose(
+            result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005
+        )
         assert result.source == "bus_power"
         assert result.bus.standby == pytest.approx(arm.standby, abs=0.3)
-        assert result.factors["copper"][0] == pytest.approx(arm.resistance_factor, rel=0.1)
+        assert result.factors["copper"][0] == pytest.approx(
+            arm.resistance_factor, rel=0.1
+        )
         assert result.bus.residual == pytest.approx(arm.power_noise, rel=0.05)
 
 
@@ -57,7 +61,8 @@ def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
     for k in resting:  # a capacitor that feeds the arm for a tenth of a second
         current[k : k + 50] = 0.0
     fed = replace(fast, columns={**fast.columns, "actual_robot_current": current})
-    plain, without = fitted(fast).bus, fitted(fed).bus
+    plain = fitted(fast).bus
+    without = fitted(fed).bus
     assert without.standby == pytest.approx(plain.standby, abs=0.1)
     assert without.residual == pytest.approx(plain.residual, rel=0.03)
 
@@ -67,7 +72,9 @@ def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
     made = ARM.record(40.0, seed=21)
     result = fitted(made, "catalogue")
     motor_constant = np.array([0.27426] * 3 + [0.06632] * 3)
-    np.testing.assert_allclose(result.winding_resistance, (TORQUE_CONSTANT / motor_constant) ** 2)
+    np.testing.assert_allclose(
+        result.winding_resistance, (TORQUE_CONSTANT / motor_constant) ** 2
+    )
     np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT / 0.89)
     assert not result.bus.driver.any()
     assert result.bus.kind == result.source == "catalogue"
@@ -82,7 +89,9 @@ def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
 @pytest.mark.parametrize("drag", [0.0, 6e-3])
 def test_drag_is_found_only_where_it_is(drag: float) -> None:
     arm = replace(ARM, drag=drag)
-    result = fitted(arm.record(60.0, rate=125.0, seed=31), std=0.01 * TORQUE_CONSTANT, arm=arm)
+    result = fitted(
+        arm.record(60.0, rate=125.0, seed=31), std=0.01 * TORQUE_CONSTANT, arm=arm
+    )
     value, std = result.factors["drag"]
     assert value == pytest.approx(drag, abs=max(4 * std, 1e-4))
     assert result.bus.drag == value
@@ -92,7 +101,10 @@ def test_drag_is_found_only_where_it_is(drag: float) -> None:
 def powered(made: Telemetry, errors: np.ndarray | float = 0.0) -> Telemetry:
     """The recording with the bus power of its speeds and currents, plus errors [samples], W."""
     watts = ARM.power(made["actual_qd"], made["actual_current"]) + errors
-    columns = {**made.columns, "actual_robot_current": watts / made["actual_robot_voltage"]}
+    columns = {
+        **made.columns,
+        "actual_robot_current": watts / made["actual_robot_voltage"],
+    }
     return replace(made, columns=columns)
 
 

@@ -25,7 +25,10 @@ from ur_energy_model.identification.published_models import (
 )
 from ur_energy_model.model.robots import load_robot
 
-STANDBY, RESISTANCE, BACK_EMF, DRIVER = 30.0, 0.5, 9.0, 0.25
+STANDBY = 30.0
+RESISTANCE = 0.5
+BACK_EMF = 9.0
+DRIVER = 0.25
 
 
 def test_errors_of_two_joints() -> None:
@@ -45,9 +48,11 @@ def recording(tmp_path: Path, seed: int) -> Path:
     inertia = np.linspace(0.6, 0.2, robot.dof)
     options: dict[str, Any] = {"noise": 0.3, "coulomb": 2.0, "viscous": 1.5, "seed": seed}
     made = made_up_recording(robot, reflected_inertia=inertia, **options)
-    qd, current = made["actual_qd"], made["actual_current"]
+    qd = made["actual_qd"]
+    current = made["actual_current"]
     parts = RESISTANCE * current**2 + BACK_EMF * qd * current + DRIVER * np.abs(current)
-    watts, volts = STANDBY + parts.sum(axis=1), np.full(len(made), 48.0)
+    watts = STANDBY + parts.sum(axis=1)
+    volts = np.full(len(made), 48.0)
     columns = {
         "actual_q": made["actual_q"],
         "actual_qd": qd,
@@ -79,8 +84,13 @@ def test_trains_and_tests_an_arm_with_current_sensors(tmp_path: Path) -> None:
 
 def test_finds_the_constants_and_counts_every_sample(tmp_path: Path) -> None:
     arm = ExactArm(current_noise=0.05)
-    bags = [arm.bag(tmp_path, f"bag_{seed}", seconds=40.0, rate=50.0, seed=seed) for seed in (1, 2)]
-    model = identify(bags[:1], arm.robot, IdentificationOptions(friction="power_flow")).model
+    bags = [
+        arm.bag(tmp_path, f"bag_{seed}", seconds=40.0, rate=50.0, seed=seed)
+        for seed in (1, 2)
+    ]
+    model = identify(
+        bags[:1], arm.robot, IdentificationOptions(friction="power_flow")
+    ).model
     found = fit_current_model(model, bags[0])
     np.testing.assert_allclose(found.torque_constant, TORQUE_CONSTANT, rtol=0.05)
     np.testing.assert_allclose(found.viscous / arm.size, 4e-4, rtol=0.1)

@@ -23,7 +23,9 @@ from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 def good() -> Telemetry:
     """Half a minute in which everything is as it should be."""
     random = np.random.default_rng(0)
-    made = made_up_recording(load_robot("ur5e"), seconds=30, noise=0.5, coulomb=4.0, viscous=3.0)
+    made = made_up_recording(
+        load_robot("ur5e"), seconds=30, noise=0.5, coulomb=4.0, viscous=3.0
+    )
     return changed(
         made,
         target_current=made["target_moment"] / 10.0,
@@ -40,7 +42,9 @@ def changed(made: Telemetry, **columns: np.ndarray) -> Telemetry:
     return replace(made, columns={**made.columns, **columns})
 
 
-def test_a_good_recording_is_good_for_everything_whole_or_in_parts(good: Telemetry) -> None:
+def test_a_good_recording_is_good_for_everything_whole_or_in_parts(
+    good: Telemetry,
+) -> None:
     quality = assess(good, robot=load_robot("ur5e"))
     assert {use.grade for use in quality.uses} == {"good"}
     assert (quality.warnings, quality.refusal, quality.irregular) == ((), None, False)
@@ -48,7 +52,9 @@ def test_a_good_recording_is_good_for_everything_whole_or_in_parts(good: Telemet
     assert quality.rate == pytest.approx(100)
     assert quality.condition_number is not None
     assert quality.condition_number < 1000
-    parts = assess(good.cut(slice(start, start + 500)) for start in range(0, len(good), 500))
+    parts = assess(
+        good.cut(slice(start, start + 500)) for start in range(0, len(good), 500)
+    )
     assert parts.samples == quality.samples
     for mine, theirs in zip(parts.joints, quality.joints, strict=True):
         assert (mine.reversals, mine.travel) == (theirs.reversals, theirs.travel)
@@ -62,7 +68,8 @@ def test_the_makers_simulator_is_refused(good: Telemetry) -> None:
     assert quality.simulator
     with pytest.raises(IdentificationError, match="offline simulator"):
         quality.require_usable()
-    # Neither sign alone is proof: some controllers report whole volts, and at rest currents agree.
+    # Neither sign alone is proof: some controllers report whole volts, and at rest
+    # currents agree.
     assert not assess(changed(good, actual_robot_voltage=volts)).simulator
     assert not assess(changed(good, actual_current=good["target_current"])).simulator
 
@@ -83,28 +90,41 @@ def test_gaps_frozen_currents_and_too_few_samples(good: Telemetry) -> None:
 
 
 def test_states_and_impossible_values_are_measured(good: Telemetry) -> None:
-    acceleration, current = good["target_qdd"].copy(), good["actual_current"].copy()
-    acceleration[600:900], current[[700, 900], 3] = 0.0, 1e160
-    mode, safety = good["robot_mode"].copy(), good["safety_mode"].copy()
-    mode[:300], safety[-150:] = 5.0, 3.0
+    acceleration = good["target_qdd"].copy()
+    current = good["actual_current"].copy()
+    acceleration[600:900] = 0.0
+    current[[700, 900], 3] = 1e160
+    mode = good["robot_mode"].copy()
+    safety = good["safety_mode"].copy()
+    mode[:300] = 5.0
+    safety[-150:] = 3.0
     states = changed(good, target_qdd=acceleration, robot_mode=mode, safety_mode=safety)
     quality = assess(states)
     shares = (quality.freedrive, quality.not_running, quality.stopped, quality.reduced)
     assert shares == pytest.approx((0.1, 0.1, 0.05, 0.0), abs=0.005)
-    assert sum(word in " ".join(quality.warnings) for word in ("freedrive", "brakes", "stop")) == 3
+    assert (
+        sum(
+            word in " ".join(quality.warnings) for word in ("freedrive", "brakes", "stop")
+        )
+        == 3
+    )
     quality = assess(changed(good, actual_current=current), robot=load_robot("ur5e"))
     assert quality.refusal is None
     assert any("actual_current_3 = 1e+160" in line for line in quality.warnings)
     assert quality.joints[3].current < 100
 
 
-def test_missing_fields_and_a_still_joint_rule_out_what_needs_them(good: Telemetry) -> None:
+def test_missing_fields_and_a_still_joint_rule_out_what_needs_them(
+    good: Telemetry,
+) -> None:
     robot = load_robot("ur5e")
     gone = ("target_moment", "actual_robot_current", "joint_temperatures")
     some = {name: values for name, values in good.columns.items() if name not in gone}
     quality = assess(replace(good, columns=some), robot=robot)
     grades = {use.purpose: use.grade for use in quality.uses}
-    assert {grades[each] for each in ("setup_and_inertia", "bus_power", "temperature")} == {"no"}
+    assert {
+        grades[each] for each in ("setup_and_inertia", "bus_power", "temperature")
+    } == {"no"}
     assert grades["friction"] == "good"
     assert "target_moment" in quality.missing
     quality = assess(made_up_recording(robot, noise=0.5, still=(4,)), robot=robot)
@@ -115,8 +135,10 @@ def test_missing_fields_and_a_still_joint_rule_out_what_needs_them(good: Telemet
 def test_a_repeated_path_is_the_same_motion_again() -> None:
     """On another day a little off, at another rate; part of it; but not with other poses."""
     fitted = ExactArm().record(40.0, rate=50.0, seed=1)
-    q, entry = fitted["target_q"], {"sha256": "a", "visited": assess(fitted).visited.as_json()}
-    entry, off = json.loads(json.dumps(entry)), np.array([0.01, -0.01, 0.008, 0.0, 0.01, -0.005])
+    q = fitted["target_q"]
+    entry = {"sha256": "a", "visited": assess(fitted).visited.as_json()}
+    entry = json.loads(json.dumps(entry))
+    off = np.array([0.01, -0.01, 0.008, 0.0, 0.01, -0.005])
     later = changed(fitted, target_q=q + off, actual_q=q + off)
     for made, motion in (
         (fitted, "same motion again"),
@@ -124,7 +146,9 @@ def test_a_repeated_path_is_the_same_motion_again() -> None:
         (ExactArm().record(40.0, rate=50.0, seed=2), "held out"),
         (changed(fitted, target_q=q[::-1] * 0.4), "held out"),
     ):
-        path = assess(made.cut(slice(k, k + 300)) for k in range(0, len(made), 300)).visited
+        path = assess(
+            made.cut(slice(k, k + 300)) for k in range(0, len(made), 300)
+        ).visited
         assert motion_of(path, "b", [entry]) == motion
         assert motion_of(path, "a", [entry]) == "fitted"
     # Models of older versions have no path: hashes decide, or nothing does.

@@ -21,7 +21,11 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 HELD_OUT = "ur10e_point_to_point_57s"
-DAYS = ("ur10e_excitation_50s", "ur10e_other_days_2019_12_23", "ur10e_other_days_2020_02_05")
+DAYS = (
+    "ur10e_excitation_50s",
+    "ur10e_other_days_2019_12_23",
+    "ur10e_other_days_2020_02_05",
+)
 
 
 def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
@@ -37,11 +41,19 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
     current = first.validation[0].current
     assert current is not None
     plain_r2 = [0.951, 0.993, 0.997, 0.972, 0.931, 0.802]
-    assert all((entry["r2"] or 0.0) > r2 for entry, r2 in zip(current, plain_r2, strict=True))
+    assert all(
+        (entry["r2"] or 0.0) > r2 for entry, r2 in zip(current, plain_r2, strict=True)
+    )
     inertia = [joint.reflected_inertia for joint in first.model.joints]
-    np.testing.assert_allclose(inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=0.02)
-    plain, robot, ratios, within = per_joint(twenty_lines), load_robot("ur10e"), [], []
-    against_null, moving = list[list[float]](), list[list[float]]()
+    np.testing.assert_allclose(
+        inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=0.02
+    )
+    plain = per_joint(twenty_lines)
+    robot = load_robot("ur10e")
+    ratios = []
+    within = []
+    against_null = list[list[float]]()
+    moving = list[list[float]]()
     seen = {bag: Recorded(bag, robot) for bag in bags}
     for fitted in bags:
         model = first.model if fitted is bags[0] else identify([fitted], "ur10e").model
@@ -55,7 +67,9 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
             ratios.append(ours / np.sqrt(error.mean(axis=0)).sum())
             within += [entry["coverage"] for entry in metrics["current_interval_all"]]
             moving.append([entry["coverage"] for entry in metrics["current_interval"]])
-            against_null.append([entry["rms"] / entry["null_rms"] for entry in metrics["current"]])
+            against_null.append(
+                [entry["rms"] / entry["null_rms"] for entry in metrics["current"]]
+            )
     of_joints = np.exp(np.log(against_null).mean(axis=0))
     assert (of_joints < 1.0).all()
     assert np.exp(np.log(of_joints).mean()) < 0.9
@@ -68,7 +82,8 @@ def test_payload_with_models_from_seven_seconds(recordings: Path, tmp_path: Path
     """In a few strokes, friction that depends on the load can be part of the links' weight."""
 
     def cut(name: str, *spans: tuple[float, float]) -> list[Path]:
-        whole, bags = read_csv([recordings / f"{name}.csv.gz"], "ur10e"), list[Path]()
+        whole = read_csv([recordings / f"{name}.csv.gz"], "ur10e")
+        bags = list[Path]()
         for span in spans:
             part = whole.cut(slice(*np.searchsorted(whole.time - whole.time[0], span)))
             bags.append(write_bag(tmp_path / f"{name}_{span[0]}", part))
@@ -83,14 +98,16 @@ def test_payload_with_models_from_seven_seconds(recordings: Path, tmp_path: Path
         found = [identify_payload(model, bag) for model in models]
         scores += [(each.shown_mass - mass) / each.mass_std for each in found]
     assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.88
-    assert np.sqrt(np.mean(np.square(scores))) > 0.4  # nor are they wide for safety's sake
+    # nor are they wide for safety's sake
+    assert np.sqrt(np.mean(np.square(scores))) > 0.4
 
 
 def test_ur5e_power_and_setup(recordings: Path, tmp_path: Path) -> None:
     """Bus power down to its noise; mounting and payload from target_moment."""
     telemetry = read_csv([recordings / "ur5e_pick_place_50hz_24s.csv.gz"], "ur5e")
     result = identify([write_bag(tmp_path / "bag", telemetry)], "ur5e")
-    power, torque = result.fit[0].power, result.fit[0].torque
+    power = result.fit[0].power
+    torque = result.fit[0].torque
     assert power is not None
     assert torque is not None
     assert (power["rmse"] or 9.0) < 1.8

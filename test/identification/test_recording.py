@@ -36,11 +36,14 @@ def motion_of(*batches: Telemetry) -> FilteredMotion:
 
 
 def some(made: Telemetry, rows: np.ndarray) -> Telemetry:
-    columns, time = {name: values[rows] for name, values in made.columns.items()}, made.time[rows]
+    columns = {name: values[rows] for name, values in made.columns.items()}
+    time = made.time[rows]
     return Telemetry(time, columns, made.info, find_gaps(time, 0.01))
 
 
-def test_acceleration_comes_from_speed_and_batches_make_no_difference(made: Telemetry) -> None:
+def test_acceleration_comes_from_speed_and_batches_make_no_difference(
+    made: Telemetry,
+) -> None:
     made = made.cut(slice(0, 3000))
     whole = motion_of(made)
     for found, true in zip(whole.qdd.T, made["target_qdd"].T, strict=True):
@@ -48,13 +51,18 @@ def test_acceleration_comes_from_speed_and_batches_make_no_difference(made: Tele
         assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
     pieces = motion_of(*(made.cut(slice(i, i + 700)) for i in range(0, len(made), 700)))
     for name, close in (("time", 1e-9), ("qd", 1e-6), ("current", 1e-4)):
-        np.testing.assert_allclose(getattr(pieces, name), getattr(whole, name), atol=close)
+        np.testing.assert_allclose(
+            getattr(pieces, name), getattr(whole, name), atol=close
+        )
 
 
 def test_gaps_lost_repeated_and_uneven_samples(made: Telemetry) -> None:
     """A gap is not bridged, the others are."""
-    made, every = made.cut(slice(0, 2000)), np.arange(2000)
-    gap = list(filtered_motions([some(made, np.delete(every, slice(900, 950)))], 6, 4.0, 0.01))
+    made = made.cut(slice(0, 2000))
+    every = np.arange(2000)
+    gap = list(
+        filtered_motions([some(made, np.delete(every, slice(900, 950)))], 6, 4.0, 0.01)
+    )
     assert len(gap) == 2
     assert gap[0].time[-1] < made.time[900] <= gap[1].time[0] - 0.4
     kept = np.sort(np.random.default_rng(0).choice(2000, 1850, replace=False))
@@ -67,7 +75,8 @@ def test_gaps_lost_repeated_and_uneven_samples(made: Telemetry) -> None:
 
 def test_a_long_recording_is_used_in_part_and_says_so(tmp_path: Path) -> None:
     """Seven minutes, a motion of its own in each."""
-    path, arm = tmp_path / "bag", ExactArm()
+    path = tmp_path / "bag"
+    arm = ExactArm()
     minutes = [arm.record(60.0, rate=25.0, seed=seed) for seed in range(7)]
     with BagWriter(path, minutes[0].info, tuple(minutes[0].columns)) as writer:
         for number, part in enumerate(minutes):

@@ -60,14 +60,20 @@ def test_finds_the_delay_of_target_moment() -> None:
     assert np.allclose(found.reflected_inertia, UR5E.reflected_inertia, rtol=5e-3)
 
 
-def test_each_payload_has_a_setup_of_its_own_and_a_poor_one_borrows_the_mounting() -> None:
+def test_each_payload_has_a_setup_of_its_own_and_a_poor_one_borrows_the_mounting() -> (
+    None
+):
     still: dict[str, Any] = {"still": tuple(range(6)), "seconds": 10.0}
     parts = [
-        made_up_recording(UR5E, setup=Setup(TILTED, load), payload=load.mass, source="x", seed=seed)
+        made_up_recording(
+            UR5E, setup=Setup(TILTED, load), payload=load.mass, source="x", seed=seed
+        )
         for seed, load in enumerate((Payload(), LOAD))
     ]
     time = np.concatenate([parts[0].time, parts[1].time + 60])
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    columns = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
+    }
     both = Telemetry(time, columns, parts[0].info, find_gaps(time, 0.01))
     poor = made_up_recording(UR5E, setup=Setup(TILTED), source="still", **still)
     found = estimate_dynamics([both, poor], UR5E).recordings
@@ -79,13 +85,16 @@ def test_each_payload_has_a_setup_of_its_own_and_a_poor_one_borrows_the_mounting
 
 def test_standard_deviations_cover_the_truth() -> None:
     """With noise on target_moment 95 % intervals must hold the truth about as often as they say."""
-    robot, inside = load_robot("ur3e"), []
+    robot = load_robot("ur3e")
+    inside = []
     for seed in range(12):
         made = made_up_recording(robot, seconds=30, rate=50, seed=seed)
         noise = np.random.default_rng(seed).standard_normal((len(made), 6))
         moment = made["target_moment"] + 0.3 * noise
         found = estimate_dynamics([changed(made, target_moment=moment)], robot)
-        inside.append(np.abs(found.reflected_inertia - robot.reflected_inertia) < 1.96 * found.std)
+        inside.append(
+            np.abs(found.reflected_inertia - robot.reflected_inertia) < 1.96 * found.std
+        )
     assert 0.88 <= np.mean(inside) <= 1.0
 
 
@@ -112,8 +121,10 @@ def test_link_tensors_predict_a_motion_never_seen(tmp_path: Path) -> None:
     """Of a UR5e of solid cylinders, twice the robot file's tensors for the shoulder."""
     robot = solid_links(replace(UR5E, inertia=np.zeros_like(UR5E.inertia)))
     robot.inertia[:3] *= 2.0
-    arm, path = ExactArm(robot=robot), tmp_path / "model.yaml"
-    bag, unseen = arm.bag(tmp_path, "fit", seed=1), arm.record(seed=3)
+    arm = ExactArm(robot=robot)
+    path = tmp_path / "model.yaml"
+    bag = arm.bag(tmp_path, "fit", seed=1)
+    unseen = arm.record(seed=3)
     words = ["identify", str(bag), "--robot", "ur5e", "--friction", "power_flow"]
     assert main([*words, "--link-tensors", "identify", "-o", str(path)]) == DONE
     model = load_model(path)
@@ -124,5 +135,7 @@ def test_link_tensors_predict_a_motion_never_seen(tmp_path: Path) -> None:
     assert (tensors.std > 0).all()
     motion = unseen["target_q"], unseen["target_qd"], unseen["target_qdd"]
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    torque = model.dynamics(setup=arm.setup).inverse_dynamics(*motion) + inertia * motion[2]
+    torque = (
+        model.dynamics(setup=arm.setup).inverse_dynamics(*motion) + inertia * motion[2]
+    )
     assert np.sqrt(np.square(torque - unseen["target_moment"]).mean(axis=0)).max() < 0.01

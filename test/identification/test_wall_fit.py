@@ -3,8 +3,8 @@
 
 """The wall of cells whose truth is not in the fit: control box, supply and meter.
 
-Ten minutes of work with a meter of 1 s and 1 W give the energy of another hour, and without a meter
-there is the generic wall.
+Ten minutes of work with a meter of 1 s and 1 W give the energy of another hour, and
+without a meter there is the generic wall.
 """
 
 from __future__ import annotations
@@ -47,12 +47,17 @@ def straight_line(work: Work) -> np.ndarray:
 
 @pytest.mark.parametrize("switched_off", [0.0, 0.1])
 def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> None:
-    errors, nulls, covered, claimed = [], [], [], []
+    errors = []
+    nulls = []
+    covered = []
+    claimed = []
     for seed in range(CELLS):
         wall = draw_wall(seed)
-        work, hour = Work(wall, 2 * seed, 600.0, switched_off), Work(wall, 2 * seed + 1, 3600.0)
+        work = Work(wall, 2 * seed, 600.0, switched_off)
+        hour = Work(wall, 2 * seed + 1, 3600.0)
         model = fitted(work)
-        value, std = model.value(hour.terms), model.deviation(hour.terms, 0.0)
+        value = model.value(hour.terms)
+        std = model.deviation(hour.terms, 0.0)
         line = np.polyval(straight_line(work), hour.bus).mean()
         errors.append(value / hour.truth - 1.0)
         nulls.append(line / hour.truth - 1.0)
@@ -67,12 +72,14 @@ def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> Non
 @pytest.mark.parametrize("late", [0.25, 1.0])
 def test_irregular_delays_do_not_flatten_the_slope(late: float) -> None:
     """Standstill shows it best: a slope too small makes it too dear."""
-    still, scores = np.array([0.0, 0.0, 1.0, 33.0, 33.0**2]), []
+    still = np.array([0.0, 0.0, 1.0, 33.0, 33.0**2])
+    scores = []
     for seed in range(8):
         wall = draw_wall(seed)
         work = Work(wall, 2 * seed, 600.0)
         model = fit_wall(
-            [fit_of(work.time, irregular(work.time, work.columns, late, seed))], "e-series"
+            [fit_of(work.time, irregular(work.time, work.columns, late, seed))],
+            "e-series",
         )
         assert model is not None
         truth = float(wall.power(np.array([RUNNING]), np.array([33.0]))[0])
@@ -90,14 +97,20 @@ def test_what_the_meter_shows_is_in_the_model() -> None:
 
 
 def test_a_state_without_readings_follows_the_others_as_in_any_cell() -> None:
-    found, generic = fitted(Work(WALL, 1, 600.0)), generic_wall("e-series")
+    found = fitted(Work(WALL, 1, 600.0))
+    generic = generic_wall("e-series")
     assert 2.0 < found.std[0] < 0.6 * generic.std[0]
     assert abs(found.box["off"] - WALL.box[0]) < CONFIDENCE * found.std[0]
 
 
 @pytest.mark.parametrize(
     ("delay", "averaging", "period", "resolution"),
-    [(0.5, 1.0, 1.0, 1.0), (1.93, 1.0, 1.0, 1.0), (0.3, 0.5, 0.5, 0.1), (2.0, 10.0, 10.0, 0.1)],
+    [
+        (0.5, 1.0, 1.0, 1.0),
+        (1.93, 1.0, 1.0, 1.0),
+        (0.3, 0.5, 0.5, 0.1),
+        (2.0, 10.0, 10.0, 0.1),
+    ],
 )
 def test_delay_averaging_and_resolution_are_found(
     delay: float, averaging: float, period: float, resolution: float
@@ -114,7 +127,8 @@ def test_delay_averaging_and_resolution_are_found(
 @pytest.mark.parametrize("what", ["frozen", "no new number", "silent", "bus unknown"])
 def test_readings_that_are_none_are_left_out(what: str) -> None:
     work = Work(replace(WALL, delay=1.0), 4, 900.0)
-    columns, gone = work.columns, slice(20_000, 30_000)
+    columns = work.columns
+    gone = slice(20_000, 30_000)
     if what == "frozen":
         columns["wall_power"][gone] = columns["wall_power"][gone.start]
     elif what == "no new number":
@@ -132,7 +146,8 @@ def test_readings_that_are_none_are_left_out(what: str) -> None:
 def test_several_recordings_are_one_fit_and_batches_do_not_matter() -> None:
     works = [Work(WALL, 1, 300.0), Work(WALL, 2, 300.0)]
     parts = [fit_of(each.time, each.columns) for each in works]
-    both, one = fit_wall(parts, "cb3"), fit_wall(parts[:1], "cb3")
+    both = fit_wall(parts, "cb3")
+    one = fit_wall(parts[:1], "cb3")
     assert both is not None
     assert one is not None
     assert both.std[-1] < one.std[-1]
@@ -152,7 +167,8 @@ def test_without_readings_there_is_no_model(missing: str, seconds: float) -> Non
 
 
 def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
-    arm, wall = ExactArm(power_noise=0.5), SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
+    arm = ExactArm(power_noise=0.5)
+    wall = SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
 
     def bag(seed: int, *, metered: bool) -> tuple[Path, float]:
         """A recording, and its energy at the wall [J]."""
@@ -160,14 +176,21 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
         power = wall.power(np.full(len(telemetry), 7), np.asarray(telemetry.bus_power))
         columns = wall.readings(telemetry.time, power) if metered else {}
         made = changed(telemetry, **columns)
-        return write_bag(tmp_path / str(seed), made), float(np.trapezoid(power, made.time))
+        return write_bag(tmp_path / str(seed), made), float(
+            np.trapezoid(power, made.time)
+        )
 
     metered, energy = bag(1, metered=True)
     result = identify([metered], "ur5e")
-    model, content = result.model, identification_json(result)["wall"]
-    for state, watts, std in zip(STATES, wall.box, content["box_std"].values(), strict=True):
+    model = result.model
+    content = identification_json(result)["wall"]
+    for state, watts, std in zip(
+        STATES, wall.box, content["box_std"].values(), strict=True
+    ):
         assert content["box"][state] == pytest.approx(watts, abs=3.0 * std)
-    assert content["efficiency"]["proportional"] == pytest.approx(wall.proportional, rel=0.05)
+    assert content["efficiency"]["proportional"] == pytest.approx(
+        wall.proportional, rel=0.05
+    )
     assert content["held_out_error_percent"] < 1.0
     save_model(model, tmp_path / "model.yaml")
     model = load_model(tmp_path / "model.yaml")
@@ -181,20 +204,28 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
         assert found.as_json()["wall_source"] == source
         if source != "generic":
             assert found.wall.energy == pytest.approx(expected, rel=0.01)
-    with_other = totals_json([estimate_energy(model, metered), estimate_energy(model, other)])
+    with_other = totals_json(
+        [estimate_energy(model, metered), estimate_energy(model, other)]
+    )
     assert with_other["wall_source"] == "model"
     assert with_other["wall_energy"] == pytest.approx(energy + truth, rel=0.01)
 
 
 @pytest.mark.parametrize("late", [0.0, 1.0])
 def test_the_interval_of_a_measured_energy_covers(tmp_path: Path, late: float) -> None:
-    arm, scores = ExactArm(power_noise=0.5), []
+    arm = ExactArm(power_noise=0.5)
+    scores = []
     for seed in range(8):
-        telemetry, wall = arm.record(60.0, seed=seed), draw_wall(seed)
-        power = wall.power(np.full(len(telemetry), RUNNING), np.asarray(telemetry.bus_power))
+        telemetry = arm.record(60.0, seed=seed)
+        wall = draw_wall(seed)
+        power = wall.power(
+            np.full(len(telemetry), RUNNING), np.asarray(telemetry.bus_power)
+        )
         columns = wall.readings(telemetry.time, power)
         made = changed(telemetry, **irregular(telemetry.time, columns, late, seed))
-        found = estimate_energy(generic_model("ur5e"), write_bag(tmp_path / str(seed), made)).wall
+        found = estimate_energy(
+            generic_model("ur5e"), write_bag(tmp_path / str(seed), made)
+        ).wall
         assert found.source == "meter"
         scores.append((found.energy - float(np.trapezoid(power, made.time))) / found.std)
     assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.85
@@ -202,7 +233,8 @@ def test_the_interval_of_a_measured_energy_covers(tmp_path: Path, late: float) -
 
 @pytest.mark.parametrize("generation", ["e-series", "cb3", "other"])
 def test_the_generic_interval_covers(generation: str) -> None:
-    generic, covered = generic_wall(generation), []
+    generic = generic_wall(generation)
+    covered = []
     for seed in range(200):
         hour = Work(draw_wall(seed), seed, 600.0, 0.1 * (seed % 3))
         error = abs(generic.value(hour.terms) - hour.truth)
@@ -215,7 +247,8 @@ def test_the_generic_interval_covers(generation: str) -> None:
 
 def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path) -> None:
     """A reversed clamp: the energy is the model's, and the other recordings give the wall."""
-    arm, wall = ExactArm(power_noise=0.5), SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
+    arm = ExactArm(power_noise=0.5)
+    wall = SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
     bags = []
     for seed, factor in ((1, -1.0), (2, 1.0)):
         telemetry = arm.record(100.0, seed=seed)
@@ -235,7 +268,8 @@ def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path)
     both = totals_json([reversed_clamp, right])
     assert [each["subject"] for each in both["contradictions"]] == ["wall_meter"]
     assert both["wall_source"] == "generic"
-    alone, together = identify(bags[:1], "ur5e"), identify(bags, "ur5e")
+    alone = identify(bags[:1], "ur5e")
+    together = identify(bags, "ur5e")
     assert alone.model.wall is None
     assert [each.subject for each in alone.contradictions] == ["wall_meter"]
     assert contradiction.words() in alone.warnings

@@ -18,7 +18,8 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
 RATE = 50.0
-RUNNING, IDLE = 7, 5
+RUNNING = 7
+IDLE = 5
 
 
 @dataclass
@@ -28,7 +29,8 @@ class Work:
     wall: SimulatedWall
     program: int
     seconds: float
-    switched_off: float = 0.0  # share of the time with the arm off, and as much with brakes engaged
+    # share of the time with the arm off, and as much with brakes engaged
+    switched_off: float = 0.0
 
     @cached_property
     def time(self) -> Array:
@@ -44,7 +46,8 @@ class Work:
     def bus(self) -> Array:
         """Moves of several speeds in a cycle, and standstill every fourth time."""
         random = np.random.default_rng([self.program, 7])
-        cycle, standby = random.uniform(4.0, 20.0), random.uniform(24.0, 36.0)
+        cycle = random.uniform(4.0, 20.0)
+        standby = random.uniform(24.0, 36.0)
         levels = random.uniform(0.0, 1.0, 8) ** 2 * random.uniform(60.0, 300.0)
         knots = np.sort(random.uniform(0.0, cycle, 8))
         phase = self.time % cycle
@@ -88,9 +91,12 @@ def fit_of(time: Array, columns: dict[str, Array], batch: int = 997) -> WallFit:
     return fit
 
 
-def irregular(time: Array, columns: dict[str, Array], most: float, seed: int) -> dict[str, Array]:
+def irregular(
+    time: Array, columns: dict[str, Array], most: float, seed: int
+) -> dict[str, Array]:
     """A meter's columns with readings that arrive up to `most` later than usual [s]."""
-    number, random = columns["wall_reading"], np.random.default_rng(seed)
+    number = columns["wall_reading"]
+    random = np.random.default_rng(seed)
     new = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0) > 0.0)
     late = np.maximum.accumulate(time[new] + random.uniform(0.0, most, len(new)))
     last = np.searchsorted(late, time, "right") - 1

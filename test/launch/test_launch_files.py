@@ -28,7 +28,11 @@ from ur_energy_model.nodes.parameters import NODES, parameter
 
 NEEDED = {
     "energy": {"model_file": "m.yaml", "robot_ip": "10.0.0.7"},
-    "ur_driver": {"model_file": "m.yaml", "robot_ip": "10.0.0.7", "source": "joint_states"},
+    "ur_driver": {
+        "model_file": "m.yaml",
+        "robot_ip": "10.0.0.7",
+        "source": "joint_states",
+    },
     "demo": {},
     "identify": {"bags": "a, b"},
 }
@@ -51,18 +55,25 @@ class Node(NamedTuple):
 
 def actions(name: str, **values: str) -> tuple[dict[str, Node], list[str]]:
     """Nodes by name, and lines, of a launch file with these arguments."""
-    given = {each.name: values.get(each.name, each.default) for each in LAUNCH_FILES[name]}
+    given = {
+        each.name: values.get(each.name, each.default) for each in LAUNCH_FILES[name]
+    }
     assert values.keys() <= given.keys()
     assert None not in given.values()
-    nodes, lines = {}, []
+    nodes = {}
+    lines = []
     for each in STARTED[name](given):  # type: ignore[arg-type]
         if isinstance(each, str):
             lines.append(each)
             continue
         kinds = [isinstance(source, dict) for source in each.parameters]
         assert kinds == sorted(kinds), "files come first: later parameters win"
-        files = tuple(source for source in each.parameters if not isinstance(source, dict))
-        merged = {key: v for part in each.parameters[len(files) :] for key, v in part.items()}
+        files = tuple(
+            source for source in each.parameters if not isinstance(source, dict)
+        )
+        merged = {
+            key: v for part in each.parameters[len(files) :] for key, v in part.items()
+        }
         key = each.nodes[0] if len(each.nodes) == 1 else each.executable
         nodes[key] = Node(each.executable, merged, files, each.arguments)
     return nodes, lines
@@ -88,21 +99,37 @@ class StandIn(SimpleNamespace):
         super().__init__(words=words, **named)
 
 
-def test_launch_gets_the_table_and_a_node_for_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_gets_the_table_and_a_node_for_each_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     classes = "LaunchDescription DeclareLaunchArgument LogInfo OpaqueFunction Node"
     for name in ("launch", "launch.actions", "launch_ros", "launch_ros.actions"):
         module = ModuleType(name)
-        vars(module).update({each: type(each, (StandIn,), {}) for each in classes.split()})
+        vars(module).update(
+            {each: type(each, (StandIn,), {}) for each in classes.split()}
+        )
         monkeypatch.setitem(sys.modules, name, module)
     for name, table in LAUNCH_FILES.items():
         path = share_directory() / "launch" / f"{name}.launch.py"
-        ((*declared, function),) = runpy.run_path(str(path))["generate_launch_description"]().words
+        ((*declared, function),) = runpy.run_path(str(path))[
+            "generate_launch_description"
+        ]().words
         for each, argument in zip(declared, table, strict=True):
             assert each.words == (argument.name,)
-            assert (each.default_value, each.description) == (argument.default, argument.help)
+            assert (each.default_value, each.description) == (
+                argument.default,
+                argument.help,
+            )
             assert each.choices == (list(argument.choices) or None)
-    values = {each.name: each.default for each in LAUNCH_FILES["energy"]} | NEEDED["energy"]
-    more = {"rviz": "true", "respawn": "true", "respawn_delay": "2.5", "log_level": "debug"}
+    values = {each.name: each.default for each in LAUNCH_FILES["energy"]} | NEEDED[
+        "energy"
+    ]
+    more = {
+        "rviz": "true",
+        "respawn": "true",
+        "respawn_delay": "2.5",
+        "log_level": "debug",
+    }
     context = SimpleNamespace(launch_configurations=values | more | {"namespace": "left"})
     path = share_directory() / "launch" / "energy.launch.py"
     ((*_, function),) = runpy.run_path(str(path))["generate_launch_description"]().words
@@ -114,7 +141,11 @@ def test_launch_gets_the_table_and_a_node_for_each_process(monkeypatch: pytest.M
     assert logger.parameters[0] == str(default_parameter_file("logger"))
     assert (rviz.package, rviz.executable, rviz.name) == ("rviz2",) * 3
     assert rviz.arguments == ["-d", str(config_file("rviz", "energy.rviz"))]
-    context.launch_configurations |= {"respawn": "false", "composed": "true", "rviz": "false"}
+    context.launch_configurations |= {
+        "respawn": "false",
+        "composed": "true",
+        "rviz": "false",
+    }
     (cell,) = function.function(context)
     assert (cell.executable, cell.name) == ("cell_node", None)
     reported: list[dict[str, str]] = []
@@ -140,7 +171,8 @@ def test_nodes_get_parameters_that_they_have(name: str) -> None:
             assert entry.problem(value) is None
 
 
-ADDRESS, MODEL = {"robot_ip": "10.0.0.7"}, {"model_file": "m.yaml"}
+ADDRESS = {"robot_ip": "10.0.0.7"}
+MODEL = {"model_file": "m.yaml"}
 
 
 BESIDE = {"publish_joint_states": False, **ADDRESS}
@@ -165,14 +197,18 @@ PARAMETERS: tuple[tuple[str, dict[str, str], dict[str, dict[str, object]]], ...]
 def test_nodes_and_their_parameters(
     name: str, given: dict[str, str], expected: dict[str, dict[str, object]]
 ) -> None:
-    assert {key: node.parameters for key, node in started(name, **given).items()} == expected
+    assert {
+        key: node.parameters for key, node in started(name, **given).items()
+    } == expected
 
 
 def test_composed_nodes_share_a_process_and_its_parameter_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine.yaml").write_text("cell:\n  logger:\n    ros__parameters: {robot_ip: a.b}\n")
+    (tmp_path / "mine.yaml").write_text(
+        "cell:\n  logger:\n    ros__parameters: {robot_ip: a.b}\n"
+    )
     given = {"params_file": "~/mine.yaml", "record": "false"}
     nodes, _ = actions("energy", composed="true", **given)
     cell = nodes["cell_node"]
@@ -183,9 +219,15 @@ def test_composed_nodes_share_a_process_and_its_parameter_file(
     assert actions("energy", source="bag", bag="b")
 
 
-def test_viewers_need_the_robot_model_and_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_viewers_need_the_robot_model_and_their_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     nodes = started(
-        "energy", robot_model="ur5e", robot_description="true", tf_prefix="a_", rviz="true"
+        "energy",
+        robot_model="ur5e",
+        robot_description="true",
+        tf_prefix="a_",
+        rviz="true",
     )
     assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
     description = str(nodes["robot_state_publisher"].parameters["robot_description"])
@@ -197,8 +239,13 @@ def test_viewers_need_the_robot_model_and_their_packages(monkeypatch: pytest.Mon
         raise LookupError(package)
 
     monkeypatch.setattr(launch_files, "get_package_prefix", missing)
-    for name, packages in (("energy", "rviz2"), ("demo", "rviz2 and robot_state_publisher")):
-        with pytest.raises(UrEnergyError, match=f"rviz:=true needs {packages}, which is not"):
+    for name, packages in (
+        ("energy", "rviz2"),
+        ("demo", "rviz2 and robot_state_publisher"),
+    ):
+        with pytest.raises(
+            UrEnergyError, match=f"rviz:=true needs {packages}, which is not"
+        ):
             started(name, rviz="true")
         assert started(name)
 
@@ -228,7 +275,10 @@ def test_values_are_taken_as_they_are_typed() -> None:
         ("estimator: {ros__parameters: {drift_time: 0}}", "drift_time must be between"),
         ("/a: {logger: {ros__parameters: {record: 1}}}", "record must be true or false"),
         ("/**: {ros__parameters: {foxglove: [1]}}", "foxglove must be a list"),
-        ("/**: {ros__parameters: {friction: nonsense}}", "friction must be one of auto, coul"),
+        (
+            "/**: {ros__parameters: {friction: nonsense}}",
+            "friction must be one of auto, coul",
+        ),
         ("a: [", "cannot be read"),
         (None, "cannot be read"),
         ("/**: {ros__parameters: {publish_rate: 50, learn: off, gap_limit: 1}}", ""),
@@ -258,7 +308,13 @@ def test_wrong_and_unknown_arguments_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=next(iter(values))):
             started(name, **values)
-    command = ["ros2", "launch", "ur_energy_model", "energy.launch.py", "robot_ip:=1.2.3.4"]
+    command = [
+        "ros2",
+        "launch",
+        "ur_energy_model",
+        "energy.launch.py",
+        "robot_ip:=1.2.3.4",
+    ]
     launch_files.check_names("energy", [*command, "record:=true", "--debug"])
     launch_files.check_names("demo", [*command, "mine:=3"])  # included
     with pytest.raises(UrEnergyError, match="mean robot_ip"):

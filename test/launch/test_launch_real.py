@@ -49,7 +49,9 @@ def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
     made.close()
 
 
-def launched(cell: Cell, name: str, *more: dict[str, str], **given: str) -> subprocess.Popen[str]:
+def launched(
+    cell: Cell, name: str, *more: dict[str, str], **given: str
+) -> subprocess.Popen[str]:
     """Start a launch file, in a session of its own; `more` are arguments for it once more."""
     arguments = json.dumps([each for each in (given, *more) if each])
     command = [
@@ -77,8 +79,13 @@ def test_the_demo_runs_until_ctrl_c(
 ) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.subscribe("/cell_1/energy/total/power", "std_msgs/Float64")
-    given = {"model_file": str(tmp_path / "model.yaml"), "bag_directory": str(tmp_path / "bags")}
-    child = launched(cell, "demo", host=fresh_host(), record="true", namespace="cell_1", **given)
+    given = {
+        "model_file": str(tmp_path / "model.yaml"),
+        "bag_directory": str(tmp_path / "bags"),
+    }
+    child = launched(
+        cell, "demo", host=fresh_host(), record="true", namespace="cell_1", **given
+    )
     cell.observer.next_message("/cell_1/energy/total/power")
     cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
@@ -111,7 +118,9 @@ def test_two_arms_in_two_namespaces(
         for name, host in hosts.items()
     ]
     child = launched(cell, "energy", *arms)
-    topics = {f"/{name}/energy/{name}_elbow_joint/power": "std_msgs/Float64" for name in hosts}
+    topics = {
+        f"/{name}/energy/{name}_elbow_joint/power": "std_msgs/Float64" for name in hosts
+    }
     topics |= {f"/{name}/joint_states": "sensor_msgs/JointState" for name in hosts}
     for topic, kind in topics.items():
         cell.observer.subscribe(topic, kind)
@@ -140,7 +149,9 @@ def test_a_killed_node_is_started_again_or_is_a_failure(
     cell.observer.status("/diagnostics", "logger: connection")
     children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
     (estimator,) = (
-        int(pid) for pid in children if "estimator" in Path(f"/proc/{pid}/cmdline").read_text()
+        int(pid)
+        for pid in children
+        if "estimator" in Path(f"/proc/{pid}/cmdline").read_text()
     )
     os.kill(estimator, signal.SIGKILL)
     cell.observer.drain("/diagnostics")

@@ -56,7 +56,9 @@ def test_viewers_find_every_curve_in_an_energy_bag(tmp_path: Any) -> None:
     paths = foxglove_paths(FILES["foxglove/energy.json"])
     assert len(paths) == CURVES
     assert all(np.isfinite(foxglove_value(recorded, path)) for path in paths)
-    found = {recorded[ARM.energies].name[int(path[:-1].partition("[")[2])] for path in paths}
+    found = {
+        recorded[ARM.energies].name[int(path[:-1].partition("[")[2])] for path in paths
+    }
     assert found == {curve.name for curves in ARM.plots().values() for curve in curves}
 
 
@@ -70,7 +72,10 @@ def test_namespace_and_prefix_are_in_every_name() -> None:
         assert all(curve.startswith("/cell1/energy/") for curve in curves)
     foxglove = files["foxglove/energy.json"]
     assert all(path.startswith("/cell1/energy.") for path in foxglove_paths(foxglove))
-    own = {f"/cell1/{name}" for name in ("energy/markers", "energy/summary", "robot_description")}
+    own = {
+        f"/cell1/{name}"
+        for name in ("energy/markers", "energy/summary", "robot_description")
+    }
     assert foxglove_topics(foxglove) == own | {"/diagnostics"}
     manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
     assert manager["Displays"][2]["Topic"]["Value"] == "/cell1/energy/markers"
@@ -93,7 +98,10 @@ def test_subscriptions_of_plotjuggler_and_files_of_the_package() -> None:
     assert settings == {**SUBSCRIBER, "selected_topics": "/energy"}
     assert int(settings["max_array_size"]) > 0
     (client,) = roots[SERVER].iter("foxglove_client")
-    assert (client.attrib["address"], int(client.attrib["port"])) == ("127.0.0.1", FOXGLOVE_PORT)
+    assert (client.attrib["address"], int(client.attrib["port"])) == (
+        "127.0.0.1",
+        FOXGLOVE_PORT,
+    )
     assert [topic.attrib["name"] for topic in client.iter("topic")] == ["/energy"]
 
 
@@ -102,7 +110,12 @@ def test_subscriptions_of_plotjuggler_and_files_of_the_package() -> None:
 DASHBOARD = json.loads(FILES["grafana/energy.json"])
 SERIES = re.compile(r"(ur_energy_\w+)\{([^}]*)\}(\[[^\]]+\])?")
 UNITS = {"watt", "joule", "s", "celsius", "percentunit", "short", "bool_yes_no"}
-UNIT_OF_SUFFIX = {"_watts": "watt", "_joules": "joule", "_seconds": "s", "_celsius": "celsius"}
+UNIT_OF_SUFFIX = {
+    "_watts": "watt",
+    "_joules": "joule",
+    "_seconds": "s",
+    "_celsius": "celsius",
+}
 
 
 def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None:
@@ -118,12 +131,16 @@ def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None
                 assert set(re.findall(r"(\w+)=~?", labels)) <= set(METRICS[name].labels)
                 assert 'arm=~"$arm"' in labels
                 # Ranges are for counters; gauges are averaged.
-                assert not span or METRICS[name].is_counter or "avg_over_time" in expression
+                assert (
+                    not span or METRICS[name].is_counter or "avg_over_time" in expression
+                )
             name = found[0][0]
             legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
             assert legend == set(METRICS[name].labels)
             base = name.removesuffix("_total")
-            expected = next((u for end, u in UNIT_OF_SUFFIX.items() if base.endswith(end)), unit)
+            expected = next(
+                (u for end, u in UNIT_OF_SUFFIX.items() if base.endswith(end)), unit
+            )
             if len(found) == 1:  # a rate of energies is J/s
                 assert unit == ("watt" if "rate(" in expression else expected), expression
 
@@ -138,7 +155,11 @@ def test_grafana_can_import_panels_that_do_not_overlap() -> None:
     cells: set[tuple[int, ...]] = set()
     for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
-        taken = set(product(*(range(place[k], place[k] + place[size]) for k, size in ("xw", "yh"))))
+        taken = set(
+            product(
+                *(range(place[k], place[k] + place[size]) for k, size in ("xw", "yh"))
+            )
+        )
         assert max(x for x, _ in taken) < COLUMNS
         assert not cells & taken
         cells |= taken

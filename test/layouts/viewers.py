@@ -3,9 +3,9 @@
 
 """What viewers make of messages and layouts, by the rules of their sources.
 
-PlotJuggler 3.9: values of a JointState are <topic>/<name>/<field>, those of a DiagnosticArray
-<topic>/<status>/<key>, others <topic>/<field> with [index] for arrays. Foxglove: message paths
-<topic>.<field>[<index>].
+PlotJuggler 3.9: values of a JointState are <topic>/<name>/<field>, those of a
+DiagnosticArray <topic>/<status>/<key>, others <topic>/<field> with [index] for arrays.
+Foxglove: message paths <topic>.<field>[<index>].
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from ur_energy_model.telemetry.bag.messages import DYNAMIC_JOINT_STATE
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 STORE.register(
-    get_types_from_msg(DYNAMIC_JOINT_STATE.definition_bytes.decode(), DYNAMIC_JOINT_STATE.name)
+    get_types_from_msg(
+        DYNAMIC_JOINT_STATE.definition_bytes.decode(), DYNAMIC_JOINT_STATE.name
+    )
 )
 Messages = dict[str, Any]  # a message of each topic
 
@@ -40,7 +42,9 @@ def messages_of_bag(bag: Path) -> Messages:
 
 def plotjuggler_series(messages: Messages) -> set[str]:
     """Names of all numeric series."""
-    return {name for topic, message in messages.items() for name in _series(topic, message)}
+    return {
+        name for topic, message in messages.items() for name in _series(topic, message)
+    }
 
 
 def _series(topic: str, message: Any) -> Iterator[str]:

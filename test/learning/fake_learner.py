@@ -25,7 +25,11 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 ORDER = "output_int_register_0"  # column whose largest value says what to do
 FRICTION = SessionFriction(np.full(6, 1.25), np.full(6, 0.03), 60.0)
-RAISE, DIE, COMPUTE, LEARN, NOTICE = 101.0, 102.0, 103.0, 104.0, 105.0
+RAISE = 101.0
+DIE = 102.0
+COMPUTE = 103.0
+LEARN = 104.0
+NOTICE = 105.0
 
 
 class FakeLearner:
@@ -34,12 +38,16 @@ class FakeLearner:
     def __init__(
         self, robot: RobotDescription, model: EnergyModel, *, state: bytes | None = None
     ) -> None:
-        self.robot, self.model, self.version, self.samples = robot, model, 0, 0
+        self.robot = robot
+        self.model = model
+        self.version = 0
+        self.samples = 0
         self._changes: list[Change] = []
         self._learn = False
         if state is not None:
             kept: dict[str, Any] = json.loads(state)
-            self.samples, self.version = kept["samples"], kept["version"]
+            self.samples = kept["samples"]
+            self.version = kept["version"]
             self.model = self._improved()
 
     @property
@@ -59,7 +67,9 @@ class FakeLearner:
                 pass
         self._learn |= order == LEARN
         if order == NOTICE:
-            change = Change(float(batch.time[-1]), None, "standby", 3.0, (2.0, 4.0), "standby +3 W")
+            change = Change(
+                float(batch.time[-1]), None, "standby", 3.0, (2.0, 4.0), "standby +3 W"
+            )
             self._changes.append(change)
 
     def step(self) -> Attempt | None:
@@ -77,7 +87,8 @@ class FakeLearner:
         return FRICTION
 
     def take_changes(self) -> tuple[Change, ...]:
-        changes, self._changes = tuple(self._changes), []
+        changes = tuple(self._changes)
+        self._changes = []
         return changes
 
     def state(self) -> bytes:

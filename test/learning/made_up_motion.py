@@ -52,16 +52,21 @@ def motion(
         model.setup.payload if payload is None else payload,
     )
     warmth = np.full((len(time), N), temperature)
-    powers = replace(model, setup=setup).predict(q, qd, qdd, temperature=warmth, std=False)
+    powers = replace(model, setup=setup).predict(
+        q, qd, qdd, temperature=warmth, std=False
+    )
     random = np.random.default_rng(seed + 100)
     current = powers.current + noise * random.standard_normal(q.shape)
     unknown = np.full_like(q, np.nan)
-    return FilteredMotion(time, q, qd, qdd, current, unknown, warmth, np.zeros((len(time), 4)))
+    return FilteredMotion(
+        time, q, qd, qdd, current, unknown, warmth, np.zeros((len(time), 4))
+    )
 
 
 def resting(power: float) -> Telemetry:
     """130 s at 50 Hz of an arm that takes so much power [W] at rest."""
-    time, zero = 60.0 + np.arange(6500) / 50.0, np.zeros((6500, N))
+    time = 60.0 + np.arange(6500) / 50.0
+    zero = np.zeros((6500, N))
     columns = {
         "actual_qd": zero,
         "actual_current": zero,

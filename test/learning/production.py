@@ -53,7 +53,11 @@ def cycle(robot_name: str, seed: int, moves: int = 24) -> Chain:
         side = 0.6 if len(points) % 2 else -0.7
         turn = np.array([side, -0.25, 0.25, 0.0, 0.0, side])
         spread = np.array([0.35, 0.2, 0.25, 0.35, 0.25, 0.6])
-        point = home + turn[: robot.dof] + spread[: robot.dof] * random.uniform(-1, 1, robot.dof)
+        point = (
+            home
+            + turn[: robot.dof]
+            + spread[: robot.dof] * random.uniform(-1, 1, robot.dof)
+        )
         if planner.is_clear(straight_line(points[-1], point)):
             points.append(point)
     segments: list[Segment] = []
@@ -69,7 +73,8 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
     random = np.random.default_rng([seed, 1617, 0])
     hold = Hold(work.sample(np.zeros(1))[0][0])
     arm = SimulatedArm(robot, motion=hold, seed=seed, setup=Setup(payload=GRIPPER))
-    done, loaded = 0.0, False
+    done = 0.0
+    loaded = False
     while done < seconds:
         length = STANDSTILL if not done else min(PIECE, seconds - done)
         if done:
@@ -78,7 +83,8 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
             loaded = bool(random.random() < 0.5) if random.random() < 0.6 else loaded
             part = float(random.uniform(*PART_MASS)) if loaded else 0.0
             mass = GRIPPER.mass + part
-            if abs(mass - arm.setup.payload.mass) > 1e-9:  # carried, and stated to the controller
+            # carried, and stated to the controller
+            if abs(mass - arm.setup.payload.mass) > 1e-9:
                 center = np.array([0.0, 0.0, (0.05 * GRIPPER.mass + 0.1 * part) / mass])
                 arm.command(commands.SetPayload(mass, center))
                 arm.carry(Payload(mass, center))

@@ -3,9 +3,10 @@
 
 """Minutes of work without physics: months in seconds, with the spreads of the simulated arm.
 
-Friction scales, running-in and ambient temperature of each session are the simulated arm's own
-(`draw_session`); joints warm up as its thermal model does; what remains (errors that depend on the
-program, noise) has the spreads that minutes of the simulated arm show (see bench_learning).
+Friction scales, running-in and ambient temperature of each session are the simulated
+arm's own (`draw_session`); joints warm up as its thermal model does; what remains (errors
+that depend on the program, noise) has the spreads that minutes of the simulated arm show
+(see bench_learning).
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ SPEED_SHARE = 0.5
 """Share of friction that depends on temperature, at usual speeds."""
 
 
-PROGRAM, WANDER, WHITE = 0.012, 0.004, 0.002
-SETUP_PROGRAM, SETUP_WHITE = np.array([0.04, 0.002, 0.002]), np.array([0.005, 0.0005, 0.0005])
+PROGRAM = 0.012
+WANDER = 0.004
+WHITE = 0.002
+SETUP_PROGRAM = np.array([0.04, 0.002, 0.002])
+SETUP_WHITE = np.array([0.005, 0.0005, 0.0005])
 STANDBY = 0.3
 """Spreads of a minute's statistics."""
 PROGRAM_MINUTES = 2000.0
@@ -69,7 +73,9 @@ class SurrogateWork:
             if random.random() < 1.0 / PROGRAM_MINUTES:
                 self._new_program()
             goal = ambient + resting + self.arm.thermal_resistance * self._heat
-            temperature = temperature + (goal - temperature) * -np.expm1(-MINUTE / constant)
+            temperature = temperature + (goal - temperature) * -np.expm1(
+                -MINUTE / constant
+            )
             fresh = np.sqrt(1.0 - self._correlation**2) * WANDER
             wander = self._correlation * wander + fresh * random.standard_normal(self.n)
             level = self._level(drawn, temperature) + wander

@@ -47,7 +47,9 @@ PATIENCE = 240.0
 MODEL = known_model()
 
 
-def batch(order: float = 0.0, *, serial: str | None = "A1", samples: int = 10) -> Telemetry:
+def batch(
+    order: float = 0.0, *, serial: str | None = "A1", samples: int = 10
+) -> Telemetry:
     info = RecordingInfo(robot="ur5e", serial=serial)
     columns = {ORDER: np.full(samples, order), "actual_qd": np.zeros((samples, 6))}
     return Telemetry(0.002 * np.arange(samples, dtype=float), columns, info)
@@ -56,7 +58,9 @@ def batch(order: float = 0.0, *, serial: str | None = "A1", samples: int = 10) -
 class Learning(BackgroundLearning):
     """Learning of the fake learner, with all that has happened so far."""
 
-    def __init__(self, store: StateStore | None = None, model: EnergyModel = MODEL) -> None:
+    def __init__(
+        self, store: StateStore | None = None, model: EnergyModel = MODEL
+    ) -> None:
         super().__init__(ROBOT, model, store=store, learner=FAKE)
         self.seen = LearningUpdate()
 
@@ -79,7 +83,10 @@ class Learning(BackgroundLearning):
 
         def learned() -> bool:
             self.offer(batch(serial=serial))
-            return self.serial == serial and self.progress.learned_minutes not in (0.0, before)
+            return self.serial == serial and self.progress.learned_minutes not in (
+                0.0,
+                before,
+            )
 
         self.wait(learned)
 
@@ -116,7 +123,9 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
     learning.offer(batch(serial=None))  # of the same arm
     learning.wait(lambda: learning.progress.learned_minutes > before)
     assert [change.words for change in update.changes] == ["standby +3 W"]
-    for number, (order, reason) in enumerate(((RAISE, "samples said so"), (DIE, "code 7")), 1):
+    for number, (order, reason) in enumerate(
+        ((RAISE, "samples said so"), (DIE, "code 7")), 1
+    ):
         first = learning.pid
         learning.offer(batch(order))
         learning.wait(lambda number=number: learning.failures == number)  # type: ignore[misc]
@@ -127,7 +136,8 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
         assert learning.problem is None
     assert len(update.troubles) == 2
     # Offering never waits, and what finds no room is counted.
-    big, began = batch(COMPUTE, samples=20_000), time.monotonic()
+    big = batch(COMPUTE, samples=20_000)
+    began = time.monotonic()
     for _ in range(100):
         learning.offer(big)
     assert time.monotonic() - began < PATIENCE / 2  # the process itself would take 50 s

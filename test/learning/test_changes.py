@@ -24,7 +24,13 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 NOISE = DriftNoise(
-    usual=0.1, wear=0.006, session=0.05, common=0.05, wander=0.015, slope=0.01, least=0.005
+    usual=0.1,
+    wear=0.006,
+    session=0.05,
+    common=0.05,
+    wander=0.015,
+    slope=0.01,
+    least=0.005,
 )
 C = 4
 WARM = np.full(C, 35.0)
@@ -50,7 +56,9 @@ def run(
 
 
 def test_a_step_is_reported_once_with_size_and_onset_also_after_a_restart():
-    size, kept, restarted = -0.15, watch(), watch()
+    size = -0.15
+    kept = watch()
+    restarted = watch()
     assert run(kept, np.zeros(C), 40) == []
     onset = float(kept.saved()["time"])
     level = np.array([0.0, size, 0.0, 0.0])
@@ -66,7 +74,8 @@ def test_a_step_is_reported_once_with_size_and_onset_also_after_a_restart():
 
 
 def test_the_usual_scatter_of_sessions_is_no_change():
-    follower, random = watch(), np.random.default_rng(4)
+    follower = watch()
+    random = np.random.default_rng(4)
     for day in range(30):
         follower.start_session(86400.0 * day, 1.0)
         level = 0.05 * random.uniform(-1.5, 1.5) + 0.05 * random.uniform(-1.5, 1.5, C)
@@ -75,7 +84,10 @@ def test_the_usual_scatter_of_sessions_is_no_change():
 
 def window(time: float, temperature: Array) -> Telemetry:
     """Samples of an arm that does not move."""
-    columns = {"actual_qd": np.zeros((2, N)), "joint_temperatures": np.tile(temperature, (2, 1))}
+    columns = {
+        "actual_qd": np.zeros((2, N)),
+        "joint_temperatures": np.tile(temperature, (2, 1)),
+    }
     return Telemetry(np.array([time, time + 1.0]), columns)
 
 
@@ -84,21 +96,27 @@ def test_a_cold_start_is_expected_from_earlier_sessions_until_it_is_measured(kno
     arm = SurrogateWork(SEED)
     for number in range(1, 6):
         list(arm.session(number, number * DAY, 30))
-    errors, before, after = [], [], []
+    errors = []
+    before = []
+    after = []
     for number in range(6, 12):
         known.start_session(number * DAY, 1.0)
         work = list(arm.session(number, number * DAY, 12))
         for k, each in enumerate(work):
             known.observe(window(each.minute.time - 50.0, each.minute.temperature), [])
             friction = known.friction_now()
-            error = (np.log(friction.scale) - each.minute.level) / (friction.std / friction.scale)
+            error = (np.log(friction.scale) - each.minute.level) / (
+                friction.std / friction.scale
+            )
             errors.append(error)
             if k in (0, 11):
                 (before if k == 0 else after).append(friction)
             known.observe_minute(each.minute)
     assert all(friction.moving_seconds == 0.0 for friction in before)
     assert all(friction.moving_seconds > 300.0 for friction in after)
-    first, last = (np.mean([each.std / each.scale for each in group]) for group in (before, after))
+    first, last = (
+        np.mean([each.std / each.scale for each in group]) for group in (before, after)
+    )
     assert first > 0.05
     assert WITHIN_SESSION < last < 0.05
     assert np.mean(np.abs(errors) < 1.96) > 0.9
@@ -110,7 +128,8 @@ SEED = 41
 @pytest.fixture
 def known() -> ChangeMonitor:
     """A monitor that has followed an arm for some sessions, without a change."""
-    monitor, arm = ChangeMonitor(generic()), SurrogateWork(SEED)
+    monitor = ChangeMonitor(generic())
+    arm = SurrogateWork(SEED)
     for number in range(1, 6):
         monitor.start_session(number * DAY, 1.0)
         for work in arm.session(number, number * DAY, 40):
@@ -132,7 +151,8 @@ def known() -> ChangeMonitor:
 )
 def test_a_change_is_reported_once_within_minutes(known, what, size, error, words):
     """The arm warms up meanwhile; the change comes after half an hour of the session."""
-    arm, start = SurrogateWork(SEED), 6 * DAY
+    arm = SurrogateWork(SEED)
+    start = 6 * DAY
     for number in range(1, 6):
         list(arm.session(number, number * DAY, 40))
     known.start_session(start, 1.0)
@@ -146,7 +166,9 @@ def test_a_change_is_reported_once_within_minutes(known, what, size, error, word
         if k == 30:
             continue  # the minute in which it happens has both
         known.observe_minute(each.minute)
-        known.observe_standby(each.minute.time, known.model.bus.standby + each.standby + extra, 0.4)
+        known.observe_standby(
+            each.minute.time, known.model.bus.standby + each.standby + extra, 0.4
+        )
         found += [(k - 29, change) for change in known.take()]
     ((minutes, change),) = found
     assert minutes <= (20 if what == "standby" else 10)

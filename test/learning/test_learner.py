@@ -36,7 +36,8 @@ def joint_energies(model: EnergyModel, arm: ExactArm, samples: Telemetry) -> np.
 
 
 def true_energies(arm: ExactArm, samples: Telemetry) -> np.ndarray:
-    current, speed = samples["actual_current"], arm.robot.gear_ratio * samples["actual_qd"]
+    current = samples["actual_current"]
+    speed = arm.robot.gear_ratio * samples["actual_qd"]
     copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
     steps = np.diff(samples.time, prepend=samples.time[0])
     return np.asarray(steps @ (copper + arm.torque_constant * speed * current))
@@ -48,11 +49,18 @@ def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     learner, attempts = learned
     assert learner.version >= 1
     assert learner.learned_minutes == pytest.approx(1.0, abs=0.05)
-    assert [attempt.version for attempt in attempts] == sorted(a.version for a in attempts)
+    assert [attempt.version for attempt in attempts] == sorted(
+        a.version for a in attempts
+    )
     later = arm.record(30.0, seed=53)
     truth = true_energies(arm, later)
-    error = np.abs(joint_energies(learner.model, arm, later) - truth).sum() / np.abs(truth).sum()
-    before = np.abs(joint_energies(generic, arm, later) - truth).sum() / np.abs(truth).sum()
+    error = (
+        np.abs(joint_energies(learner.model, arm, later) - truth).sum()
+        / np.abs(truth).sum()
+    )
+    before = (
+        np.abs(joint_energies(generic, arm, later) - truth).sum() / np.abs(truth).sum()
+    )
     assert error < 0.02
     assert error < 0.3 * before
     assert abs(learner.model.bus.standby - arm.standby) < 0.5
@@ -65,7 +73,9 @@ def test_all_work_gives_the_model_that_identify_gives(
     learner.finish()
     same = identify([write_bag(tmp_path / "bag", work)], arm.robot).model
     later = arm.record(30.0, seed=53)
-    found, expected = (joint_energies(model, arm, later) for model in (learner.model, same))
+    found, expected = (
+        joint_energies(model, arm, later) for model in (learner.model, same)
+    )
     np.testing.assert_allclose(found, expected, rtol=0.005)
     np.testing.assert_allclose(constants(learner.model), constants(same), rtol=0.01)
 
@@ -75,12 +85,16 @@ def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
     arm: ExactArm, mass: float
 ) -> None:
     """Of two sessions the second has a load that the controller computes without."""
-    carrying = replace(arm, setup=Setup(payload=Payload(mass, np.array([0.0, 0.03, 0.08]))))
+    carrying = replace(
+        arm, setup=Setup(payload=Payload(mass, np.array([0.0, 0.03, 0.08])))
+    )
     information = ArmInformation(arm.robot, first_model(arm.robot))
     for number, own in enumerate((arm, carrying)):
         work = own.record(45.0, seed=60 + number)
         unaware = arm.record(45.0, seed=60 + number).columns
-        of_controller = {name: unaware[name] for name in ("target_moment", "target_current")}
+        of_controller = {
+            name: unaware[name] for name in ("target_moment", "target_current")
+        }
         work = replace(work, columns={**work.columns, **of_controller})
         if number:
             information.start_session()
@@ -94,7 +108,9 @@ def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
     np.testing.assert_allclose(constants(model)[:6:2], arm.torque_constant[:3], rtol=0.05)
 
 
-def test_friction_that_wears_is_expected_near_that_of_the_last_session(arm: ExactArm) -> None:
+def test_friction_that_wears_is_expected_near_that_of_the_last_session(
+    arm: ExactArm,
+) -> None:
     """The mean of the sessions has 1.0 times, the last one 0.8 times the friction."""
     information = ArmInformation(arm.robot, first_model(arm.robot))
     for number, level in enumerate((1.2, 1.07, 0.93, 0.8)):
@@ -119,7 +135,8 @@ def test_friction_that_wears_is_expected_near_that_of_the_last_session(arm: Exac
 def test_batches_and_restarts_do_not_matter(
     arm: ExactArm, work: Telemetry, generic: EnergyModel, learned: Learned
 ) -> None:
-    learner, attempts = Learner(arm.robot, generic), []
+    learner = Learner(arm.robot, generic)
+    attempts = []
     for number, batch in enumerate(batches(work, 777)):
         learner.update(batch)
         attempts += learner.attempts()

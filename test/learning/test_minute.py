@@ -17,7 +17,8 @@ FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])
 
 
 def minutes(*parts, temperature: float = 35.0) -> list[Minute]:
-    meter, dynamics = MinuteMeter(generic()), generic().dynamics()
+    meter = MinuteMeter(generic())
+    dynamics = generic().dynamics()
     found = [minute for part in parts for minute in meter.observe(part, dynamics)]
     return found + meter.finish()
 

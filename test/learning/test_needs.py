@@ -30,7 +30,8 @@ def work(top: dict[int, float] | None = None) -> Coverage:
     fastest = np.array([(top or {}).get(j, 3.2) for j in range(N)])
     coverage.speed_seconds[:] = 30.0 * (SPEED_EDGES[1:] <= fastest[:, None] + 1e-9)
     coverage.temperature[:] = 25.0, 42.0
-    coverage.bus_seconds, coverage.still_seconds = 1000.0, 100.0
+    coverage.bus_seconds = 1000.0
+    coverage.still_seconds = 100.0
     return coverage
 
 
@@ -77,9 +78,21 @@ def test_standstill_bus_power_and_a_cold_start_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("model", "coverage", "joint", "what", "words"),
     [
-        (certain(), work({4: 0.4}), 4, "speed", "wrist_2_joint has not moved faster than 0.4 rad"),
+        (
+            certain(),
+            work({4: 0.4}),
+            4,
+            "speed",
+            "wrist_2_joint has not moved faster than 0.4 rad",
+        ),
         (with_variance(1, 0, 1.0), work(), 1, "load", "torque constant"),
-        (with_variance(0, 1, 0.1**2), work(), 0, "speed", "shoulder_pan_joint has moved too"),
+        (
+            with_variance(0, 1, 0.1**2),
+            work(),
+            0,
+            "speed",
+            "shoulder_pan_joint has moved too",
+        ),
     ],
 )
 def test_what_a_joint_lacks(

@@ -21,15 +21,22 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 ROBOT = load_robot("ur5e")
 N = ROBOT.dof
-CONSTANTS = ROBOT.gear_ratio * ROBOT.torque_constant * np.array([1.1, 0.95, 1.0, 1.05, 0.9, 1.0])
-ELBOW, CHANGE = 2, 1.06
+CONSTANTS = (
+    ROBOT.gear_ratio * ROBOT.torque_constant * np.array([1.1, 0.95, 1.0, 1.05, 0.9, 1.0])
+)
+ELBOW = 2
+CHANGE = 1.06
 
 
-def stated(constants: np.ndarray, seed: int, seconds: float = 40.0, step: float = 0.0) -> Telemetry:
+def stated(
+    constants: np.ndarray, seed: int, seconds: float = 40.0, step: float = 0.0
+) -> Telemetry:
     """Rests of 2 s in one pose after the other, with the rounding of a controller's currents."""
     random = np.random.default_rng(seed)
     time = np.arange(0.0, seconds, 0.02)
-    poses = random.uniform(-1.0, 1.0, (int(seconds / 2.0) + 1, N)) * 0.3 * ROBOT.max_torque
+    poses = (
+        random.uniform(-1.0, 1.0, (int(seconds / 2.0) + 1, N)) * 0.3 * ROBOT.max_torque
+    )
     moment = poses[(time / 2.0).astype(int)]
     current = moment / constants
     current = current + step * random.standard_normal(current.shape)

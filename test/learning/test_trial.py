@@ -16,7 +16,9 @@ def losses(scale: float, seed: int, cells: int = 60) -> np.ndarray:
 
 def test_equal_models_are_rarely_told_apart() -> None:
     """A one-sided test of 5 % is wrong in about 5 % of cases; these have nothing in common."""
-    verdicts = [better_or_worse(losses(1.0, k), losses(1.0, 1000 + k)) for k in range(300)]
+    verdicts = [
+        better_or_worse(losses(1.0, k), losses(1.0, 1000 + k)) for k in range(300)
+    ]
     assert np.mean(np.array(verdicts) == 1) < 0.09
     assert np.mean(np.array(verdicts) == -1) < 0.09
 

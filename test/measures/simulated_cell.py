@@ -67,7 +67,9 @@ class SimulatedCell:
             seed=seed,
             setup=setup,
             carried=carried,
-            options=ArmOptions(session=session, warmth=warmth, controller_version=version),
+            options=ArmOptions(
+                session=session, warmth=warmth, controller_version=version
+            ),
         )
         self.box = ControlBox(
             self.arm, SimulatedIdentity.for_robot(self.robot, version, seed, "hold")
@@ -92,21 +94,29 @@ class SimulatedCell:
         at: Mapping[float, Callable[[SimulatedCell], object]] | None = None,
     ) -> Recorded:
         """Record into a bag at a rate [Hz]; `at` times [s] something else is done."""
-        box, every = self.box, round(self.box.rate / rate)
-        names = [name for name in ENERGY_FIELDS if name in box.values and name != "timestamp"]
+        box = self.box
+        every = round(self.box.rate / rate)
+        names = [
+            name for name in ENERGY_FIELDS if name in box.values and name != "timestamp"
+        ]
         due = sorted((round(when * box.rate), what) for when, what in (at or {}).items())
-        rows, truth = [], []
+        rows = []
+        truth = []
         for cycle in range(round(seconds * box.rate)):
             while due and due[0][0] <= cycle:
                 due.pop(0)[1](self)
             box.step()
             if cycle % every == 0:
-                rows.append([self.arm.time, *(np.copy(box.values[name]) for name in names)])
+                rows.append(
+                    [self.arm.time, *(np.copy(box.values[name]) for name in names)]
+                )
                 energies = self.arm.energies()
                 truth.append((energies.bus, energies.wall))
         assert not box.messages, [message.text for message in box.messages]
         time, *values = zip(*rows, strict=True)
-        columns = {name: np.array(column) for name, column in zip(names, values, strict=True)}
+        columns = {
+            name: np.array(column) for name, column in zip(names, values, strict=True)
+        }
         info = RecordingInfo(
             source=str(bag),
             robot=self.robot.name,
@@ -116,7 +126,9 @@ class SimulatedCell:
             simulated=True,
         )
         telemetry = Telemetry(np.array(time), columns, info)
-        with BagWriter(bag, info, tuple(columns), joint_names=self.robot.joint_names) as writer:
+        with BagWriter(
+            bag, info, tuple(columns), joint_names=self.robot.joint_names
+        ) as writer:
             for start in range(0, len(telemetry), PART):
                 writer.write(telemetry.cut(slice(start, start + PART)))
         bus, wall = np.array(truth).T

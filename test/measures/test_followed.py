@@ -82,14 +82,18 @@ def assert_saved(measure: dict[str, Any], before: Path, after: Path) -> None:
     low, high = measure["per_cycle"]["interval"]
     saved = energies.mean() - new_energies.mean()
     assert low <= saved <= high
-    assert high - low < 2.0 * abs(saved) + 0.05 * energies.mean(), "an interval that says something"
+    assert high - low < 2.0 * abs(saved) + 0.05 * energies.mean(), (
+        "an interval that says something"
+    )
     assert new_durations.mean() <= 1.01 * durations.mean()
 
 
 @pytest.fixture(scope="session")
 def before(made_once: MakeOnce) -> Path:
     """The program as it is."""
-    return made_once("measures_before", lambda folder: ran(folder / "bag", SCRIPT)) / "bag"
+    return (
+        made_once("measures_before", lambda folder: ran(folder / "bag", SCRIPT)) / "bag"
+    )
 
 
 def moved_wait(script: str, action: str, title: str) -> str:
@@ -117,7 +121,9 @@ def test_waiting_in_a_cheaper_pose(
 def test_what_the_command_prints_is_typed(
     kind: str, before: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    found = [each for each in measures(capsys, model_file, before) if each["kind"] == kind]
+    found = [
+        each for each in measures(capsys, model_file, before) if each["kind"] == kind
+    ]
     assert len(found) == {"moves": 1, "line": 3}[kind]
     measure = found[0]
     words = shlex.split(measure["command"])
@@ -147,7 +153,9 @@ def test_the_right_payload_is_set(
 
 # A shift that begins with work and goes on after a break.
 
-WORKED, BREAK, RESTARTED = 20.0, 100.0, 20.0
+WORKED = 20.0
+BREAK = 100.0
+RESTARTED = 20.0
 PAUSED = program(movej(ABOVE_PICK), movej(ABOVE_PLACE))
 
 
@@ -174,7 +182,9 @@ def shift(folder: Path, *, switched_off: bool) -> Recorded:
     return cell.record(folder, again + 10.0, rate=25.0, at=what)
 
 
-def test_switching_off_in_a_pause(model_file: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_switching_off_in_a_pause(
+    model_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
     left_on = shift(tmp_path / "left_on", switched_off=False)
     pause = the_only(measures(capsys, model_file, left_on.bag), "pause")
     off = shift(tmp_path / "off", switched_off=True)
@@ -192,7 +202,9 @@ def test_work_that_begins_right_after_other_work(tmp_path: Path, capsys: Capture
     cell = SimulatedCell(robot="ur5", warmth=0.0, version=(3, 15, 8))
     far = (0.9, -0.9, 1.0, -1.9, -1.5, 1.2), (-0.9, -1.9, 2.0, -0.9, -0.3, -1.0)
     cell.run(program(*(movej(q, 3.0, 12.0) for q in far), "sleep(0.5)"))
-    cold, warm = (cell.record(tmp_path / name, 240.0, rate=25.0) for name in ("cold", "warm"))
+    cold, warm = (
+        cell.record(tmp_path / name, 240.0, rate=25.0) for name in ("cold", "warm")
+    )
     start = the_only(measures(capsys, cold.bag), "cold_start")
     low, high = start["in_recording"]["interval"]
     assert low <= spent(cold.telemetry)[-1] - spent(warm.telemetry)[-1] <= high
@@ -200,7 +212,9 @@ def test_work_that_begins_right_after_other_work(tmp_path: Path, capsys: Capture
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_poses_of_other_arms_without_a_model(seed: int, tmp_path: Path, capsys: Capture) -> None:
+def test_poses_of_other_arms_without_a_model(
+    seed: int, tmp_path: Path, capsys: Capture
+) -> None:
     """The generic model of the type: powers of holding are those that were measured."""
     lines = (
         movej(PICK), "sleep(1)", movej(STRETCHED, 1.5), "sleep(3)", movej(ABOVE_PLACE), "sleep(1)",
@@ -210,7 +224,11 @@ def test_poses_of_other_arms_without_a_model(seed: int, tmp_path: Path, capsys: 
     recorded = ran(tmp_path / "before", script, **cell)
     found = [each for each in measures(capsys, recorded) if each["kind"] == "pose"]
     largest = found[0]
-    after = ran(tmp_path / "after", moved_wait(script, largest["action"], largest["title"]), **cell)
+    after = ran(
+        tmp_path / "after",
+        moved_wait(script, largest["action"], largest["title"]),
+        **cell,
+    )
     assert_saved(largest, recorded, after)
 
 

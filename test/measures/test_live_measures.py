@@ -35,7 +35,10 @@ def watched(bag: Path, model: Path) -> LiveArm:
             source.give_last(replace(part, info=source.info))
     source.give_last(EOFError())
     arm = LiveArm(
-        "10.0.0.5", lambda: source, lambda _: (load_model(model), str(model)), LiveOptions()
+        "10.0.0.5",
+        lambda: source,
+        lambda _: (load_model(model), str(model)),
+        LiveOptions(),
     )
     arm.start(SinkGroup(()))
     until(lambda: arm.reader.ended or arm.reader.failure is not None)

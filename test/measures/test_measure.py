@@ -26,7 +26,9 @@ from ur_energy_model.measures.words import no_measure, text_lines
 from ur_energy_model.model.wall import generic_wall, wall_from_vector
 from ur_energy_model.optimization.cycle import Move, Rest, WorkCycle
 
-WALL = wall_from_vector(np.array([10.0, 20.0, 40.0, 1.1, 1e-4]), np.zeros((5, 5)), "meter")
+WALL = wall_from_vector(
+    np.array([10.0, 20.0, 40.0, 1.1, 1e-4]), np.zeros((5, 5)), "meter"
+)
 
 
 def measure(kind: Kind, energy: float, std: float, cycles: float = 10.0) -> Measure:
@@ -55,7 +57,9 @@ def test_a_year_repeats_the_recording(hours: float) -> None:
     (entry,) = ranked.as_json(tariff)["measures"]
     joules = 50.0 * hours * 36.0
     assert entry["per_cycle"]["energy"] == pytest.approx(5.0)
-    assert entry["per_cycle"]["interval"] == pytest.approx([5.0 - 1.96, 5.0 + 1.96], abs=1e-3)
+    assert entry["per_cycle"]["interval"] == pytest.approx(
+        [5.0 - 1.96, 5.0 + 1.96], abs=1e-3
+    )
     assert entry["per_year"]["wall_energy"] == pytest.approx(joules)
     assert entry["per_year"]["cost"] == pytest.approx(0.25 * joules / 3.6e6)
     assert entry["per_year"]["co2"] == pytest.approx(0.4 * joules / 3.6e6)
@@ -87,7 +91,9 @@ def test_recordings_together_are_one_after_another() -> None:
 def test_alike_measures_of_several_recordings_are_one() -> None:
     """Three recordings of one program, and one of another: savings and errors are summed."""
     alike = [
-        Measures.ranked([measure("moves", 50.0 * cycles, 5.0 * cycles, cycles)], [], 100.0)
+        Measures.ranked(
+            [measure("moves", 50.0 * cycles, 5.0 * cycles, cycles)], [], 100.0
+        )
         for cycles in (4.0, 8.0, 6.0)
     ]
     other = Measures.ranked([measure("moves", 900.0, 9.0, 9.0)], [], 100.0)
@@ -105,7 +111,9 @@ def test_every_kind_has_words() -> None:
     assert line == no_measure(none)
     assert line.count("nothing repeats") == 1
     every = Measures.ranked([measure(kind, 10.0, 1.0) for kind in KINDS], [], 10.0)
-    assert len([line for line in text_lines(every, Tariff()) if line[0].isdigit()]) == len(KINDS)
+    assert len(
+        [line for line in text_lines(every, Tariff()) if line[0].isdigit()]
+    ) == len(KINDS)
 
 
 def test_the_wall_of_what_is_saved() -> None:
@@ -116,7 +124,9 @@ def test_the_wall_of_what_is_saved() -> None:
     assert saved.wall_std == pytest.approx(10.0 * (1.1 + 2e-4 * 55.0))
     terms = np.array([-20.0, 0.0, 20.0, 20.0 * 50.0, 20.0 * 50.0**2])
     off = saving_of_terms(WALL, terms, 0.0, power=50.0)
-    assert off.wall_energy == pytest.approx(20.0 * (40.0 + 1.1 * 50.0 + 1e-4 * 50.0**2 - 10.0))
+    assert off.wall_energy == pytest.approx(
+        20.0 * (40.0 + 1.1 * 50.0 + 1e-4 * 50.0**2 - 10.0)
+    )
     unsure = saving_of_terms(generic_wall("e-series"), terms, 0.0, power=50.0)
     assert unsure.wall_std > 0.0
 
@@ -128,7 +138,9 @@ def logged(energy: np.ndarray, warming: float) -> WorkLog:
     log = WorkLog()
     rise = 1.0 - np.exp(-np.arange(len(energy)) / (0.2 * len(energy)))
     for joules, share in zip(energy, rise, strict=True):
-        log.cycles.append(LoggedCycle(10.0, 400.0 + joules, 5.0, joules, 25.0 + warming * share))
+        log.cycles.append(
+            LoggedCycle(10.0, 400.0 + joules, 5.0, joules, 25.0 + warming * share)
+        )
     log.seconds = 10.0 * len(energy)
     return log
 
@@ -172,7 +184,9 @@ def test_no_cold_start_where_none_shows(
 # How many cycles a recording contains: 5 s of motion and 5 s of rest each.
 
 
-def work_cycle(motion: float, duration: float, count: int, found_by: str = "program") -> WorkCycle:
+def work_cycle(
+    motion: float, duration: float, count: int, found_by: str = "program"
+) -> WorkCycle:
     zero = np.zeros((2, 6))
     move = Move(0.0, np.array([0.0, motion]), zero, zero, rest=Rest(duration - motion))
     return WorkCycle("bag", "ur5e", found_by, duration, (move,), count, None, 0.0, None)
@@ -181,11 +195,13 @@ def work_cycle(motion: float, duration: float, count: int, found_by: str = "prog
 @pytest.mark.parametrize(
     ("cycle", "logged_cycles", "moving", "seconds", "pause", "expected"),
     [
-        (work_cycle(5.0, 10.0, 30), 100, 500.0, 1000.0, 0.0, 100.0),  # only its begin was read
+        # only its begin was read
+        (work_cycle(5.0, 10.0, 30), 100, 500.0, 1000.0, 0.0, 100.0),
         (work_cycle(5.0, 10.0, 6), 6, 34.0, 68.0, 0.0, 6.8),  # with parts at both ends
         (work_cycle(5.0, 10.0, 6), 6, 30.0, 660.0, 600.0, 6.0),
         (work_cycle(5.0, 10.0, 6), 6, 90.0, 180.0, 0.0, 8.0),  # and other work
-        (work_cycle(25.0, 50.0, 6), 100, 500.0, 1000.0, 0.0, 20.0),  # slow samples: five loops
+        # slow samples: five loops
+        (work_cycle(25.0, 50.0, 6), 100, 500.0, 1000.0, 0.0, 20.0),
         (work_cycle(2.5, 5.0, 12), 100, 500.0, 1000.0, 0.0, 200.0),
         (work_cycle(5.0, 10.0, 4), 0, 22.0, 44.0, 0.0, 4.4),
         (work_cycle(5.0, 10.0, 1, "whole"), 0, 5.0, 10.0, 0.0, 1.0),

@@ -40,7 +40,9 @@ COMMANDS = {
 
 def words_of(command: str, tmp_path: Path, bag: Path, model: Path) -> list[str]:
     plan = tmp_path / "plan.csv"
-    plan.write_text("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,-1.5,1.5,-1.5,-1.5,0\n2,1,-1,1,-1,-1,0\n")
+    plan.write_text(
+        "time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,-1.5,1.5,-1.5,-1.5,0\n2,1,-1,1,-1,-1,0\n"
+    )
     return COMMANDS[command].format(bag=bag, model=model, new=tmp_path, plan=plan).split()
 
 
@@ -74,7 +76,11 @@ def test_every_command_states_it_first(
     said = (out if command in ("inspect", "report") else err).splitlines()
     (first,) = (number for number, line in enumerate(said) if "motor currents show 0.00 kg" in line
                 and "contradicts" not in line)  # fmt: skip
-    others = [number for number, line in enumerate(said) if "warning: " in line or "- " in line[:2]]
+    others = [
+        number
+        for number, line in enumerate(said)
+        if "warning: " in line or "- " in line[:2]
+    ]
     assert first == min(others), "before any other warning or statement"
 
 
@@ -108,7 +114,9 @@ def test_what_the_user_states_counts_instead(
 ) -> None:
     right = answer(capsys, "estimate", model_file, wrongly_set, "--payload", 0)
     assert right["contradictions"] == []
-    (found,) = answer(capsys, "estimate", model_file, as_set, "--payload", 2)["contradictions"]
+    (found,) = answer(capsys, "estimate", model_file, as_set, "--payload", 2)[
+        "contradictions"
+    ]
     assert found["stated"].startswith("--payload states")
 
 
@@ -120,14 +128,19 @@ MOVES = (
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-@pytest.mark.parametrize(("set_there", "carried"), [(0.0, 0.0), (2.0, 2.0), (0.0, 1.5), (2.5, 0.5)])
+@pytest.mark.parametrize(
+    ("set_there", "carried"), [(0.0, 0.0), (2.0, 2.0), (0.0, 1.5), (2.5, 0.5)]
+)
 def test_arms_of_their_type_are_judged_by_the_type(
     seed: int, set_there: float, carried: float, tmp_path: Path
 ) -> None:
     """No model of the arm: torque constants within 12 %, friction within 15 % of the usual."""
     center = np.array([0.02, 0.0, 0.06])
     cell = SimulatedCell(
-        seed=seed, session=2, payload=Payload(set_there, center), carried=Payload(carried, center)
+        seed=seed,
+        session=2,
+        payload=Payload(set_there, center),
+        carried=Payload(carried, center),
     )
     cell.run(program(*(movej(q, 1.5, 3.0) for q in MOVES)))
     recorded = cell.record(tmp_path / "bag", 25.0)
@@ -162,7 +175,10 @@ def test_real_arms_contradict_what_was_not_set_and_nothing_else(
         models = [generic_model(robot), *([own] if robot.name == own.robot_name else [])]
         for model in models:
             found = payload_contradictions(model, bag)
-            assert len(found) == ("loaded_2.805" in name), (name, model.provenance.get("origin"))
+            assert len(found) == ("loaded_2.805" in name), (
+                name,
+                model.provenance.get("origin"),
+            )
             for each in found:
                 assert float(each.shown.split()[-2]) == pytest.approx(2.805, abs=0.3)
 
@@ -181,7 +197,15 @@ def test_recordings_that_do_not_show_it_are_passed_over(
 def test_json_of_many_bags(
     as_set: Path, wrongly_set: Path, model_file: Path, capsys: Capture
 ) -> None:
-    words = ["estimate", str(model_file), str(as_set), str(wrongly_set), "--workers", "1", "--json"]
+    words = [
+        "estimate",
+        str(model_file),
+        str(as_set),
+        str(wrongly_set),
+        "--workers",
+        "1",
+        "--json",
+    ]
     assert main(words) == 0
     content = json.loads(capsys.readouterr().out)
     assert len(content["contradictions"]) == 1

@@ -21,7 +21,14 @@ N = 6
 
 def made_up_model() -> EnergyModel:
     random = np.random.default_rng(0)
-    laws = ["power_flow", "stribeck", "power_load", "coulomb_viscous", "sign", "temperature_linear"]
+    laws = [
+        "power_flow",
+        "stribeck",
+        "power_load",
+        "coulomb_viscous",
+        "sign",
+        "temperature_linear",
+    ]
     joints = []
     for j, name in enumerate(laws):
         law = LAWS[name]
@@ -37,7 +44,10 @@ def made_up_model() -> EnergyModel:
                 0.098,
                 Friction(law, parameters, law.default_shape, None, (20.0, 40.0), 1e-3),
                 std={"torque_constant": 1e-3, **dict.fromkeys(parameters, 1e-4)},
-                source={"torque_constant": "current", **dict.fromkeys(parameters, "current")},
+                source={
+                    "torque_constant": "current",
+                    **dict.fromkeys(parameters, "current"),
+                },
                 current_covariance=root @ root.T,
                 current_residual=0.02,
                 friction_reason="made up: for a test",
@@ -75,4 +85,6 @@ def motion(samples: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def with_tensors() -> EnergyModel:
     values = np.array([np.diag([0.01, 0.02, 0.02 + 1e-3 * j]) for j in range(N)])
-    return replace(made_up_model(), link_tensors=LinkTensors(values, np.full((N, 3, 3), 1e-3)))
+    return replace(
+        made_up_model(), link_tensors=LinkTensors(values, np.full((N, 3, 3), 1e-3))
+    )

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from test.model.made_up import N, made_up_model, motion
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
-from ur_energy_model.model.controller_constants import CALIBRATION_ERROR, ControllerConstants
+from ur_energy_model.model.controller_constants import (
+    CALIBRATION_ERROR,
+    ControllerConstants,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.model_file import load_model, save_model
@@ -37,11 +40,15 @@ def friction_torques(model: EnergyModel) -> Array:
     return np.concatenate([joint.friction.values for joint in model.joints])
 
 
-def stated(factors: Array, model: EnergyModel = GENERIC, std: float = 1e-3) -> ControllerConstants:
+def stated(
+    factors: Array, model: EnergyModel = GENERIC, std: float = 1e-3
+) -> ControllerConstants:
     """Constants that are these factors times a model's; NaN is unknown."""
     gear = np.array([joint.gear_ratio for joint in model.joints])
     values = factors * gear * torque_constants(model)
-    return ControllerConstants(values, np.where(np.isfinite(factors), std * values, np.inf))
+    return ControllerConstants(
+        values, np.where(np.isfinite(factors), std * values, np.inf)
+    )
 
 
 FACTORS = np.array([1.157, 1.073, 1.145, 0.935, 1.02, 0.97])
@@ -78,7 +85,10 @@ def test_intervals_of_all_powers_shrink() -> None:
     after = model.predict(q, qd, qdd)
     assert (after.total_power_std < before.total_power_std).all()
     assert (after.current_std < before.current_std).all()
-    widths = np.linalg.norm(before.sensitivity, axis=2), np.linalg.norm(after.sensitivity, axis=2)
+    widths = (
+        np.linalg.norm(before.sensitivity, axis=2),
+        np.linalg.norm(after.sensitivity, axis=2),
+    )
     assert (widths[1] < widths[0]).all()
 
 
@@ -105,7 +115,9 @@ def test_errors_are_as_large_as_stated_on_drawn_arms(unknown: tuple[int, ...]) -
         scores.append(
             [
                 np.log(torque_constants(model) / torque) * torque / deviations(model),
-                np.log(found / back_emf) * back_emf / deviations(model, "back_emf_constant"),
+                np.log(found / back_emf)
+                * back_emf
+                / deviations(model, "back_emf_constant"),
             ]
         )
     scale = np.sqrt(np.mean(np.square(scores), axis=0))
@@ -118,7 +130,8 @@ def test_joints_of_one_size_inform_one_that_was_not_loaded() -> None:
     model = with_controller_constants(GENERIC, stated(factors))
     ratio = torque_constants(model) / torque_constants(GENERIC)
     assert 0.92 < ratio[5] < 0.98
-    before, after = deviations(GENERIC)[5], deviations(model)[5]
+    before = deviations(GENERIC)[5]
+    after = deviations(model)[5]
     assert 0.5 * before < after < 0.8 * before
 
 
@@ -129,7 +142,9 @@ def test_a_model_that_holds_the_constants_of_the_arm_stays_as_it_is() -> None:
     assert again is model
     # A joint that was not loaded before is added.
     more = with_controller_constants(model, stated(FACTORS))
-    assert torque_constants(more)[:5] == pytest.approx(torque_constants(model)[:5], rel=1e-3)
+    assert torque_constants(more)[:5] == pytest.approx(
+        torque_constants(model)[:5], rel=1e-3
+    )
     assert deviations(more)[5] < 0.2 * deviations(model)[5]
 
 
@@ -137,7 +152,9 @@ def test_constants_of_another_arm_are_replaced_with_friction_torque_kept() -> No
     own = made_up_model()
     model = replace(own, controller_constants=stated(np.ones(N), own))
     other = with_controller_constants(model, stated(FACTORS, own))
-    assert torque_constants(other) == pytest.approx(FACTORS * torque_constants(own), rel=3e-3)
+    assert torque_constants(other) == pytest.approx(
+        FACTORS * torque_constants(own), rel=3e-3
+    )
     assert friction_torques(other) == pytest.approx(friction_torques(own), rel=0.01)
 
 
@@ -162,7 +179,9 @@ def test_covariances_stay_possible(
         values = np.linalg.eigvalsh(joint.current_covariance)
         assert values[0] > -1e-9 * values[-1]
         relative = joint.std["torque_constant"] / joint.torque_constant
-        assert relative < before.std["torque_constant"] / before.torque_constant * (1 + 1e-6)
+        assert relative < before.std["torque_constant"] / before.torque_constant * (
+            1 + 1e-6
+        )
         assert joint.torque_constant > 0
         assert joint.back_emf_constant > 0
     assert np.isfinite(found.bus.errors).all()
@@ -178,7 +197,8 @@ def test_stated_constants_are_saved_with_the_model(tmp_path: Path) -> None:
         loaded.controller_constants.torque_per_ampere, constants.torque_per_ampere
     )
     np.testing.assert_allclose(loaded.controller_constants.std, constants.std)
-    before, after = model.predict(*motion()), loaded.predict(*motion())
+    before = model.predict(*motion())
+    after = loaded.predict(*motion())
     np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
 
 
@@ -190,7 +210,9 @@ def test_stated_constants_are_saved_with_the_model(tmp_path: Path) -> None:
         ("elbow_joint: {value: ", "elbow_joint: {value: -", "must be positive"),
     ],
 )
-def test_impossible_constants_are_refused(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_impossible_constants_are_refused(
+    tmp_path: Path, old: str, new: str, problem: str
+) -> None:
     path = tmp_path / "m.yaml"
     save_model(with_controller_constants(GENERIC, stated(FACTORS)), path)
     text = path.read_text()

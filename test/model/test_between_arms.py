@@ -37,7 +37,8 @@ def test_errors_for_another_arm_are_as_large_as_stated() -> None:
     random = np.random.default_rng(3)
     size = 4
     of_type, apart, identified = (
-        root @ root.T for root in random.normal(0.0, [[[0.4]], [[0.2]], [[0.1]]], (3, size, size))
+        root @ root.T
+        for root in random.normal(0.0, [[[0.4]], [[0.2]], [[0.1]]], (3, size, size))
     )
     generic = DriveParameters(np.ones(size), of_type + apart)
     scores = []
@@ -69,9 +70,15 @@ def identified(copper: float, conversion: float, std: float) -> EnergyModel:
     )
     rows = np.zeros((2, 3 * n + 2))
     rows[0, 1 : n + 1] = std * np.array([joint.winding_resistance for joint in joints])
-    rows[1, n + 1 : 2 * n + 1] = std * np.array([joint.back_emf_constant for joint in joints])
+    rows[1, n + 1 : 2 * n + 1] = std * np.array(
+        [joint.back_emf_constant for joint in joints]
+    )
     bus = replace(
-        GENERIC.bus, errors=rows, torque_errors=np.zeros((0, 0)), source="bus_power", standby=24.0
+        GENERIC.bus,
+        errors=rows,
+        torque_errors=np.zeros((0, 0)),
+        source="bus_power",
+        standby=24.0,
     )
     sessions = SessionSpread(1.0, np.full(n, 0.05))
     return replace(GENERIC, joints=joints, bus=bus, sessions=sessions, provenance={})
@@ -82,7 +89,9 @@ def factors(model: EnergyModel) -> tuple[Array, Array]:
         joint.winding_resistance / kind.winding_resistance
         for joint, kind in zip(model.joints, GENERIC.joints, strict=True)
     ]
-    conversion = [joint.back_emf_constant / joint.torque_constant for joint in model.joints]
+    conversion = [
+        joint.back_emf_constant / joint.torque_constant for joint in model.joints
+    ]
     return np.array(copper), np.array(conversion)
 
 
@@ -96,7 +105,9 @@ def test_what_a_type_has_in_common_is_learnt_from_another_arm() -> None:
         assert narrow < 0.5 * kind.std["winding_resistance"] / kind.winding_resistance
         # Torque constants are the type's.
         assert joint.torque_constant == pytest.approx(kind.torque_constant)
-        assert joint.std["torque_constant"] == pytest.approx(kind.std["torque_constant"], rel=1e-5)
+        assert joint.std["torque_constant"] == pytest.approx(
+            kind.std["torque_constant"], rel=1e-5
+        )
     assert GENERIC.bus.standby - 2.0 < model.bus.standby < GENERIC.bus.standby
 
 

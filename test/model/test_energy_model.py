@@ -23,7 +23,9 @@ def test_powers_add_up() -> None:
     np.testing.assert_allclose(
         out.electrical_power, out.copper_loss + 0.98 * out.mechanical_power, atol=1e-9
     )
-    total = 25.0 + out.electrical_power.sum(axis=1) + 0.2 * np.abs(out.current).sum(axis=1)
+    total = (
+        25.0 + out.electrical_power.sum(axis=1) + 0.2 * np.abs(out.current).sum(axis=1)
+    )
     np.testing.assert_allclose(out.total_power, np.maximum(total, 0.0))
 
 
@@ -70,7 +72,8 @@ def test_standard_deviations_follow_the_parameters() -> None:
             ),
         )
         out = other.from_link_torque(link, qd, qdd, std=False)
-        # the sensitivities leave the driver's share of current errors out: it is far smaller
+        # the sensitivities leave the driver's share of current errors out: it is far
+        # smaller
         drawn.append(np.column_stack([out.electrical_power, out.total_power]))
     scatter = np.std(drawn, axis=0)
     np.testing.assert_allclose(
@@ -86,13 +89,17 @@ def test_a_session_scales_friction_and_replaces_standby() -> None:
     model = made_up_model()
     here = model.in_session(SESSION)
     assert here.bus.standby == 27.0
-    for scale, before, after in zip(SESSION.friction_scale, model.joints, here.joints, strict=True):
+    for scale, before, after in zip(
+        SESSION.friction_scale, model.joints, here.joints, strict=True
+    ):
         values = before.friction.values
         factor = np.where(scaled_parameters(before.friction.law.parameters), scale, 1.0)
         np.testing.assert_allclose(after.friction.values, factor * values)
     qd = np.full((1, N), 0.5)
     still = np.zeros((1, N))
-    friction = [m.predict(still, qd, still, std=False).friction_loss for m in (model, here)]
+    friction = [
+        m.predict(still, qd, still, std=False).friction_loss for m in (model, here)
+    ]
     whole = [0, 1, 3, 4, 5]  # joint 2 has load friction, which stays
     expected = SESSION.friction_scale * friction[0][0]
     np.testing.assert_allclose(friction[1][0, whole], expected[whole])

@@ -40,7 +40,8 @@ def some_friction(law: FrictionLaw, seed: int = 0) -> Friction:
 )
 def test_friction_by_the_direction_of_power(law: str, values: dict[str, float]) -> None:
     friction = Friction(LAWS[law], {"viscous": 0.0, **values}, LAWS[law].default_shape)
-    bank, load = FrictionBank([friction], np.array([RATIO])), RATIO * np.array([[1.0], [-1], [-1]])
+    bank = FrictionBank([friction], np.array([RATIO]))
+    load = RATIO * np.array([[1.0], [-1], [-1]])
     torque = bank.torque(np.array([[1.0], [1.0], [-1.0]]), load)
     np.testing.assert_allclose(torque[:, 0], [0.06, 0.04, -0.06])
 
@@ -49,7 +50,9 @@ def test_friction_as_part_of_a_motor_torque() -> None:
     laws = [law for law in LAWS.values() if law.name != "power_flow"]
     ratio = np.full(len(laws), RATIO)
     bank = FrictionBank([some_friction(law) for law in laws], ratio)
-    speed, load = (np.repeat(values[:, None], len(laws), axis=1) for values in (SPEED, LOAD))
+    speed, load = (
+        np.repeat(values[:, None], len(laws), axis=1) for values in (SPEED, LOAD)
+    )
     friction = bank.torque(speed, load)
     np.testing.assert_allclose(
         bank.torque_within(speed, load / ratio + friction), friction, rtol=1e-9
@@ -80,7 +83,9 @@ def test_a_stopped_joint_retains_friction_of_its_last_motion() -> None:
     assert out[50, 0] == pytest.approx(1.0)
     assert out[-1, 0] == pytest.approx(RETAINED, abs=1e-6)
     creep = q[-1] - np.linspace(0.0, 2e-3, 200)  # turned around by a creep of two travels
-    back, _ = presliding(creep[:, None], np.full((200, 1), -1e-5), np.array([1e-3]), state)
+    back, _ = presliding(
+        creep[:, None], np.full((200, 1), -1e-5), np.array([1e-3]), state
+    )
     assert back[-1, 0] == pytest.approx(RETAINED * (2 * np.exp(-2.0) - 1), abs=0.02)
 
 

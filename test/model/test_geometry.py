@@ -8,7 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall, load_capsules
+from ur_energy_model.model.geometry import (
+    TABLE,
+    ArmGeometry,
+    Capsule,
+    Wall,
+    load_capsules,
+)
 from ur_energy_model.model.robots import load_robot
 
 UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])
@@ -29,7 +35,9 @@ def random_positions(count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("arm", ["ur5e", "ur20"])
 def test_array_wise_distances_agree_with_coal(arm):
-    geometry = ArmGeometry(load_robot(arm), (TABLE, Wall("wall", np.array([0.0, 1.0, 0.0]), -0.4)))
+    geometry = ArmGeometry(
+        load_robot(arm), (TABLE, Wall("wall", np.array([0.0, 1.0, 0.0]), -0.4))
+    )
     q = random_positions(60)
     ours = geometry.distances(q)
     for k in range(len(q)):
@@ -42,7 +50,9 @@ def test_gradient_of_distances(geometry):
     gradient = geometry.gradients(q)[1]
     step = 1e-6
     for joint, move in enumerate(step * np.eye(6)):
-        numeric = (geometry.distances(q + move) - geometry.distances(q - move)) / (2 * step)
+        numeric = (geometry.distances(q + move) - geometry.distances(q - move)) / (
+            2 * step
+        )
         # Parallel segments switch closest points; they are rare among random positions.
         wrong = np.abs(numeric - gradient[:, :, joint]) > 1e-4
         assert wrong.mean() < 1e-3
@@ -58,7 +68,11 @@ STRETCHED = [0.0, -0.3, 0.0, 0.0, 0.0, 0.0]
     [
         (FOLDED, {}, None),
         (DOWN, {}, "table"),
-        (STRETCHED, {"walls": (TABLE, Wall("wall", np.array([1.0, 0.0, 0.0]), -0.5))}, "wall"),
+        (
+            STRETCHED,
+            {"walls": (TABLE, Wall("wall", np.array([1.0, 0.0, 0.0]), -0.5))},
+            "wall",
+        ),
     ],
 )
 def test_known_poses(pose, options, meets):

@@ -29,8 +29,11 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "m.yaml")
     assert (loaded.sessions.standby, loaded.sessions.count) == (1.2, 3)
     np.testing.assert_allclose(loaded.sessions.friction, spread.friction)
-    before, after = model.predict(*motion()), loaded.predict(*motion())
-    np.testing.assert_allclose(after.total_power, before.total_power, rtol=1e-6, atol=1e-5)
+    before = model.predict(*motion())
+    after = loaded.predict(*motion())
+    np.testing.assert_allclose(
+        after.total_power, before.total_power, rtol=1e-6, atol=1e-5
+    )
     np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
     assert loaded.current_delay == 1.2e-3
     assert loaded.bus.mode_power == {"idle": 12.5}
@@ -41,7 +44,9 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
 def test_the_wall_is_saved_with_its_covariance(tmp_path: Path) -> None:
     generic = generic_wall("cb3")
     assert made_up_model().wall_of() is generic_wall("e-series")
-    wall = replace(generic, source="meter", held_out_error_percent=0.2, delay=1.3, resolution=1.0)
+    wall = replace(
+        generic, source="meter", held_out_error_percent=0.2, delay=1.3, resolution=1.0
+    )
     save_model(replace(made_up_model(), wall=wall), tmp_path / "m.yaml")
     loaded = load_model(tmp_path / "m.yaml").wall
     assert loaded is not None
@@ -69,7 +74,8 @@ def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     save_model(made_up_model(), path)
     text = path.read_text()
-    start, end = text.index("sessions:"), text.index("fit:\n")
+    start = text.index("sessions:")
+    end = text.index("fit:\n")
     path.write_text(text[:start] + text[end:])
     sessions = load_model(path).sessions
     assert (sessions.standby, sessions.count) == (SessionSpread().standby, 0)
@@ -87,15 +93,23 @@ Change = Callable[[str], str]
         (lambda t: t.replace("value: 0.1,", "value: .nan,"), "torque_constant"),
         (lambda t: t.replace("value: 0.1,", "value: -0.1,"), "positive"),
         (lambda t: t.replace("unit: N m/A", "unit: mN m/A"), "N m/A"),
-        (lambda t: t.replace("law: stribeck", "law: none"), "friction.law: 'none' must be one of"),
+        (
+            lambda t: t.replace("law: stribeck", "law: none"),
+            "friction.law: 'none' must be one of",
+        ),
         (lambda t: t.replace("wrist_3_joint:", "wrist_4_joint:", 1), "wrist_"),
         (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "tags"),
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
+        (
+            lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1),
+            "tensor of a body",
+        ),
         (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
         (lambda t: "", "empty"),
     ],
 )
-def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, names: str) -> None:
+def test_invalid_files_are_refused_with_the_key(
+    tmp_path: Path, change: Change, names: str
+) -> None:
     path = tmp_path / "m.yaml"
     save_model(with_tensors(), path)
     text = path.read_text(encoding="utf-8")
@@ -126,14 +140,19 @@ def test_identified_link_tensors_are_saved_and_used(tmp_path: Path) -> None:
 
 def some_calibration() -> PayloadCalibration:
     random = np.random.default_rng(3)
-    values = np.concatenate([0.1 * random.standard_normal(24), random.uniform(0.9, 1.1, 12)])
+    values = np.concatenate(
+        [0.1 * random.standard_normal(24), random.uniform(0.9, 1.1, 12)]
+    )
     roots = 0.01 * random.standard_normal((36, 36))
     return PayloadCalibration.from_vector(values, roots @ roots.T)
 
 
 def test_payload_calibration(tmp_path: Path) -> None:
-    known, path = some_calibration(), tmp_path / "model.yaml"
-    drawn = np.random.default_rng(0).multivariate_normal(known.vector, known.covariance, 20_000)
+    known = some_calibration()
+    path = tmp_path / "model.yaml"
+    drawn = np.random.default_rng(0).multivariate_normal(
+        known.vector, known.covariance, 20_000
+    )
     gains = drawn[:, 24:30] * drawn[:, 30:]
     np.testing.assert_allclose(gains.std(axis=0), known.torque_gain_std, rtol=0.05)
     calibrated = known.with_calibrated_drives()
@@ -145,7 +164,8 @@ def test_payload_calibration(tmp_path: Path) -> None:
     assert read is not None
     np.testing.assert_allclose(read.vector, known.vector, rtol=1e-7)
     np.testing.assert_allclose(read.covariance, known.covariance, rtol=1e-7)
-    wrong, before = replace(known, payload_gain=-known.payload_gain), path.read_text()
+    wrong = replace(known, payload_gain=-known.payload_gain)
+    before = path.read_text()
     with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
         save_model(replace(model, payload_calibration=wrong), path)
     assert path.read_text() == before  # what could not be read again is not written

@@ -15,7 +15,9 @@ from ur_energy_model.model.next_session import expected_friction
 from ur_energy_model.model.sessions import FRICTION_SPREAD
 from ur_energy_model.typing import Array
 
-N, SESSIONS, ARMS = 6, 6, 40
+N = 6
+SESSIONS = 6
+ARMS = 40
 
 
 def wearing(random: np.random.Generator) -> Array:
@@ -54,7 +56,10 @@ def test_the_next_session_is_expected_at_least_as_well_as_by_the_last_or_the_mea
     friction, of_last, of_mean
 ):
     """Ratios of rms errors over arms, and z of the stated spread."""
-    expected, last, mean, z = [], [], [], []
+    expected = []
+    last = []
+    mean = []
+    z = []
     for arm in range(ARMS):
         random = np.random.default_rng([4801, arm])
         levels = friction(random)

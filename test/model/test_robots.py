@@ -56,7 +56,8 @@ def test_robot_files_are_complete(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*UNIVERSAL, "gen3", "fr3"])
 def test_values_are_the_published_ones(facts: Path, name: str) -> None:
-    robot, universal = load_robot(name), name in UNIVERSAL
+    robot = load_robot(name)
+    universal = name in UNIVERSAL
     source = "ur_robots.yaml" if universal else "other_arms.yaml"
     published = yaml.safe_load((facts / source).read_text())[name]
     if universal:
@@ -71,11 +72,14 @@ def test_values_are_the_published_ones(facts: Path, name: str) -> None:
 
 @pytest.mark.parametrize("arm", SIBLINGS)
 def test_renamed_arms_have_the_constants_of_the_first_ones(arm: str) -> None:
-    first, robot = load_robot(SIBLINGS[arm]), load_robot(arm)
+    first = load_robot(SIBLINGS[arm])
+    robot = load_robot(arm)
     assert (robot.name, robot.source) == (arm, arm)
     for name, value in vars(first).items():
         if name not in ("name", "source", "max_payload"):
-            assert np.array_equal(getattr(robot, name), value, equal_nan=name not in TEXTS), name
+            assert np.array_equal(
+                getattr(robot, name), value, equal_nan=name not in TEXTS
+            ), name
 
 
 TEXTS = ("generation", "joint_names", "convention")
@@ -86,8 +90,8 @@ def test_centres_of_mass_are_where_the_published_description_has_them(arm: str) 
     """Two chains of frames: the description's own link frames, and the robot file's DH frames."""
     robot, (upper, fore) = load_robot(arm), ARMS_OF_UR15[arm]
     parts = PUBLISHED
-    # Fixed rotation about x and offset of each joint, then its turn about z (default_kinematics);
-    # wrist_3's rpy (pi/2, pi, pi) is a rotation by -pi/2 about x.
+    # Fixed rotation about x and offset of each joint, then its turn about z
+    # (default_kinematics); wrist_3's rpy (pi/2, pi, pi) is a rotation by -pi/2 about x.
     chain = (
         (0.0, (0.0, 0.0, parts["shoulder"]["z"]), parts["shoulder"]["cog"]),
         (np.pi / 2, (0.0, 0.0, 0.0), upper[2]),
@@ -178,7 +182,9 @@ def test_controllers_may_name_an_arm_as_the_one_whose_links_it_has() -> None:
         ("links.inertia", [[1, 2, 0, 1, 0, 1] for _ in range(6)], "principal moment"),
     ],
 )
-def test_faulty_files_name_the_key(tmp_path: Path, key: str, value: object, problem: str) -> None:
+def test_faulty_files_name_the_key(
+    tmp_path: Path, key: str, value: object, problem: str
+) -> None:
     content = yaml.safe_load(config_file("robots", "ur5e.yaml").read_text())
     *parents, last = key.split(".")
     place = content

@@ -23,7 +23,8 @@ from ur_energy_model.model.urdf_export import urdf
 def check_kinematics(robot: RobotDescription) -> None:
     """The flange of the URDF in its base is that of the arm."""
     model = pin.buildModelFromXML(urdf(robot))
-    data, arm = model.createData(), ArmDynamics(robot)
+    data = model.createData()
+    arm = ArmDynamics(robot)
     for q in np.random.default_rng(5).uniform(-3.0, 3.0, (5, robot.dof)):
         pin.framesForwardKinematics(model, data, q)
         base, tool = (data.oMf[model.getFrameId(name)] for name in ("base", "tool0"))
@@ -40,7 +41,13 @@ def test_written_kinematics_of_modified_parameters_and_fixed_joints() -> None:
     robot = load_robot("ur5e")
     check_kinematics(replace(robot, convention="modified"))
     check_kinematics(replace(robot, theta=np.linspace(0.1, 0.6, 6)))
-    each = ("joint_names", "max_position", "max_velocity", "max_acceleration", "max_torque")
+    each = (
+        "joint_names",
+        "max_position",
+        "max_velocity",
+        "max_acceleration",
+        "max_torque",
+    )
     others = {key: np.delete(getattr(robot, key), 2) for key in each}
     fixed = np.arange(6) == 2
     names = tuple(others.pop("joint_names"))
@@ -80,12 +87,21 @@ def write_odd(path: Path) -> Path:
 def test_read_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None:
     path = write_odd(tmp_path / "odd.urdf")
     robot = load_robot(path)
-    assert robot.joint_names == ("joint1", "joint2", "joint3", "joint5", "joint6", "joint7")
+    assert robot.joint_names == (
+        "joint1",
+        "joint2",
+        "joint3",
+        "joint5",
+        "joint6",
+        "joint7",
+    )
     assert np.allclose(
-        [robot.max_position[0], robot.max_velocity[0], robot.max_torque[0]], [2.5, 1.5, 40.0]
+        [robot.max_position[0], robot.max_velocity[0], robot.max_torque[0]],
+        [2.5, 1.5, 40.0],
     )
     q, qd, qdd = np.random.default_rng(1).normal(0, 1, (3, 10, 6))
-    arm, model = ArmDynamics(robot), pin.buildModelFromXML(path.read_text())
+    arm = ArmDynamics(robot)
+    model = pin.buildModelFromXML(path.read_text())
     model.gravity.linear = arm.setup.gravity
     data = model.createData()
     expected = [pin.rnea(model, data, *state) for state in zip(q, qd, qdd, strict=True)]
@@ -94,8 +110,10 @@ def test_read_torques_are_those_of_pinocchios_own_reader(tmp_path: Path) -> None
     pin.framesForwardKinematics(model, data, q[0])
     tip = data.oMf[model.getFrameId("link8")]
     assert np.allclose(arm.flange_pose(q[:1])[0, :3, 3], tip.translation, atol=1e-9)
-    viewed = pin.buildModelFromXML(urdf(robot))  # the URDF written for viewers, in ROS's base axes
-    data, half_turn = viewed.createData(), np.diag([-1.0, -1.0, 1.0, 1.0])
+    # the URDF written for viewers, in ROS's base axes
+    viewed = pin.buildModelFromXML(urdf(robot))
+    data = viewed.createData()
+    half_turn = np.diag([-1.0, -1.0, 1.0, 1.0])
     for angles, pose in zip(q, arm.flange_pose(q), strict=True):
         pin.framesForwardKinematics(viewed, data, angles)
         tool = data.oMf[viewed.getFrameId("tool0")].homogeneous
@@ -108,9 +126,14 @@ def test_printed_robot_file_is_the_same_arm(tmp_path: Path, capsys, monkeypatch)
     assert urdf_import.main() == 0
     (tmp_path / "odd.yaml").write_text(capsys.readouterr().out)
     q = np.random.default_rng(2).normal(0, 1, (5, 6))
-    ours, theirs = (ArmDynamics(load_robot(tmp_path / f"odd.{end}")) for end in ("yaml", "urdf"))
+    ours, theirs = (
+        ArmDynamics(load_robot(tmp_path / f"odd.{end}")) for end in ("yaml", "urdf")
+    )
     assert np.allclose(ours.gravity_torque(q), theirs.gravity_torque(q))
-    assert yaml.safe_load((tmp_path / "odd.yaml").read_text())["kinematics"]["fixed"] == [3, 7]
+    assert yaml.safe_load((tmp_path / "odd.yaml").read_text())["kinematics"]["fixed"] == [
+        3,
+        7,
+    ]
 
 
 def arm(mass: str = "1", velocity: str = "1", child: str = "b", more: str = "") -> str:
@@ -134,7 +157,9 @@ def arm(mass: str = "1", velocity: str = "1", child: str = "b", more: str = "") 
         (arm().replace("revolute", "prismatic"), "prismatic"),
     ],
 )
-def test_invalid_urdf_is_refused_in_one_line(tmp_path: Path, content: str, problem: str) -> None:
+def test_invalid_urdf_is_refused_in_one_line(
+    tmp_path: Path, content: str, problem: str
+) -> None:
     path = tmp_path / "r.urdf"
     path.write_text(arm())
     assert load_robot(path).max_position[0] == pytest.approx(2 * np.pi)  # of no limit

@@ -127,7 +127,10 @@ class Observer:
             for status in getattr(self.latest.get(topic), "status", []):
                 if status.name.endswith(name):
                     pairs = {value.key: value.value for value in status.values}
-                    return pairs | {"message": status.message, "level": str(status.level[0])}
+                    return pairs | {
+                        "message": status.message,
+                        "level": str(status.level[0]),
+                    }
             return None
 
         return self.wait(find, f"{name} on {topic}")
@@ -143,7 +146,8 @@ class Cell:
     """Nodes and an observer in one domain."""
 
     def __init__(self, folder: Path, domain: int) -> None:
-        self.folder, self.domain = folder, domain
+        self.folder = folder
+        self.domain = domain
         self.environment = {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.domain),
@@ -163,7 +167,11 @@ class Cell:
         return node
 
     def make_node(
-        self, make: Callable[..., N], *given: Any, namespace: str | None = None, **parameters: Any
+        self,
+        make: Callable[..., N],
+        *given: Any,
+        namespace: str | None = None,
+        **parameters: Any,
     ) -> N:
         """Make a node in this process, unconfigured."""
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
@@ -180,7 +188,9 @@ class Cell:
         """Start a node in a process of its own, as the demo does."""
         return self.run_command(node_command(node, parameters, namespace=namespace))
 
-    def run_command(self, command: list[str], **environment: str) -> subprocess.Popen[str]:
+    def run_command(
+        self, command: list[str], **environment: str
+    ) -> subprocess.Popen[str]:
         """Start a process in a session of its own."""
         child = subprocess.Popen(
             command,
@@ -195,7 +205,9 @@ class Cell:
         return child
 
     @staticmethod
-    def stop(child: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str]:
+    def stop(
+        child: subprocess.Popen[str], number: int = signal.SIGINT
+    ) -> tuple[int, str]:
         """End a process; returns its exit code and output."""
         if child.poll() is None:
             child.send_signal(number)

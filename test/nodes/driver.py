@@ -39,8 +39,12 @@ class Driver:
         self.closed = False
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
-        self._node = rclpy.create_node("driver", context=self._context, namespace=namespace)
-        self._publisher = self._node.create_publisher(JointState, topic, QoSProfile(depth=DEPTH))
+        self._node = rclpy.create_node(
+            "driver", context=self._context, namespace=namespace
+        )
+        self._publisher = self._node.create_publisher(
+            JointState, topic, QoSProfile(depth=DEPTH)
+        )
 
     @property
     def subscribers(self) -> int:
@@ -65,10 +69,10 @@ class Driver:
 def main() -> None:
     """Publish at 500 Hz as the JSON object of the first argument says.
 
-    Its folder has three files: `begin`, made once the subscriber is connected, `published`, made
-    here after the messages, and `end`, made once the subscriber has counted them. Until then
-    further messages follow slowly, with stamps that go on as before: a loss is only seen by a
-    message that comes after it.
+    Its folder has three files: `begin`, made once the subscriber is connected,
+    `published`, made here after the messages, and `end`, made once the subscriber has
+    counted them. Until then further messages follow slowly, with stamps that go on as
+    before: a loss is only seen by a message that comes after it.
     """
     options = json.loads(sys.argv[1])
     folder = Path(options["folder"])

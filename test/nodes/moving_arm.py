@@ -23,7 +23,8 @@ class MovingArm:
     """A TelemetrySource; the object stays the same over all openings."""
 
     def __init__(self, robot: str | None = "ur5e", serial: str | None = "A1") -> None:
-        self.robot, self.serial = robot, serial
+        self.robot = robot
+        self.serial = serial
         self.clock = 1000.0  # controller time of the next sample [s]
         self.status = LinkStatus()
         self.fields: tuple[str, ...] = ()
@@ -33,7 +34,9 @@ class MovingArm:
 
     @property
     def info(self) -> RecordingInfo:
-        return RecordingInfo(source="arm", robot=self.robot, serial=self.serial, rate=500.0)
+        return RecordingInfo(
+            source="arm", robot=self.robot, serial=self.serial, rate=500.0
+        )
 
     def say(self, order: float) -> None:
         """Tell the fake learner something with the next batch."""

@@ -50,7 +50,9 @@ def test_a_generic_model_gets_the_constants_of_the_arm(
     cell.start_node(EstimatorNode, source="bag", bag=str(bag), learn="off")
     key = "controller_constants_N_m_per_A"
     found = observer.status_that(
-        "estimator: model", lambda s: s.get(key, "unknown").count("unknown") <= 3, "constants"
+        "estimator: model",
+        lambda s: s.get(key, "unknown").count("unknown") <= 3,
+        "constants",
     )
     elbow = float(found[key].split(", ")[2])
     assert elbow == pytest.approx(arm.parameters.stated_current_to_torque[2], rel=0.01)
@@ -72,12 +74,20 @@ def test_the_model_of_another_arm_is_named_on_diagnostics_and_summary(
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     observer.subscribe("/energy/summary", "diagnostic_msgs/DiagnosticArray")
     cell.start_node(
-        EstimatorNode, source="bag", bag=str(bag), model_file=str(path), learn="off", loop=True
+        EstimatorNode,
+        source="bag",
+        bag=str(bag),
+        model_file=str(path),
+        learn="off",
+        loop=True,
     )
     found = observer.status_that(
         "estimator: model", lambda s: "elbow_joint" in s["message"], "another arm"
     )
     assert "same_arm:=true" in found["message"]
     observer.status_that(
-        "energy: model", lambda s: "elbow_joint" in s["message"], "warning", "/energy/summary"
+        "energy: model",
+        lambda s: "elbow_joint" in s["message"],
+        "warning",
+        "/energy/summary",
     )

@@ -25,7 +25,8 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 ROOT = Path(__file__).resolve().parents[2]
-TOPIC, KIND = "/energy/cycle", "diagnostic_msgs/DiagnosticArray"
+TOPIC = "/energy/cycle"
+KIND = "diagnostic_msgs/DiagnosticArray"
 BEGAN = 1_700_000_000  # host time of the recording, beside the controller's [s]
 STARTS = (100, 600, 1600, 2100)  # samples at which cycles start
 MISSING = slice(900, 1250)  # samples that are missing, in the second cycle
@@ -33,7 +34,8 @@ MISSING = slice(900, 1250)  # samples that are missing, in the second cycle
 
 def work(*, host_time: bool = True) -> Telemetry:
     """Three cycles, the second with an outage; a register counts them."""
-    telemetry, info = motion(5.0), RecordingInfo(robot="ur5e", rate=500.0)
+    telemetry = motion(5.0)
+    info = RecordingInfo(robot="ur5e", rate=500.0)
     register = np.searchsorted(STARTS, np.arange(len(telemetry)), side="right")
     telemetry = changed(telemetry, output_int_register_0=register.astype(float))
     stamp = BEGAN * 10**9 + np.round(1e9 * telemetry.time).astype(np.int64)
@@ -79,7 +81,8 @@ def test_a_late_subscriber_gets_cycles_with_their_times_and_what_is_missing(
     over = "the bag has ended"
     cell.observer.status_that("estimator: source", lambda s: s["message"] == over, over)
     cell.observer.subscribe(TOPIC, KIND, latched=True)
-    messages, telemetry = cycles(cell, 3), work()
+    messages = cycles(cell, 3)
+    telemetry = work()
     assert [values_of(each)["cycle"] for each in messages] == ["1", "2", "3"]
     whole = motion(5.0)
     for message, start, stop in zip(messages, STARTS[:-1], STARTS[1:], strict=True):
@@ -89,8 +92,11 @@ def test_a_late_subscriber_gets_cycles_with_their_times_and_what_is_missing(
         assert seconds_of(message.header.stamp) == pytest.approx(end, abs=1e-6)
         assert float(values["start"]) == pytest.approx(begin, abs=1e-6)
         assert float(values["duration_s"]) == pytest.approx(end - begin, abs=1e-3)
-        inside = (telemetry.time > begin - BEGAN - 1e-6) & (telemetry.time < end - BEGAN + 1e-6)
-        time, power = telemetry.time[inside], total(telemetry)[inside]
+        inside = (telemetry.time > begin - BEGAN - 1e-6) & (
+            telemetry.time < end - BEGAN + 1e-6
+        )
+        time = telemetry.time[inside]
+        power = total(telemetry)[inside]
         seen = np.diff(time) < 0.1
         energy = float((0.5 * (power[1:] + power[:-1]) * np.diff(time))[seen].sum())
         assert float(values["total_energy_J"]) == pytest.approx(energy, rel=1e-4)
@@ -105,7 +111,8 @@ def test_a_late_subscriber_gets_cycles_with_their_times_and_what_is_missing(
 def test_numbers_go_on_after_a_restart_and_times_are_of_now_without_host_time(
     cell: Cell, played: dict[str, Any]
 ) -> None:
-    bag, state = write(cell.folder / "undated", work(host_time=False)), cell.folder / "state"
+    bag = write(cell.folder / "undated", work(host_time=False))
+    state = cell.folder / "state"
     cell.observer.subscribe(TOPIC, KIND)
     before = cell.observer.node.get_clock().now().nanoseconds * 1e-9
     for number in (1, 4):
@@ -114,7 +121,9 @@ def test_numbers_go_on_after_a_restart_and_times_are_of_now_without_host_time(
         messages = cycles(cell, number + 2)
         node.end()
     now = cell.observer.node.get_clock().now().nanoseconds * 1e-9
-    assert [values_of(each)["cycle"] for each in messages] == [str(n) for n in range(1, 7)]
+    assert [values_of(each)["cycle"] for each in messages] == [
+        str(n) for n in range(1, 7)
+    ]
     times = [seconds_of(message.header.stamp) for message in messages]
     assert before < times[0] < times[-1] < now
     assert times == sorted(times)
@@ -126,7 +135,11 @@ def test_the_logger_subscribes_to_events_reliably(cell: Cell) -> None:
     given = {"robot_ip": "127.0.0.1", "bag_directory": str(cell.folder), "record": False}
     cell.start_node(LoggerNode, **given)
     node = cell.observer.node
-    for topic, reliable in ((TOPIC, True), ("/energy/prediction", True), ("/energy", False)):
+    for topic, reliable in (
+        (TOPIC, True),
+        ("/energy/prediction", True),
+        ("/energy", False),
+    ):
         look = node.get_subscriptions_info_by_topic
         (found,) = cell.observer.wait(lambda: look(topic), topic)  # noqa: B023
         assert (found.qos_profile.reliability.name == "RELIABLE") == reliable
@@ -137,7 +150,9 @@ def test_the_example_prints_what_cycles_took(cell: Cell, played: dict[str, Any])
     cell.observer.subscribe(TOPIC, KIND)
     cell.start_node(EstimatorNode, **played)
     messages = cycles(cell, 3)
-    child = cell.run_command([sys.executable, str(ROOT / "examples" / "cycle_energies.py")])
+    child = cell.run_command(
+        [sys.executable, str(ROOT / "examples" / "cycle_energies.py")]
+    )
     shown = list[str]()
     assert child.stdout is not None
     while len(shown) < 3:

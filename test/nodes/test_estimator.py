@@ -39,13 +39,15 @@ from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
-ENERGY, POWER = "/energy/total/energy", "/energy/total/power"
+ENERGY = "/energy/total/energy"
+POWER = "/energy/total/power"
 
 
 @pytest.fixture
 def bag(tmp_path: Path) -> Path:
     """Three seconds of the known arm."""
-    telemetry, path = motion(3.0), tmp_path / "bag"
+    telemetry = motion(3.0)
+    path = tmp_path / "bag"
     stamp = ((1_700_000_000 + telemetry.time) * 1e9).astype(np.int64)
     info = RecordingInfo(robot="ur5e", rate=500.0)
     with BagWriter(path, info, tuple(telemetry.columns)) as writer:
@@ -65,7 +67,8 @@ def ended(cell: Cell, name: str) -> Any:
     observer = cell.observer
     over = "the bag has ended"
     observer.status_that("estimator: source", lambda s: s["message"] == over, over)
-    observer.drain(name)  # the last one may arrive after the status, which is another topic
+    # the last one may arrive after the status, which is another topic
+    observer.drain(name)
     return observer.latest[name].data
 
 
@@ -82,10 +85,12 @@ def test_topics_sinks_and_history_have_the_energies_of_a_bag(
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     clocks: list[Clock] = []
     observer.node.create_subscription(Clock, "/clock", clocks.append, 10)
-    live, store = cell.folder / "live.mcap", cell.folder / "store"
+    live = cell.folder / "live.mcap"
+    store = cell.folder / "store"
     more = {"mcap": [str(live)], "history_store": str(store), "use_sim_time": True}
     node = cell.start_node(EstimatorNode, **played, **more)
-    last, telemetry = ended(cell, ENERGY), motion(3.0)
+    last = ended(cell, ENERGY)
+    telemetry = motion(3.0)
     expected = estimate_energy(load_model(Path(played["model_file"])), bag)
     assert last == pytest.approx(np.trapezoid(total(telemetry), telemetry.time), rel=1e-6)
     assert last == pytest.approx(expected.supply, rel=1e-6)
@@ -94,16 +99,25 @@ def test_topics_sinks_and_history_have_the_energies_of_a_bag(
     seconds = [clock.clock.sec for clock in clocks]
     assert seconds == sorted(seconds)
     assert 1_700_000_000 + 100 <= seconds[0] <= seconds[-1] <= 1_700_000_000 + 104
-    sink = observer.status_that("live.mcap", lambda s: int(s["delivered"]) >= 30, "readings")
+    sink = observer.status_that(
+        "live.mcap", lambda s: int(s["delivered"]) >= 30, "readings"
+    )
     assert (sink["dropped"], sink["message"]) == ("0", "works")
-    assert observer.status("/diagnostics", "estimator: history")["history_store"] == str(store)
+    assert observer.status("/diagnostics", "estimator: history")["history_store"] == str(
+        store
+    )
     node.end()
     with live.open("rb") as file:
         *_, (_, _, message) = reader.make_reader(file).iter_messages(topics=[ENERGY])
-    assert struct.unpack("<d", message.data[4:]) == (pytest.approx(last, rel=1e-9),)  # CDR
+    # CDR
+    assert struct.unpack("<d", message.data[4:]) == (pytest.approx(last, rel=1e-9),)
     rows = parquet.read_table(store / "seconds")
-    assert sum(rows["total_energy"].to_pylist()) == pytest.approx(expected.supply, rel=1e-6)
-    assert sum(rows["accounted"].to_pylist()) == pytest.approx(expected.duration, rel=1e-9)
+    assert sum(rows["total_energy"].to_pylist()) == pytest.approx(
+        expected.supply, rel=1e-6
+    )
+    assert sum(rows["accounted"].to_pylist()) == pytest.approx(
+        expected.duration, rel=1e-9
+    )
 
 
 class StallingArm(MovingArm):
@@ -114,7 +128,9 @@ class StallingArm(MovingArm):
 
     def __init__(self, *, program: bool) -> None:
         super().__init__()
-        self._program, self._reads, self._late = program, 0, 0
+        self._program = program
+        self._reads = 0
+        self._late = 0
 
     def read(self, timeout: float) -> Telemetry | None:
         self._reads += 1
@@ -123,7 +139,8 @@ class StallingArm(MovingArm):
         if self._late == 0 and not self._program:
             self._late = round(1.0 / timeout)
         if self._late > 1:
-            self._late, self._reads = self._late - 1, self._reads - 1
+            self._late = self._late - 1
+            self._reads = self._reads - 1
             time.sleep(timeout)
             return None
         time.sleep(1.0 if self._program else timeout)
@@ -158,7 +175,8 @@ def test_late_samples_are_not_a_busy_processor(
 def test_a_killed_estimator_continues_its_counters_and_ctrl_c_ends_it(
     cell: Cell, played: dict[str, Any]
 ) -> None:
-    observer, state = cell.observer, cell.folder / "state.json"
+    observer = cell.observer
+    state = cell.folder / "state.json"
     observer.subscribe(ENERGY, "std_msgs/Float64")
     parameters = {**played, "loop": True, "state_file": str(state)}
     child = cell.start_process("estimator", **parameters)
@@ -168,7 +186,9 @@ def test_a_killed_estimator_continues_its_counters_and_ctrl_c_ends_it(
     observer.drain(ENERGY)  # messages that it sent before
     before = [message.data for message in observer.history[ENERGY]]
     child = cell.start_process("estimator", **parameters)
-    observer.wait(lambda: len(observer.history[ENERGY]) > len(before) + 10, "more energies")
+    observer.wait(
+        lambda: len(observer.history[ENERGY]) > len(before) + 10, "more energies"
+    )
     after = [message.data for message in observer.history[ENERGY][len(before) :]]
     assert after[0] >= before[-1]
     assert after == sorted(after)
@@ -196,7 +216,9 @@ def test_lifecycle_without_autostart_and_parameters_in_its_states(
     def put(name: str, value: Any) -> Any:
         made = [Parameter(name, value=value).to_parameter_msg()]
         request = SetParameters.Request(parameters=made)
-        return observer.call("/estimator/set_parameters", SetParameters, request).results[0]
+        return observer.call("/estimator/set_parameters", SetParameters, request).results[
+            0
+        ]
 
     assert state_after(None) == "unconfigured"
     assert put("source", "rtde").successful
@@ -208,14 +230,19 @@ def test_lifecycle_without_autostart_and_parameters_in_its_states(
     assert "at configuration" in put("source", "rtde").reason
     assert state_after(4) == "inactive"
     observer.drain(POWER)
-    assert [state_after(each) for each in (2, 1, 3)] == ["unconfigured", "inactive", "active"]
+    assert [state_after(each) for each in (2, 1, 3)] == [
+        "unconfigured",
+        "inactive",
+        "active",
+    ]
     observer.next_message(POWER)
 
 
 def test_a_drifting_model_is_a_warning_and_a_changed_file_is_used_unless_broken(
     cell: Cell, played: dict[str, Any]
 ) -> None:
-    observer, path = cell.observer, Path(played["model_file"])
+    observer = cell.observer
+    path = Path(played["model_file"])
     observer.subscribe("/energy/standby/power", "std_msgs/Float64")
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     save_model(known_model(standby=33.0), path)
@@ -223,27 +250,34 @@ def test_a_drifting_model_is_a_warning_and_a_changed_file_is_used_unless_broken(
     cell.start_node(EstimatorNode, **played, **more)
 
     def warned(text: str) -> dict[str, str]:
-        return observer.status_that("estimator: model", lambda s: text in s["message"], text)
+        return observer.status_that(
+            "estimator: model", lambda s: text in s["message"], text
+        )
 
     status = warned("drifts away")
     assert status["level"] == "1"
     assert float(status["unexplained_mean_W"]) == pytest.approx(-8.0, abs=0.1)
     save_model(known_model(standby=31.0), path)
-    observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
+    observer.wait(
+        lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model"
+    )
     path.write_text("kind: nonsense\n")
     warned("kind")
     assert observer.next_message("/energy/standby/power").data == pytest.approx(31.0)
 
 
 def test_models_are_checked_for_their_arm_and_read_again_once(tmp_path: Path) -> None:
-    own, path = tmp_path / "mine.yaml", tmp_path / "model.yaml"
+    own = tmp_path / "mine.yaml"
+    path = tmp_path / "model.yaml"
     ur5e = config_file("robots", "ur5e.yaml").read_text()
     own.write_text(ur5e.replace("name: ur5e", "name: mine"))  # a robot file of the user
 
     def arm(robot: object = "") -> EstimatedArm:
         given = EstimatorParameters(learn="off", model_file=path, reload_period=1e-9)
         lines = OperatorLines(lambda level, text: None)
-        return EstimatedArm(given, str(robot), lines, threading.Lock(), lambda cycle: None)
+        return EstimatedArm(
+            given, str(robot), lines, threading.Lock(), lambda cycle: None
+        )
 
     save_model(replace(known_model(), robot=str(own)), path)
     copy = shutil.copy(own, tmp_path / "copy.yaml")
@@ -269,7 +303,10 @@ def test_models_are_checked_for_their_arm_and_read_again_once(tmp_path: Path) ->
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"model_file": "", "learn": "keep"}, "model_file: is not set, but learn is keep"),
-    ({"model_file": "", "source": "joint_states"}, "robot_model: is not set, and neither is"),
+    (
+        {"model_file": "", "source": "joint_states"},
+        "robot_model: is not set, and neither is",
+    ),
     ({"bag": ""}, "bag: is not set, but source is bag"),
     ({"model_file": "broken.yaml"}, "broken.yaml"),
     ({"robot_model": "ur10e"}, "is a model of ur5e"),
@@ -292,7 +329,9 @@ def test_what_cannot_be_used_is_refused_in_one_line(
         capfd.readouterr()
         assert not begin([made])
         lines = capfd.readouterr().err.splitlines()
-        (line,) = [each for each in lines if "[INFO]" not in each and "[WARN]" not in each]
+        (line,) = [
+            each for each in lines if "[INFO]" not in each and "[WARN]" not in each
+        ]
         assert problem in line
         assert "secret" not in line
     node = cell.start_node(EstimatorNode, **played | {"bag": "none"})
@@ -306,10 +345,12 @@ def test_a_model_of_another_arm_has_one_warning_and_wider_intervals(
     cell: Cell, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Two estimators of an arm whose serial number is not the model's."""
-    path, observer = cell.folder / "m.yaml", cell.observer
+    path = cell.folder / "m.yaml"
+    observer = cell.observer
     save_model(replace(known_model(), provenance={"serial": "20195500042"}), path)
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    errors, levels = {}, {}
+    errors = {}
+    levels = {}
     both = re.compile(r"20195500042.*arm A1.*same_arm:=true")
     for space in ("other", "same"):
         given = {"model_file": str(path), "same_arm": space == "same", "learn": "off"}
@@ -344,10 +385,15 @@ def run_on_full_disk(cell: Cell, played: dict[str, Any], disk: SmallDisk) -> Non
     observer.subscribe(ENERGY, "std_msgs/Float64")
 
     def counters(level: str) -> dict[str, str]:
-        return observer.status_that("estimator: counters", lambda s: s["level"] == level, level)
+        return observer.status_that(
+            "estimator: counters", lambda s: s["level"] == level, level
+        )
 
     disk.fill()
-    files = {"state_file": disk.path / "state.json", "cycle_log": disk.path / "cycles.csv"}
+    files = {
+        "state_file": disk.path / "state.json",
+        "cycle_log": disk.path / "cycles.csv",
+    }
     text = {name: str(path) for name, path in files.items()}
     node = cell.start_node(EstimatorNode, loop=True, **played, **text)
     assert "No space left" in counters("2")["message"]

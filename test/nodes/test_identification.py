@@ -17,14 +17,19 @@ from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 
-def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], str]) -> None:
+def test_from_a_simulated_robot_to_a_model(
+    cell: Cell, fresh_host: Callable[[], str]
+) -> None:
     """The logger waits for the controller; the model identified from its bag is the true one."""
-    observer, host = cell.observer, fresh_host()
+    observer = cell.observer
+    host = fresh_host()
     truth = cell.folder / "truth.json"
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     observer.subscribe("/joint_states", "sensor_msgs/JointState")
     bags = cell.folder / "bags"
-    logger = cell.start_node(LoggerNode, robot_ip=host, record=True, bag_directory=str(bags))
+    logger = cell.start_node(
+        LoggerNode, robot_ip=host, record=True, bag_directory=str(bags)
+    )
     name = "logger: connection"
     observer.status_that(name, lambda s: "connection" in s["message"], "no controller")
     robot = cell.start_process(
@@ -47,7 +52,9 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     path = cell.folder / "model.yaml"
     given = {"bags": [str(bag)], "output": str(path), "friction": "stribeck"}
     cell.start_node(IdentificationNode, **given)
-    observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
+    observer.subscribe(
+        "/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True
+    )
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
     model = load_model(path)

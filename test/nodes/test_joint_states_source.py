@@ -30,7 +30,9 @@ COUNT = 600  # messages of a driver, more than a second
 NAMES = (*ROBOT.joint_names, "finger_joint", "track_joint")
 
 
-def source(cell: Cell, found: Callable[[dict[str, str]], Any], what: str) -> dict[str, str]:
+def source(
+    cell: Cell, found: Callable[[dict[str, str]], Any], what: str
+) -> dict[str, str]:
     """The status of the source once it fulfils a condition."""
     return cell.observer.status_that("estimator: source", found, what)
 
@@ -40,13 +42,19 @@ def working(seconds: float) -> Telemetry:
     telemetry = motion(seconds)
     turned = np.pi * telemetry["actual_q"]  # sine of the phase of each joint
     acceleration = -np.pi * turned
-    powers = known_model().predict(telemetry["actual_q"], telemetry["actual_qd"], acceleration)
+    powers = known_model().predict(
+        telemetry["actual_q"], telemetry["actual_qd"], acceleration
+    )
     return changed(telemetry, actual_current=powers.current)
 
 
 def start(cell: Cell, model: Path, **parameters: Any) -> None:
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    given = {"source": "joint_states", "model_file": str(model), "learn": "off"} | parameters
+    given = {
+        "source": "joint_states",
+        "model_file": str(model),
+        "learn": "off",
+    } | parameters
     cell.start_node(EstimatorNode, **given)
 
 
@@ -59,7 +67,11 @@ def driver(cell: Cell) -> Iterator[Callable[..., Driver]]:
         made.append(Driver(cell.domain, *arguments, **options))
         cell.observer.wait(lambda: made[-1].subscribers, "the subscriber")
         connected = str(sum(not each.closed for each in made))
-        source(cell, lambda each: each.get("connected_publishers") == connected, "the connection")
+        source(
+            cell,
+            lambda each: each.get("connected_publishers") == connected,
+            "the connection",
+        )
         return made[-1]
 
     yield make
@@ -78,9 +90,16 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
     random.Random(1).shuffle(names)
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     parameters = {"source": "joint_states", "tf_prefix": "left_", "learn": "off"}
-    cell.start_process("estimator", namespace="/cell_7", model_file=str(model), **parameters)
+    cell.start_process(
+        "estimator", namespace="/cell_7", model_file=str(model), **parameters
+    )
     source(cell, lambda each: "publishers" in each, "the estimator")
-    options = {"domain": cell.domain, "names": names, "namespace": "/cell_7", "count": 1500}
+    options = {
+        "domain": cell.domain,
+        "names": names,
+        "namespace": "/cell_7",
+        "count": 1500,
+    }
     options["folder"] = str(cell.folder)
     command = [sys.executable, "-m", "test.nodes.driver", json.dumps(options)]
     child = cell.run_command(command, PYTHONPATH=str(share_directory()))
@@ -115,7 +134,11 @@ def test_losses_the_absence_of_a_driver_and_energies(
     start(cell, model, method="current", effort_unit="ampere", **reliable)
     energy = "/energy/total/energy"
     cell.observer.subscribe(energy, "std_msgs/Float64")
-    source(cell, lambda each: "no node publishes /joint_states" in each["message"], "a reason")
+    source(
+        cell,
+        lambda each: "no node publishes /joint_states" in each["message"],
+        "a reason",
+    )
     first = driver()
     source(cell, lambda each: each.get("publishers") == "/driver", "the driver")
     silent = source(cell, lambda each: "no message" in each["message"], "a reason")
@@ -127,7 +150,8 @@ def test_losses_the_absence_of_a_driver_and_energies(
     source(cell, lambda each: each.get("samples") == str(samples), "the samples")
     first.close()
     before = cell.observer.latest[energy].data
-    restarted, telemetry = driver(NAMES), working(COUNT * PERIOD * 1e-9)
+    restarted = driver(NAMES)
+    telemetry = working(COUNT * PERIOD * 1e-9)
     for k in range(COUNT):
         columns = {
             name: [*telemetry[column][k].tolist(), 0.0, 0.0]
@@ -154,7 +178,10 @@ def test_losses_the_absence_of_a_driver_and_energies(
 
 
 def test_two_drivers_of_one_arm_are_noticed_and_quality_of_service_is_overridden(
-    cell: Cell, model: Path, driver: Callable[..., Driver], capfd: pytest.CaptureFixture[str]
+    cell: Cell,
+    model: Path,
+    driver: Callable[..., Driver],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     overrides = {
         "qos_overrides./joint_states.subscription.reliability": "reliable",
@@ -169,7 +196,8 @@ def test_two_drivers_of_one_arm_are_noticed_and_quality_of_service_is_overridden
     ):
         (found,) = cell.observer.wait(lambda: look(topic), topic)  # noqa: B023
         assert (found.qos_profile.reliability == ReliabilityPolicy.RELIABLE) == reliable
-    first, second = driver(), driver(namespace="other", topic="/joint_states")
+    first = driver()
+    second = driver(namespace="other", topic="/joint_states")
     for k in range(100):
         first.publish(START + k * PERIOD)
         second.publish(START + k * PERIOD - PERIOD // 2)
@@ -200,20 +228,35 @@ def test_the_clock_of_the_only_driver_is_set_back(
     ("parameter", "unit", "said"),
     [
         ("auto", "ampere", "used as motor currents in A (recognised from the motion)"),
-        ("auto", "newton_metre", "used as joint torques in N m (recognised from the motion)"),
-        ("ampere", "newton_metre", "not used: effort_unit is ampere, but efforts of /joint_states"),
+        (
+            "auto",
+            "newton_metre",
+            "used as joint torques in N m (recognised from the motion)",
+        ),
+        (
+            "ampere",
+            "newton_metre",
+            "not used: effort_unit is ampere, but efforts of /joint_states",
+        ),
     ],
 )
 def test_the_unit_of_efforts_is_recognised_or_contradicted(
-    cell: Cell, model: Path, driver: Callable[..., Driver], parameter: str, unit: str, said: str
+    cell: Cell,
+    model: Path,
+    driver: Callable[..., Driver],
+    parameter: str,
+    unit: str,
+    said: str,
 ) -> None:
     """The same motion has the same energy whatever the unit is, and a wrong parameter shows."""
     reliable = {"qos_overrides./joint_states.subscription.reliability": "reliable"}
     start(cell, model, effort_unit=parameter, **reliable)
     energy = "/energy/total/energy"
     cell.observer.subscribe(energy, "std_msgs/Float64")
-    publisher, telemetry = driver(), working(3.0)
-    scale = 101.0 * 0.1 if unit == "newton_metre" else 1.0  # gear ratio and torque constant
+    publisher = driver()
+    telemetry = working(3.0)
+    # gear ratio and torque constant
+    scale = 101.0 * 0.1 if unit == "newton_metre" else 1.0
     for k, (position, velocity, current) in enumerate(
         zip(
             telemetry["actual_q"].tolist(),
@@ -223,7 +266,9 @@ def test_the_unit_of_efforts_is_recognised_or_contradicted(
         )
     ):
         efforts = (scale * current).tolist()
-        publisher.publish(START + k * PERIOD, position=position, velocity=velocity, effort=efforts)
+        publisher.publish(
+            START + k * PERIOD, position=position, velocity=velocity, effort=efforts
+        )
     count = str(len(telemetry))
     status = source(cell, lambda each: each.get("samples") == count, "the samples")
     assert status["efforts"].startswith(said)
@@ -242,9 +287,12 @@ def test_velocities_in_other_units_are_noticed(
     cell: Cell, model: Path, driver: Callable[..., Driver]
 ) -> None:
     start(cell, model)
-    publisher, telemetry = driver(), working(2.0)
+    publisher = driver()
+    telemetry = working(2.0)
     velocities = np.degrees(telemetry["actual_qd"]).tolist()
     for k, position in enumerate(telemetry["actual_q"].tolist()):
         publisher.publish(START + k * PERIOD, position=position, velocity=velocities[k])
-    said = source(cell, lambda each: "degrees per second" in each["message"], "the contradiction")
+    said = source(
+        cell, lambda each: "degrees per second" in each["message"], "the contradiction"
+    )
     assert "rad/s" in said["message"]

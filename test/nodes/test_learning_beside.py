@@ -61,7 +61,8 @@ class Learning:
     node: Any
 
     def __init__(self, cell: Cell, **parameters: Any) -> None:
-        self.cell, self.arm = cell, MovingArm()
+        self.cell = cell
+        self.arm = MovingArm()
         cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
         cell.observer.subscribe(ENERGY, "std_msgs/Float64")
         self.node = cell.start_node(
@@ -81,7 +82,9 @@ class Learning:
     def learn(self, version: int) -> dict[str, str]:
         """Learn one version more."""
         self.arm.say(LEARN)
-        return self.wait("a version", lambda status: status["model_version"] == str(version))
+        return self.wait(
+            "a version", lambda status: status["model_version"] == str(version)
+        )
 
 
 @pytest.mark.usefixtures("threads")
@@ -114,12 +117,19 @@ def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_ar
     assert (steps >= 0.0).all()
     learning.arm.clock = 3.0  # a restarted controller is no end of learning
     before = float(learning.wait("a status")["learned_minutes"])
-    status = learning.wait("more", lambda status: float(status["learned_minutes"]) > before)
+    status = learning.wait(
+        "more", lambda status: float(status["learned_minutes"]) > before
+    )
     assert (status["model_version"], status["learning_restarts"]) == ("1", "0")
-    # A batch takes 20 ms; the arm of this motion takes less than 500 W. Some messages may be lost.
+    # A batch takes 20 ms; the arm of this motion takes less than 500 W. Some messages may
+    # be lost.
     assert steps.max() < 500.0 * 0.02 * 25
     output = capfd.readouterr().err
-    for line in ("change of the arm: standby +3 W", "model version 1 is used", "the model lacks"):
+    for line in (
+        "change of the arm: standby +3 W",
+        "model version 1 is used",
+        "the model lacks",
+    ):
         assert output.count(line) == 1
 
 
@@ -127,15 +137,21 @@ def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_ar
 def test_another_arm_begins_with_the_first_model_and_a_restart_with_what_was_learned(
     cell: Cell, model: Path
 ) -> None:
-    learning = Learning(cell, model_file=str(model), state_file=str(cell.folder / "s.json"))
+    learning = Learning(
+        cell, model_file=str(model), state_file=str(cell.folder / "s.json")
+    )
     learning.begin()
     learning.learn(1)
     learning.arm.serial = "B2"
-    status = learning.wait("the first model", lambda status: status["model_version"] == "0")
+    status = learning.wait(
+        "the first model", lambda status: status["model_version"] == "0"
+    )
     assert status["model"] == str(model)
     learning.wait("its use", lambda status: float(status["standby_model_W"]) == STANDBY)
     learning.arm.serial = "A1"
-    learning.wait("what was learned of the first arm", lambda s: s["model_version"] == "1")
+    learning.wait(
+        "what was learned of the first arm", lambda s: s["model_version"] == "1"
+    )
     assert {path.name for path in cell.folder.glob("s.json.learning*")} == {
         "s.json.learning-A1",
         "s.json.learning-B2",
@@ -156,12 +172,16 @@ def test_a_process_that_dies_is_started_again_and_energies_go_on(
     learning.arm.say(DIE)
     learning.wait("the restart", lambda status: status["learning_restarts"] == "1")
     cell.observer.wait_for_messages(ENERGY, 10)
-    learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
+    learning.wait(
+        "the end of the problem", lambda status: status["learning_problem"] == "none"
+    )
     learning.learn(1)
     pid = learning.node._arm.learning.pid
     os.kill(pid, signal.SIGKILL)
     learning.wait("the next restart", lambda status: status["learning_restarts"] == "2")
-    learning.wait("the end of the problem", lambda status: status["learning_problem"] == "none")
+    learning.wait(
+        "the end of the problem", lambda status: status["learning_problem"] == "none"
+    )
     output = capfd.readouterr().err
     assert output.count("is started again") == 1  # the second one within 10 s is counted
     assert "energies are counted as before" in output
@@ -180,12 +200,16 @@ def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> No
     assert learning.wait("a status")["model_version"] == "2"
     assert load_model(path).bus.standby == FIRST_STANDBY + 2
     kept = [kept_path(path, which) for which in (1, "original")]
-    assert [load_model(each).bus.standby for each in kept if each.exists()] == [FIRST_STANDBY + 1]
+    assert [load_model(each).bus.standby for each in kept if each.exists()] == [
+        FIRST_STANDBY + 1
+    ]
     learning.arm.serial = "B2"
     learning.wait("the other arm", lambda status: status["model_version"] == "0")
     learning.begin()
     learning.learn(1)
-    status = learning.wait("the refusal", lambda status: status["learning_problem"] != "none")
+    status = learning.wait(
+        "the refusal", lambda status: status["learning_problem"] != "none"
+    )
     assert "is the model of arm A1, and this is arm B2" in status["learning_problem"]
     assert load_model(path).bus.standby == FIRST_STANDBY + 2
 
@@ -195,10 +219,14 @@ def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
 ) -> None:
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     arm = MovingArm(robot=None)
-    node = EstimatorNode(lambda: arm, context=cell.observer.context, parameter_overrides=[OFF])
+    node = EstimatorNode(
+        lambda: arm, context=cell.observer.context, parameter_overrides=[OFF]
+    )
     cell.start_node(lambda **options: node)
     name = "estimator: source"
-    cell.observer.status_that(name, lambda s: "does not name the arm" in s["message"], "reason")
+    cell.observer.status_that(
+        name, lambda s: "does not name the arm" in s["message"], "reason"
+    )
     assert not cell.observer.call("/estimator/reset_energy").success
     status = cell.observer.status("/diagnostics", "estimator: model")
     assert {status[key] for key in ("model", "next_needed")} == {"unknown"}

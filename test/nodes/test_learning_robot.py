@@ -31,27 +31,37 @@ def end_of_child(cell: Cell, process: int) -> Callable[[], bool]:
 def test_learning_over_all_that_happens_to_an_arm(
     cell: Cell, fresh_host: Callable[[], str]
 ) -> None:
-    observer, host = cell.observer, fresh_host()
+    observer = cell.observer
+    host = fresh_host()
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
 
     def start() -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
-        robot = cell.start_process("simulated_robot", host=host, motion="pick_and_place", seed=5)
+        robot = cell.start_process(
+            "simulated_robot", host=host, motion="pick_and_place", seed=5
+        )
         observer.latest.clear()
-        return robot, cell.start_process("estimator", robot_ip=host, state_file="state.json")
+        return robot, cell.start_process(
+            "estimator", robot_ip=host, state_file="state.json"
+        )
 
     def minutes(above: float) -> float:
         """Time learned from, once it is above this [min]."""
         key = "learned_minutes"
         name = "estimator: model"
-        return float(observer.status_that(name, lambda s: float(s[key]) > above, "learning")[key])
+        return float(
+            observer.status_that(name, lambda s: float(s[key]) > above, "learning")[key]
+        )
 
     robot, estimator = start()
-    before, state = minutes(0.1), cell.folder / "state.json.learning-20000000005"  # two windows
+    # two windows
+    before = minutes(0.1)
+    state = cell.folder / "state.json.learning-20000000005"
     observer.wait(state.exists, "the state")
     saved = state.stat().st_mtime_ns
     observer.wait(lambda: state.stat().st_mtime_ns > saved, "a newer state")
 
-    is_over, kept = end_of_child(cell, estimator.pid), state.stat().st_mtime_ns
+    is_over = end_of_child(cell, estimator.pid)
+    kept = state.stat().st_mtime_ns
     estimator.kill()
     estimator.wait()
     cell.stop(robot)

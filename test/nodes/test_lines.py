@@ -28,7 +28,11 @@ from ur_energy_model.telemetry.samples import Losses, RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 ROBOT = RecordingInfo(
-    source="10.0.0.7", robot="ur5e", serial="20195599999", controller_version="5.11.1", rate=500.0
+    source="10.0.0.7",
+    robot="ur5e",
+    serial="20195599999",
+    controller_version="5.11.1",
+    rate=500.0,
 )
 LOST = r"([\d,]+) samples? lost"
 BAG = RecorderStatus(
@@ -50,7 +54,8 @@ class Written:
 
     def take(self) -> list[tuple[Level, str]]:
         """Lines since the last call."""
-        taken, self.all = self.all, []
+        taken = self.all
+        self.all = []
         return [(level, text) for _, level, text in taken]
 
     def sum(self, pattern: str) -> int:
@@ -58,7 +63,9 @@ class Written:
         found = (re.search(pattern, text) for _, _, text in self.all)
         return sum(int(match[1].replace(",", "")) for match in found if match)
 
-    def follow(self, connection: ConnectionLines, seconds: float, link: LinkStatus) -> None:
+    def follow(
+        self, connection: ConnectionLines, seconds: float, link: LinkStatus
+    ) -> None:
         """Let time pass with a state of the connection."""
         for _ in range(round(10 * seconds)):
             connection.update(link, ROBOT if link.connected else None)
@@ -81,17 +88,23 @@ def test_a_connection_an_outage_and_its_end(written: Written) -> None:
     written.follow(connection, 100.0, LinkStatus())
     ((level, text),) = written.take()
     assert level is INFO
-    assert all(part in text for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz"))
+    assert all(
+        part in text for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz")
+    )
     away = LinkStatus(connected=False, problem="connection reset", outage=5.2)
     written.follow(connection, 4.0, away)
     ((_, text),) = written.take()
     assert "connection reset" in text
-    written.follow(connection, 60.0, LinkStatus(reconnects=1, losses=Losses(2000, 4.0, 1)))
+    written.follow(
+        connection, 60.0, LinkStatus(reconnects=1, losses=Losses(2000, 4.0, 1))
+    )
     ((level, text),) = written.take()
     assert level is WARN
     assert "2,000 samples lost in 4.0 s" in text
     for _ in range(2):  # once, what was lost since the last update
-        connection.end(LinkStatus(connected=False, reconnects=2, losses=Losses(2004, 4.01, 2)))
+        connection.end(
+            LinkStatus(connected=False, reconnects=2, losses=Losses(2004, 4.01, 2))
+        )
     ((_, text),) = written.take()
     assert "4 samples lost" in text
 
@@ -123,7 +136,9 @@ def test_a_flapping_connection_is_summed_up(written: Written) -> None:
             connected=not away, problem="connection lost" if away else None, reconnects=i
         )
         written.follow(connection, 0.1, replace(link, losses=Losses(7 * i, 0.014 * i, i)))
-    written.follow(connection, 20.0, LinkStatus(reconnects=600, losses=Losses(4200, 8.4, 600)))
+    written.follow(
+        connection, 20.0, LinkStatus(reconnects=600, losses=Losses(4200, 8.4, 600))
+    )
     connection.end()
     assert written.sum(LOST) == 4200
     for kind in ("no samples from", "come again"):
@@ -131,7 +146,9 @@ def test_a_flapping_connection_is_summed_up(written: Written) -> None:
         assert all(later - time >= 10.0 for time, later in itertools.pairwise(times))
 
 
-def test_a_disk_fails_and_works_again_and_refusals_are_repeated_rarely(written: Written) -> None:
+def test_a_disk_fails_and_works_again_and_refusals_are_repeated_rarely(
+    written: Written,
+) -> None:
     recording = RecordingLines(written.lines)
     failing = replace(BAG, state="failing", last_error="disk full", waiting=700)
     for status in (BAG, failing):
@@ -158,9 +175,15 @@ def test_a_disk_fails_and_works_again_and_refusals_are_repeated_rarely(written: 
 
 
 def test_problems_events_and_steps_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    system, written = SystemClock(monkeypatch), Written(HostClock())
+    system = SystemClock(monkeypatch)
+    written = Written(HostClock())
     lines = written.lines
-    for problem, wait in ((None, 0.0), ("disk full", 3.0), ("disk full", 0.0), (None, 20.0)):
+    for problem, wait in (
+        (None, 0.0),
+        ("disk full", 3.0),
+        ("disk full", 0.0),
+        (None, 20.0),
+    ):
         lines.problem("counters", problem, "the counters are saved again")
         written.now += wait
     over = "the counters are saved again, after 3.0 s"

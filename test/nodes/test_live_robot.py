@@ -28,7 +28,9 @@ class Robot:
     """A simulated robot in a process of its own, and its estimator."""
 
     def __init__(self, cell: Cell, host: str) -> None:
-        self.cell, self.host, self.observer = cell, host, cell.observer
+        self.cell = cell
+        self.host = host
+        self.observer = cell.observer
         save_model(known_model(), cell.folder / "model.yaml")
         cell.start_process("simulated_robot", host=host, motion="hold")
         cell.start_node(
@@ -40,7 +42,9 @@ class Robot:
         )
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):
             self.observer.subscribe(
-                f"/{topic}", "diagnostic_msgs/DiagnosticArray", latched=topic.endswith("prediction")
+                f"/{topic}",
+                "diagnostic_msgs/DiagnosticArray",
+                latched=topic.endswith("prediction"),
             )
         self.observer.next_message("/energy/summary")
 
@@ -109,13 +113,16 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
     standing = robot.figure("total", "power_W")
 
     def is_close_to_bus() -> bool:
-        return abs(robot.figure("total", "power_W") - robot.figure("bus", "power_W")) < 0.5
+        return (
+            abs(robot.figure("total", "power_W") - robot.figure("bus", "power_W")) < 0.5
+        )
 
     powers = []
     for command, state, mode in (("off", "off", "power off"), ("on", "braked", "idle")):
         robot.ask(DASHBOARD_PORT, f"power {command}")
         robot.await_state(message=state, robot_mode=mode)
-        robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
+        # means over this mode only
+        robot.observer.wait_for_messages("/energy/summary", 2)
         robot.observer.wait(is_close_to_bus, "the power of this mode")
         powers.append(robot.figure("total", "power_W"))
     assert powers[0] < powers[1] < standing
@@ -137,21 +144,28 @@ def test_gaps_are_unaccounted_and_reconnections_counted(robot: Robot) -> None:
     robot.observer.wait(
         lambda: robot.figure("counters", "unaccounted_ever_s") > before + 0.35, "the gap"
     )
-    assert robot.figure("counters", "unaccounted_ever_s") == pytest.approx(before + 0.4, abs=0.01)
+    assert robot.figure("counters", "unaccounted_ever_s") == pytest.approx(
+        before + 0.4, abs=0.01
+    )
     source = "estimator: source"
     status = robot.observer.status_that(source, lambda s: s["gaps"] != "0", "the gap")
     assert float(status["unaccounted_s"]) >= 0.35
     connections = int(status["reconnects"])
     robot.ask(CONTROL_PORT, "fault closed_socket")
     robot.observer.status_that(
-        source, lambda s: int(s["reconnects"]) > connections and s["level"] == "0", "a connection"
+        source,
+        lambda s: int(s["reconnects"]) > connections and s["level"] == "0",
+        "a connection",
     )
 
 
 def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     robot.switch_on()
-    observer, topic = robot.observer, "/energy/prediction"
-    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    observer = robot.observer
+    topic = "/energy/prediction"
+    publisher = observer.node.create_publisher(
+        JointTrajectory, "/energy/planned_trajectory", 10
+    )
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     seconds = 0.3 / 0.3 + 0.3 / 1.0  # trapezoid with 0.3 rad/s and 1 rad/s^2
 
@@ -165,7 +179,8 @@ def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
         with RtdeSource(robot.host, fields=("actual_q",)) as source:
             batch = source.read(10.0)
         assert batch is not None
-        here, stamp = batch["actual_q"][-1], f"{attempt}.000000000"
+        here = batch["actual_q"][-1]
+        stamp = f"{attempt}.000000000"
         goal = here + 0.3 * (1 if here[1] < -1.5 else -1)
         point = JointTrajectoryPoint(positions=goal.tolist())
         point.time_from_start = duration_message(seconds)
@@ -184,6 +199,8 @@ def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     assert float(measured["measured_duration_s"]) == pytest.approx(seconds, abs=0.25)
     # The model is of another arm; only its standby power has been tracked.
     for key in ("measured_energy_J", "measured_bus_energy_J"):
-        assert float(measured[key]) == pytest.approx(float(predicted["energy_J"]), rel=0.5)
+        assert float(measured[key]) == pytest.approx(
+            float(predicted["energy_J"]), rel=0.5
+        )
     for joint in JOINTS:
         assert "measured_electrical_energy_J" in observer.status(topic, joint)

@@ -46,7 +46,9 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedSource]:
 def session(sources: list[ScriptedSource], tmp_path: Path) -> Iterator[Make]:
     made = []
 
-    def start(*, record: bool = True, tap: Callable = lambda batch: None) -> RecordingSession:
+    def start(
+        *, record: bool = True, tap: Callable = lambda batch: None
+    ) -> RecordingSession:
         queue = iter(sources)
         session = RecordingSession(
             lambda: next(queue), tmp_path / "bags", RecorderOptions(), tap, record=record
@@ -72,12 +74,17 @@ def test_recording_goes_on_with_a_source_that_replaces_a_failed_one(
     sources[1].give(*batches(3))
     wait_for(lambda: running.status.samples == 75)
     closed = LinkStatus(connected=False, outage=0.87)
-    monkeypatch.setattr(sources[1], "close", lambda: setattr(sources[1], "status", closed))
+    monkeypatch.setattr(
+        sources[1], "close", lambda: setattr(sources[1], "status", closed)
+    )
     running.stop()
     assert running.link.losses == Losses(7, 0.016, 2)
     assert running.status.losses == NO_LOSSES
     assert (running.status.samples, running.status.state) == (75, "idle")
-    assert [len(read_bag(bag)) for bag in sorted((tmp_path / "bags").iterdir())] == [50, 75]
+    assert [len(read_bag(bag)) for bag in sorted((tmp_path / "bags").iterdir())] == [
+        50,
+        75,
+    ]
 
 
 def test_a_bag_that_cannot_be_begun_or_has_ended_is_tried_again(
@@ -90,9 +97,11 @@ def test_a_bag_that_cannot_be_begun_or_has_ended_is_tried_again(
     (tmp_path / "bags").unlink()
     wait_for(lambda: running.status.state == "recording" and running.refusal is None)
     sources[0].give(*batches(2, first=25))
-    # The batch from before is in the bag, too, if the attempt that began it was under way then.
+    # The batch from before is in the bag, too, if the attempt that began it was under way
+    # then.
     wait_for(lambda: running.status.samples in (50, 75))
-    first, recorder = running.status.bag, running._recorder
+    first = running.status.bag
+    recorder = running._recorder
     assert recorder is not None
     recorder._end_bag("the disk is gone")
     wait_for(lambda: running.status.bag != first and running.status.state == "recording")
@@ -111,7 +120,8 @@ class Subscription:
         return ["/cell1/estimator"] * self.estimators
 
     def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
-        taken, self.waiting = self.waiting, ([], [])
+        taken = self.waiting
+        self.waiting = ([], [])
         return taken
 
 
@@ -122,12 +132,16 @@ class Node:
         self.subscriptions: dict[str, Subscription] = {}
 
     def add_polled_subscription(self, _: type, topic: topics.Topic) -> Subscription:
-        return self.subscriptions.setdefault(topic.name, Subscription(f"/cell1/{topic.name}"))
+        return self.subscriptions.setdefault(
+            topic.name, Subscription(f"/cell1/{topic.name}")
+        )
 
 
 def test_energies_have_the_times_of_samples_and_losses_are_counted() -> None:
-    node, now = Node(), HOST_CLOCK.stamp()
-    recording, subscription = EnergyRecording(node), node.subscriptions["energy"]  # type: ignore[arg-type]
+    node = Node()
+    now = HOST_CLOCK.stamp()
+    recording = EnergyRecording(node)  # type: ignore[arg-type]
+    subscription = node.subscriptions["energy"]
 
     def message(stamp: int) -> bytes:
         return b"\0\1\0\0" + struct.pack("<iI", *divmod(stamp, 10**9)) + bytes(20)
@@ -163,7 +177,8 @@ def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
 ) -> None:
     monkeypatch.setattr(recording_session, "GONE_AFTER", 1.5)
     monkeypatch.setattr(recording_session, "JUDGED_AFTER", 1.5)
-    observer, drivers = cell.observer, [Driver(cell.domain)]
+    observer = cell.observer
+    drivers = [Driver(cell.domain)]
     observer.subscribe("/joint_states", "sensor_msgs/JointState")
 
     def from_logger() -> int:
@@ -203,12 +218,18 @@ def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
 
 
 def test_it_records_under_a_budget_into_the_users_folder(
-    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    cell: Cell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Under systemd the working directory is /."""
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path))
-    for space, directory, expected in (("home", "~/mine", "mine"), ("unset", "cell/1", "")):
+    for space, directory, expected in (
+        ("home", "~/mine", "mine"),
+        ("unset", "cell/1", ""),
+    ):
         monkeypatch.delenv("XDG_DATA_HOME", raising=False)
         given = {"bag_directory": directory, "record": False}
         cell.start_node(LoggerNode, ScriptedSource, namespace=f"/{space}", **given)
@@ -241,7 +262,9 @@ def test_readings_of_a_power_meter_are_in_the_bag(
         node = cell.start_node(
             LoggerNode, MovingArm, bag_directory=str(cell.folder / "bags"), meter=url
         )
-        cell.observer.wait(lambda: node._meter is not None and node._meter.problem is None, "meter")
+        cell.observer.wait(
+            lambda: node._meter is not None and node._meter.problem is None, "meter"
+        )
         before = node._session.status.samples
         cell.observer.wait(lambda: node._session.status.samples > before + 500, "samples")
         node.end()
@@ -268,7 +291,9 @@ def test_a_power_meter_that_cannot_be_right_is_a_warning(cell: Cell) -> None:
     with ExitStack() as servers:
         (url,) = serve_meter(meter, [f"http://127.0.0.1:{free_port()}"], servers)
         cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-        cell.start_node(LoggerNode, MovingArm, bag_directory=str(cell.folder / "bags"), meter=url)
+        cell.start_node(
+            LoggerNode, MovingArm, bag_directory=str(cell.folder / "bags"), meter=url
+        )
         cell.observer.wait(named, "a warning about the meter")
         status = cell.observer.status("/diagnostics", "logger: power meter")
         assert url in status["message"]

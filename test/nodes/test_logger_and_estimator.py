@@ -52,7 +52,8 @@ from ur_energy_model.topics_and_services import (
     TOPICS,
 )
 
-NAMESPACE, PREFIX = "/cell/left", "left_"
+NAMESPACE = "/cell/left"
+PREFIX = "left_"
 JOINTS = tuple(PREFIX + joint for joint in ROBOT.joint_names)
 LAYOUTS = layout_files(ArmTopics(tuple(ROBOT.joint_names), NAMESPACE.strip("/"), PREFIX))
 STATES, ENERGY, TOTAL, SUMMARY, CYCLE, DESCRIPTION = (
@@ -79,7 +80,8 @@ def running(
     """Simulated controller, and logger and estimator on one connection, all publishing."""
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
-    made, host = Cell(folder, fresh_domain_of_module()), fresh_host()
+    made = Cell(folder, fresh_domain_of_module())
+    host = fresh_host()
     try:
         made.start_process("simulated_robot", host=host, motion="trajectory_b")
         command = node_command("logger", {}, namespace=NAMESPACE)
@@ -95,14 +97,17 @@ def running(
         }.items():
             command += ["-p", f"{name}:={value}"]
         made.run_command(command)
-        observer, absolute = made.observer, {}
+        observer = made.observer
+        absolute = {}
         optional = (ENERGY_STAMPED, ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
         for offered in TOPICS["estimator"]:
             if offered.subscribed or offered in optional:
                 continue
             for joint in JOINTS if JOINT in offered.name else ("",):
                 name = offered.for_joint(joint).absolute_name
-                absolute[name if name == "/diagnostics" else f"{NAMESPACE}{name}"] = offered.type
+                absolute[name if name == "/diagnostics" else f"{NAMESPACE}{name}"] = (
+                    offered.type
+                )
         absolute[STATES] = RECORDED[STATES]
         for topic, kind in absolute.items():
             observer.subscribe(topic, kind)
@@ -122,7 +127,11 @@ def service(cell: Cell, name: str) -> Any:
 def figures(cell: Cell, name: str) -> dict[str, float]:
     cell.observer.next_message(SUMMARY)
     found = cell.observer.status(SUMMARY, name)
-    return {key: float(text) for key, text in found.items() if re.fullmatch(r"[-\d.e+]+", text)}
+    return {
+        key: float(text)
+        for key, text in found.items()
+        if re.fullmatch(r"[-\d.e+]+", text)
+    }
 
 
 def test_topics_come_at_the_publish_rate_with_the_times_of_samples(running: Cell) -> None:
@@ -133,7 +142,8 @@ def test_topics_come_at_the_publish_rate_with_the_times_of_samples(running: Cell
         messages = observer.history[topic][-30:]
         stamps = [seconds_of(message.header.stamp) for message in observer.history[topic]]
         periods = np.diff(stamps) / 0.02
-        # A busy observer misses messages: most of the times between those it got are whole periods.
+        # A busy observer misses messages: most of the times between those it got are
+        # whole periods.
         assert np.median(np.abs(periods - np.rint(periods))) < 0.15
         assert (np.rint(periods) == 1.0).any()
     names = energy_names(JOINTS)
@@ -148,7 +158,11 @@ def test_power_is_the_slope_of_energy(running: Cell) -> None:
     def now() -> tuple[float, float, float]:
         total = figures(running, "total")
         counters = running.observer.status(SUMMARY, "counters")
-        return float(counters["accounted_ever_s"]), total["energy_ever_J"], total["power_W"]
+        return (
+            float(counters["accounted_ever_s"]),
+            total["energy_ever_J"],
+            total["power_W"],
+        )
 
     (before, low, _), (after, high, power) = now(), now()
     assert power == pytest.approx((high - low) / (after - before), rel=1e-3)
@@ -169,7 +183,10 @@ def test_diagnostics_markers_and_robot_description(running: Cell) -> None:
     manager = yaml.safe_load(LAYOUTS["rviz/energy.rviz"])["Visualization Manager"]
     keys = ("Topic", "Description Topic")
     shown = [
-        display[key]["Value"] for display in manager["Displays"] for key in keys if key in display
+        display[key]["Value"]
+        for display in manager["Displays"]
+        for key in keys
+        if key in display
     ]
     assert {*shown} == {f"{ENERGY}/markers", DESCRIPTION} <= set(latest)
     frames = {marker.header.frame_id for marker in array.markers}
@@ -177,10 +194,12 @@ def test_diagnostics_markers_and_robot_description(running: Cell) -> None:
 
 
 def test_services_of_the_estimator(running: Cell) -> None:
-    observer, ever = running.observer, figures(running, "total")["energy_ever_J"]
+    observer = running.observer
+    ever = figures(running, "total")["energy_ever_J"]
     assert service(running, "estimator/reset_energy").success
     observer.wait(
-        lambda: observer.status(SUMMARY, "counters")["reset_reason"] == "service call", "the reset"
+        lambda: observer.status(SUMMARY, "counters")["reset_reason"] == "service call",
+        "the reset",
     )
     total = observer.status(SUMMARY, "total")
     assert float(total["energy_J"]) < float(total["energy_ever_J"]) - ever / 2
@@ -260,7 +279,8 @@ def killed(running: Cell) -> Killed:
 
 
 def test_the_bag_equals_the_live_graph(running: Cell, killed: Killed) -> None:
-    bag, live = killed.bag, running.observer.latest
+    bag = killed.bag
+    live = running.observer.latest
     info = read_bag(bag).info
     assert (info.namespace, info.tf_prefix) == (NAMESPACE, PREFIX)
     assert bag.name.startswith(f"ur5e_{info.serial}_")
@@ -277,7 +297,10 @@ def test_the_bag_equals_the_live_graph(running: Cell, killed: Killed) -> None:
     for topic in (STATES, ENERGY):
         assert list(messages[topic].name) == list(live[topic].name)
     assert tuple(messages[STATES].name) == JOINTS
-    assert tuple(messages[f"{NAMESPACE}/rtde/joint_telemetry"].joint_names) == (*JOINTS, "robot")
+    assert tuple(messages[f"{NAMESPACE}/rtde/joint_telemetry"].joint_names) == (
+        *JOINTS,
+        "robot",
+    )
     assert shows_everything(plotjuggler_series(messages), messages)
     assert shows_everything(plotjuggler_series(live), live)
     assert foxglove_topics(LAYOUTS["foxglove/energy.json"]) <= set(live)
@@ -291,7 +314,9 @@ def test_an_estimator_plays_the_bag_on_the_same_topics(
         cell.observer.subscribe(topic, kind)
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     given = {"model_file": str(model), "tf_prefix": PREFIX, "bag": str(killed.bag)}
-    cell.start_node(EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given)
+    cell.start_node(
+        EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given
+    )
     estimator = live(load_model(model), read_bag(killed.bag), 25)
     expected = counted(estimator)[estimator.channels.arm["total"]]
     assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)

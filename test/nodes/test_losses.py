@@ -107,7 +107,9 @@ def test_every_loss_is_in_one_line_and_in_the_bag_and_nothing_else_is(
         recorder.close()
         watched()
         connection.end(link_status)
-    reported = sum(int(n.replace(",", "")) for _, text in written for n in LOST.findall(text))
+    reported = sum(
+        int(n.replace(",", "")) for _, text in written for n in LOST.findall(text)
+    )
     assert (reported, status.losses.samples) == (missing, missing)
     bag = read_bag(tmp_path / "bag")
     assert (len(bag), bag.lost) == (last - missing, missing)
@@ -119,7 +121,8 @@ def test_a_process_that_did_not_run_for_a_while_loses_nothing(
     cell: Cell, simulate: Simulate, fresh_host: Callable[[], str]
 ) -> None:
     """Its samples wait in the socket."""
-    host, observer = fresh_host(), cell.observer
+    host = fresh_host()
+    observer = cell.observer
     controller = simulate(host)
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     bags = cell.folder / "bags"
@@ -146,13 +149,17 @@ def test_a_process_that_did_not_run_for_a_while_loses_nothing(
     cycles = round(500.0 * float(bag.time[-1] - bag.time[0])) + 1
     assert (code, len(bag) + bag.lost) == (0, cycles)
     reported = sum(int(number.replace(",", "")) for number in LOST.findall(output))
-    assert reported == bag.lost, output  # a busy machine may lose some, but all of them truly
+    # a busy machine may lose some, but all of them truly
+    assert reported == bag.lost, output
     assert f"{len(bag):,} samples, {bag.lost:,} lost" in output
 
 
-def test_the_end_of_a_bag_waits_for_samples_that_have_come(tmp_path: Path, peer: RtdePeer) -> None:
+def test_the_end_of_a_bag_waits_for_samples_that_have_come(
+    tmp_path: Path, peer: RtdePeer
+) -> None:
     """The reading thread does not run for a while, and then the bag is ended."""
-    busy, free = threading.Event(), threading.Event()
+    busy = threading.Event()
+    free = threading.Event()
 
     def tap(batch: Telemetry) -> None:
         if batch.time[-1] > START_TIME + (FIRST - 0.5) / 500.0:

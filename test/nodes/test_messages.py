@@ -27,13 +27,24 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.nodes.conftest import Cell
 from ur_energy_model.errors import InputError
 from ur_energy_model.nodes.logger import LONGEST_LABEL, label_of
-from ur_energy_model.nodes.memory import OWN_SETTINGS, configure_middleware, give_back_memory
-from ur_energy_model.nodes.plan_messages import LARGEST_MESSAGE, PlanMessage, header_of, read_plan
+from ur_energy_model.nodes.memory import (
+    OWN_SETTINGS,
+    configure_middleware,
+    give_back_memory,
+)
+from ur_energy_model.nodes.plan_messages import (
+    LARGEST_MESSAGE,
+    PlanMessage,
+    header_of,
+    read_plan,
+)
 
 FIELDS = ("positions", "velocities", "accelerations", "effort")
 
 
-def trajectory(joints: int, points: int, fields: tuple[bool, ...], seed: int) -> JointTrajectory:
+def trajectory(
+    joints: int, points: int, fields: tuple[bool, ...], seed: int
+) -> JointTrajectory:
     """Random points with these fields."""
     random = np.random.default_rng(seed)
     made = JointTrajectory(joint_names=[f"joint{'_' * k}" for k in range(joints)])
@@ -54,7 +65,9 @@ def assert_same(found: PlanMessage, message: JointTrajectory) -> None:
     assert found.header.stamp.nanosec == min(message.header.stamp.nanosec, 999_999_999)
     assert list(found.names) == list(message.joint_names)
     times = [each.time_from_start for each in message.points]
-    np.testing.assert_allclose(found.time, [t.sec + 1e-9 * t.nanosec for t in times], atol=1e-9)
+    np.testing.assert_allclose(
+        found.time, [t.sec + 1e-9 * t.nanosec for t in times], atol=1e-9
+    )
     read = (found.q, found.qd, found.qdd)
     for field, values in zip(FIELDS, read, strict=False):
         rows = [list(getattr(each, field)) for each in message.points]
@@ -174,7 +187,8 @@ def test_a_node_starts_where_its_folder_is_deleted(
         monkeypatch.setenv(name, "")
     give_back_memory()
     assert os.environ["RMW_FASTRTPS_USE_QOS_FROM_XML"] == "1"
-    monkeypatch.delenv("RMW_FASTRTPS_USE_QOS_FROM_XML")  # other tests have the usual settings
+    # other tests have the usual settings
+    monkeypatch.delenv("RMW_FASTRTPS_USE_QOS_FROM_XML")
 
 
 HUGE = 30_000_000  # size of a message [bytes]
@@ -210,7 +224,11 @@ ESTIMATOR_TOPICS: dict[str, Callable[[], Any]] = {
     ("name", "made", "parameters"),
     [
         ("logger", LOGGER_TOPICS, {"robot_ip": "127.0.0.1", "bag_directory": "bags"}),
-        ("estimator", ESTIMATOR_TOPICS, {"source": "joint_states", "robot_model": "ur5e"}),
+        (
+            "estimator",
+            ESTIMATOR_TOPICS,
+            {"source": "joint_states", "robot_model": "ur5e"},
+        ),
     ],
 )
 def test_the_memory_of_huge_messages_goes_back(
@@ -236,7 +254,8 @@ def test_the_memory_of_huge_messages_goes_back(
     assert most > before + 1e-6 * HUGE / 2  # they have arrived
     observer.wait(lambda: memory_of(process.pid) < before + KEPT, "memory that goes back")
     if name == "logger":
-        # The subscription to /energy takes best effort: a huge message may be lost on its way.
+        # The subscription to /energy takes best effort: a huge message may be lost on its
+        # way.
         status = observer.status_that(
             "energy topics", lambda s: s["refused"] in ("3", "4"), "the refused messages"
         )

@@ -45,27 +45,36 @@ def test_messages_are_what_they_are_made_of() -> None:
     assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
     write = convert.SerializedJointStates(names)
     for turn in range(3):
-        stamp, values = Time(sec=turn, nanosec=7), np.random.default_rng(turn).random((3, 3))
+        stamp = Time(sec=turn, nanosec=7)
+        values = np.random.default_rng(turn).random((3, 3))
         read = deserialize_message(write(turn * 10**9 + 7, values), JointState)
         assert read == convert.joint_state(names, stamp, *values)
-    assert deserialize_message(convert.serialized_number(-2.5), Float64) == Float64(data=-2.5)
+    assert deserialize_message(convert.serialized_number(-2.5), Float64) == Float64(
+        data=-2.5
+    )
 
 
 JOINTS = ROBOT.joint_names
 
 
-def plan(*times: tuple[int, int], first: float = 0.0, place: float = 0.1) -> JointTrajectory:
+def plan(
+    *times: tuple[int, int], first: float = 0.0, place: float = 0.1
+) -> JointTrajectory:
     """Points at (seconds, nanoseconds), the first at `first` and the others at `place`."""
     made = JointTrajectory(joint_names=list(JOINTS))
     for k, (seconds, nanoseconds) in enumerate(times):
-        point = JointTrajectoryPoint(positions=[place if k else first] * 6, velocities=[0.0] * 6)
-        point.time_from_start.sec, point.time_from_start.nanosec = seconds, nanoseconds
+        point = JointTrajectoryPoint(
+            positions=[place if k else first] * 6, velocities=[0.0] * 6
+        )
+        point.time_from_start.sec = seconds
+        point.time_from_start.nanosec = nanoseconds
         made.points.append(point)
     return made
 
 
 def stamped(message: JointTrajectory, seconds: int) -> JointTrajectory:
-    message.header.stamp.sec, message.header.stamp.nanosec = seconds, 25
+    message.header.stamp.sec = seconds
+    message.header.stamp.nanosec = 25
     return message
 
 
@@ -94,7 +103,9 @@ HOSTILE = {
     "one point only": plan((0, 0)),
     "its first point is": plan((0, 2_000_000), (1, 0), first=5.0, place=5.0),
     "larger than 8 MB": too_large(),
-    f"names {MOST_JOINTS + 1} joints": JointTrajectory(joint_names=["joint"] * (MOST_JOINTS + 1)),
+    f"names {MOST_JOINTS + 1} joints": JointTrajectory(
+        joint_names=["joint"] * (MOST_JOINTS + 1)
+    ),
     "a joint has a name of": JointTrajectory(joint_names=["x" * 2000]),
     "without a value for each joint": JointTrajectory(
         joint_names=list(JOINTS), points=[JointTrajectoryPoint()] * 1000
@@ -105,14 +116,23 @@ HOSTILE = {
 def planner(cell: Cell, model: EnergyModel) -> Any:
     """A publisher of plans, for an estimator that plays a bag."""
     save_model(model, cell.folder / "model.yaml")
-    telemetry, bag = motion(20.0), cell.folder / "bag"
+    telemetry = motion(20.0)
+    bag = cell.folder / "bag"
     with BagWriter(bag, telemetry.info, tuple(telemetry.columns)) as writer:
         writer.write(telemetry)
     observer = cell.observer
-    observer.subscribe("/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True)
-    parameters = {"bag": str(bag), "loop": True, "model_file": str(cell.folder / "model.yaml")}
+    observer.subscribe(
+        "/energy/prediction", "diagnostic_msgs/DiagnosticArray", latched=True
+    )
+    parameters = {
+        "bag": str(bag),
+        "loop": True,
+        "model_file": str(cell.folder / "model.yaml"),
+    }
     cell.start_node(EstimatorNode, source="bag", learn="off", **parameters)
-    publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
+    publisher = observer.node.create_publisher(
+        JointTrajectory, "/energy/planned_trajectory", 10
+    )
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     return publisher
 
@@ -126,7 +146,10 @@ def test_every_plan_is_answered(cell: Cell) -> None:
         observer.next_message("/energy/prediction")
         (status,) = observer.latest["/energy/prediction"].status
         values = {each.key: each.value for each in status.values}
-        assert (status.name, status.level) == ("prediction: total", DiagnosticStatus.ERROR)
+        assert (status.name, status.level) == (
+            "prediction: total",
+            DiagnosticStatus.ERROR,
+        )
         assert values["plan_stamp"] == f"{number}.000000025"
         assert problem in values["refused"]
         observer.next_message("/energy/total/energy")
@@ -138,15 +161,21 @@ def test_every_plan_is_answered(cell: Cell) -> None:
 
     def answer(message: JointTrajectory) -> dict[str, str]:
         publisher.publish(message)
-        seconds, topic = message.header.stamp.sec, "/energy/prediction"
+        seconds = message.header.stamp.sec
+        topic = "/energy/prediction"
         return observer.status_that(
-            "total", lambda s: s["plan_stamp"] == f"{seconds}.000000025", "its answer", topic
+            "total",
+            lambda s: s["plan_stamp"] == f"{seconds}.000000025",
+            "its answer",
+            topic,
         )
 
     answers = [answer(even), answer(jittered)]
     assert "changed" not in answers[0]
     assert "jitter" in answers[1]["changed"]
-    assert float(answers[1]["energy_J"]) == pytest.approx(float(answers[0]["energy_J"]), rel=0.02)
+    assert float(answers[1]["energy_J"]) == pytest.approx(
+        float(answers[0]["energy_J"]), rel=0.02
+    )
     # Wherever the moving arm is, it is away from the beginning of the plan.
     ways = np.abs(motion(20.0)["actual_q"] - HOME).max(axis=1)
     (distance,) = re.findall(
@@ -178,23 +207,30 @@ def request(last_speed: float = 0.0) -> JointTrajectory:
     return made
 
 
-def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: Cell) -> None:
+def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(
+    cell: Cell,
+) -> None:
     observer = cell.observer
     observer.subscribe(
         "/energy/optimized_trajectory", "trajectory_msgs/JointTrajectory", latched=True
     )
     publisher = planner(cell, arm_model())
 
-    publisher.publish(request(last_speed=0.3))  # not at rest: predicted, but not optimized
+    # not at rest: predicted, but not optimized
+    publisher.publish(request(last_speed=0.3))
     observer.wait(lambda: "/energy/prediction" in observer.latest, "the prediction")
     topic = "/energy/prediction"
-    status = observer.status_that("total", lambda s: "not_optimized" in s, "the reason", topic)
+    status = observer.status_that(
+        "total", lambda s: "not_optimized" in s, "the reason", topic
+    )
     assert "at rest" in status["not_optimized"]
     wanted = request()
     publisher.publish(wanted)
     found = "optimized_energy_J"
     figures = observer.status_that("total", lambda s: found in s, "both energies", topic)
-    observer.wait(lambda: "/energy/optimized_trajectory" in observer.latest, "the trajectory")
+    observer.wait(
+        lambda: "/energy/optimized_trajectory" in observer.latest, "the trajectory"
+    )
     answer = observer.latest["/energy/optimized_trajectory"]
     assert list(answer.joint_names) == list(wanted.joint_names)
     assert answer.header.frame_id == "base"
@@ -209,10 +245,12 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: 
 
     # The trajectory does not stand for a plan that is refused.
     bad = request()
-    bad.header.stamp.sec, bad.points[3].positions[0] = 77, math.nan
+    bad.header.stamp.sec = 77
+    bad.points[3].positions[0] = math.nan
     publisher.publish(bad)
     observer.wait(
-        lambda: not observer.latest["/energy/optimized_trajectory"].points, "the empty trajectory"
+        lambda: not observer.latest["/energy/optimized_trajectory"].points,
+        "the empty trajectory",
     )
     assert observer.latest["/energy/optimized_trajectory"].header.stamp.sec == 77
     status = observer.status_that("total", lambda s: "refused" in s, "the refusal", topic)

@@ -42,8 +42,13 @@ def test_generated_files_are_up_to_date() -> None:
 
 def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) -> None:
     """Two estimators of one namespace, the second with another name, then with the same."""
-    observer, topic = cell.observer, "/diagnostics"
-    given: dict[str, Any] = {"robot_ip": "127.0.0.1", "model_file": str(model), "learn": "off"}
+    observer = cell.observer
+    topic = "/diagnostics"
+    given: dict[str, Any] = {
+        "robot_ip": "127.0.0.1",
+        "model_file": str(model),
+        "learn": "off",
+    }
     observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray")
     cell.start_process("estimator", **given)
 
@@ -63,7 +68,9 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
     cell.start_process("estimator", namespace="/left", **given)
     warned("left/estimator", 0)
     warned("estimator", 0)
-    renamed = cell.run_command([*node_command("estimator", given), "-r", "__node:=second"])
+    renamed = cell.run_command(
+        [*node_command("estimator", given), "-r", "__node:=second"]
+    )
     assert "/energy is published by another node, too: /second" in warned("estimator", 1)
     assert "/energy is published by another node, too: /estimator" in warned("second", 1)
     code, output = cell.stop(renamed)
@@ -86,7 +93,9 @@ def test_no_sample_is_lost_at_the_end_of_a_logger(
     simulate(host)
     observer = cell.observer
     observer.subscribe("/joint_states", "sensor_msgs/JointState")
-    logger = cell.start_process("logger", robot_ip=host, bag_directory=str(cell.folder / "bags"))
+    logger = cell.start_process(
+        "logger", robot_ip=host, bag_directory=str(cell.folder / "bags")
+    )
     observer.wait_for_messages("/joint_states", 50)
     code, output = cell.stop(logger, number)
     assert code == 0, output
@@ -98,7 +107,10 @@ def test_no_sample_is_lost_at_the_end_of_a_logger(
 
 def test_names_of_topics_are_valid_with_every_prefix() -> None:
     for prefix in ("left_", "left/", "1_", "/a b//", "\u00e4", "-", "~{a}"):
-        names = [topic.name for topic in number_topics([prefix + joint for joint in ("a", "b")])]
+        names = [
+            topic.name
+            for topic in number_topics([prefix + joint for joint in ("a", "b")])
+        ]
         assert len(set(names)) == len(names)
         for name in names:
             validate_full_topic_name(f"/{name}")
@@ -114,7 +126,10 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
 
     assert set_(estimator, "gap_limit", 2) == ""
     for name, value in (("publish_rate", 20.0), ("gap_limit", 2.0)):
-        for found in (getattr(estimator.parameters, name), estimator.get_parameter(name).value):
+        for found in (
+            getattr(estimator.parameters, name),
+            estimator.get_parameter(name).value,
+        ):
             assert repr(found) == repr(value)
     assert getattr(estimator.parameters, "learn") == "off"  # as YAML reads it  # noqa: B009
     assert "0.002" in set_(estimator, "gap_limit", 100)
@@ -122,8 +137,15 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
     node = cell.make_node(IdentificationNode)
     assert all(known in set_(node, "friction", "nonsense") for known in ("auto", *LAWS))
     assert set_(node, "friction", "stribeck") == ""
-    for wrong in ({"gap_limit": "fast"}, {"publish_rate": 501}, {"learn": 3}, {"mqtt": [1]}):
-        with pytest.raises(UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"):
+    for wrong in (
+        {"gap_limit": "fast"},
+        {"publish_rate": 501},
+        {"learn": 3},
+        {"mqtt": [1]},
+    ):
+        with pytest.raises(
+            UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"
+        ):
             cell.make_node(EstimatorNode, **wrong)
     assert not begin([cell.make_node(SimulatedRobotNode, host="192.0.2.1")])
     assert "loopback" in capfd.readouterr().err
@@ -243,10 +265,20 @@ def test_a_node_ends_cleanly_whenever_it_is_interrupted(
 ) -> None:
     arguments = {
         "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
-        "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", f"bag_directory:={tmp_path}"],
+        "logger_node": [
+            "-p",
+            f"robot_ip:={fresh_host()}",
+            "-p",
+            f"bag_directory:={tmp_path}",
+        ],
     }[name]
     delays = [4.0 * k / (phases - 1) for k in range(phases)]
     ends = interrupted(
-        name, ["--ros-args", *arguments], delays, tmp_path, code=0, environment=cell.environment
+        name,
+        ["--ros-args", *arguments],
+        delays,
+        tmp_path,
+        code=0,
+        environment=cell.environment,
     )
     assert_quiet(ends, 0)

@@ -38,21 +38,28 @@ from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
-FAST, SLOW = (1.5, 3.0), (0.6, 1.5)
+FAST = (1.5, 3.0)
+SLOW = (0.6, 1.5)
 """Speed and acceleration of the moveJs, recorded and new [rad/s, rad/s^2]."""
-FAST_TOOL, SLOW_TOOL = (0.25, 1.2), (0.08, 0.5)  # the same of the moveL [m/s, m/s^2]
+# the same of the moveL [m/s, m/s^2]
+FAST_TOOL = (0.25, 1.2)
+SLOW_TOOL = (0.08, 0.5)
 WAIT = 1.5
 TICK = 0.002
 HOME = home_position(ROBOT)
 NO_TOOL = np.zeros(6)
 
 
-def straight_down(start: Array, way: float, robot: RobotDescription = ROBOT) -> StraightLine:
+def straight_down(
+    start: Array, way: float, robot: RobotDescription = ROBOT
+) -> StraightLine:
     """A moveL of the flange downwards [m]."""
     kinematics = ArmKinematics(robot)
     pose = kinematics.forward(start, NO_TOOL).copy()
     pose[2] -= way
-    planner = LinePlanner(kinematics, start, pose, NO_TOOL, *FAST_TOOL, robot.max_velocity)
+    planner = LinePlanner(
+        kinematics, start, pose, NO_TOOL, *FAST_TOOL, robot.max_velocity
+    )
     while (line := planner.advance()) is None:
         pass
     return line
@@ -84,11 +91,14 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         down.with_profile(*SLOW_TOOL),
         move(below, home, *SLOW),
     ]
-    moves, duration = [], 0.0
+    moves = []
+    duration = 0.0
     for motion in fast:
         time, q, qd, _ = sampled(motion)
         rest = Rest(WAIT, (Wait(WAIT),))
-        one = Move(duration, time, q, qd, programmed=programmed_move(time, q, robot), rest=rest)
+        one = Move(
+            duration, time, q, qd, programmed=programmed_move(time, q, robot), rest=rest
+        )
         moves.append(replace(one, energy=effort(motion), peak_power=200.0))
         duration += motion.duration + WAIT
     stretches = [Stretch(Plan(*sampled(motion)), None) for motion in slow]
@@ -110,7 +120,9 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     steps = (step for step in sheet if step.do != "wait")
     new = [
         OptimizedMove(moves[step.move], step, after.duration, effort(after), effort(run))
-        for step, after, run in zip(steps, slow, motion_of("hand", typed).moves, strict=True)
+        for step, after, run in zip(
+            steps, slow, motion_of("hand", typed).moves, strict=True
+        )
     ]
     energy = sum(each.energy for each in moves)
     return OptimizedCycle(

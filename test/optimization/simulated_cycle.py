@@ -39,18 +39,26 @@ def arm_model(capacitor: float = 3.0) -> EnergyModel:
             winding_resistance=float(ROBOT.winding_resistance[j]),
             back_emf_constant=float(ROBOT.torque_constant[j]),
             friction=Friction(
-                law, {"viscous": 6e-4 * size[j], "coulomb": 0.06 * size[j]}, law.default_shape
+                law,
+                {"viscous": 6e-4 * size[j], "coulomb": 0.06 * size[j]},
+                law.default_shape,
             ),
             std={"winding_resistance": 0.01},
         )
         for j, name in enumerate(ROBOT.joint_names)
     )
-    bus = BusModel("physical", STANDBY, np.full(6, 0.28), np.zeros(6), capacitor_energy=capacitor)
+    bus = BusModel(
+        "physical", STANDBY, np.full(6, 0.28), np.zeros(6), capacitor_energy=capacitor
+    )
     return EnergyModel("ur5e", Setup(), "given", joints, bus)
 
 
 def pick_and_place(
-    speed: float = 2.5, acceleration: float = 5.0, *, short: float = 0.3, wait: float = 3.0
+    speed: float = 2.5,
+    acceleration: float = 5.0,
+    *,
+    short: float = 0.3,
+    wait: float = 3.0,
 ) -> Chain:
     """Six moves that close: down, grip, up and over, down, release, up, wait for the next part."""
     points = [PICK + LIFT, PICK, PICK + LIFT, PLACE + LIFT, PLACE, PLACE + LIFT]
@@ -80,7 +88,12 @@ def palletising(pitch: float, places: int = 4, *, grip: float = 0.4) -> Chain:
 
 
 def recorded(
-    motion: Chain, seconds: float, rate: float = 500.0, *, lead: float = 0.4, begin: float = 0.0
+    motion: Chain,
+    seconds: float,
+    rate: float = 500.0,
+    *,
+    lead: float = 0.4,
+    begin: float = 0.0,
 ) -> Telemetry:
     """The targets of a motion that repeats, as a controller reports them."""
     time = np.arange(round(seconds * rate)) / rate

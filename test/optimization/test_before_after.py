@@ -31,7 +31,9 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, move
 from ur_energy_model.typing import Array
 
-STANDBY, PERIOD = 30.0, 10.0  # W, s
+# W, s
+STANDBY = 30.0
+PERIOD = 10.0
 POINT = np.zeros(6)
 THERE = np.full(6, 0.5)
 DAY = 86_400.0
@@ -62,7 +64,9 @@ def production(
     moved = session.friction * motion
     energy = session.standby * duration + moved + scatter * random.standard_normal(cycles)
     rest = session.standby + 0.1 * random.standard_normal(cycles)
-    power = session.standby + 30.0 * session.friction + 0.3 * random.standard_normal(cycles)
+    power = (
+        session.standby + 30.0 * session.friction + 0.3 * random.standard_normal(cycles)
+    )
     parts = [
         Part(POINT, POINT, 2.5, rest, moves=False),
         Part(POINT, THERE, 2.5, power, moves=True),
@@ -79,10 +83,13 @@ def production(
 
 
 def drawn_session(random: np.random.Generator) -> Session:
-    return Session(STANDBY + 1.8 * random.standard_normal(), 1.0 + 0.05 * random.standard_normal())
+    return Session(
+        STANDBY + 1.8 * random.standard_normal(), 1.0 + 0.05 * random.standard_normal()
+    )
 
 
-CHANGED, SAME = 120.0, 150.0
+CHANGED = 120.0
+SAME = 150.0
 """Energy of motion after a change, and before it [J]."""
 
 
@@ -92,12 +99,16 @@ def test_the_interval_covers_the_saving_and_no_change_is_no_saving(
     kind: str, counts: tuple[int, int]
 ) -> None:
     random = np.random.default_rng(5)
-    inside, proven, runs = 0, 0, 300
+    inside = 0
+    proven = 0
+    runs = 300
     for _ in range(runs):
         found: list[Comparison] = []
         for motion in (CHANGED, SAME):
             sides: list[list[Production]] = []
-            for side, (count, joules) in enumerate(zip(counts, (SAME, motion), strict=True)):
+            for side, (count, joules) in enumerate(
+                zip(counts, (SAME, motion), strict=True)
+            ):
                 number = 3 if kind == "several sessions" else 1
                 days = DAY * (number * side + np.arange(number))
                 many = kind != "one session"
@@ -182,7 +193,8 @@ def test_other_changes_are_reported_and_another_arm_proves_nothing() -> None:
     assert not compare([usual], [replace(cheap, serial="20195500002")]).proven
     quick = replace(usual, energy=0.5 * usual.energy, duration=0.5 * usual.duration)
     assert compare([usual], [quick]).proven
-    half = replace(quick, points=np.zeros((3, 6)))  # two cycles before may have been found as one
+    # two cycles before may have been found as one
+    half = replace(quick, points=np.zeros((3, 6)))
     assert np.isnan(compare([usual], [half]).interval).all()
 
 
@@ -237,13 +249,17 @@ def run(kind: str, cycles: int = 4, seed: int = 5, session: int = 0) -> Run:
     for seconds in (1.0 * motion.duration, (cycles - 1.0) * motion.duration, 0.6):
         parts.append(record_arm(arm, seconds))
         truth.append(arm.energies().bus)
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    columns = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
+    }
     time = np.concatenate([part.time for part in parts])
     energy = (truth[1] - truth[0]) / (cycles - 1.0)
     return Run(Telemetry(time, columns, parts[0].info), motion.duration, energy)
 
 
-def bag_of(folder: Path, name: str, telemetry: Telemetry, **columns: Array | None) -> Path:
+def bag_of(
+    folder: Path, name: str, telemetry: Telemetry, **columns: Array | None
+) -> Path:
     """The recording as a bag, with other columns, or without those that are None."""
     changed = {**telemetry.columns, **columns}
     kept = {name: values for name, values in changed.items() if values is not None}
@@ -303,7 +319,8 @@ def test_another_session_of_the_arm_is_no_saving(tmp_path: Path) -> None:
     """The same program, in sessions whose standby and friction differ."""
     pair = [run("calm", 4, session=number) for number in (1, 4)]
     found = [
-        recorded_production(bag_of(tmp_path, str(k), each.telemetry)) for k, each in enumerate(pair)
+        recorded_production(bag_of(tmp_path, str(k), each.telemetry))
+        for k, each in enumerate(pair)
     ]
     for before, after in (found, found[::-1]):
         comparison = compare([before], [after])
@@ -338,7 +355,9 @@ def test_cycles_with_an_outage_are_left_out(tmp_path: Path) -> None:
     since = telemetry.time - telemetry.time[0]
     current = telemetry["actual_robot_current"].copy()
     current[(since > 2.4 * whole.duration) & (since < 2.45 * whole.duration)] = np.nan
-    unknown = replace(telemetry, columns={**telemetry.columns, "actual_robot_current": current})
+    unknown = replace(
+        telemetry, columns={**telemetry.columns, "actual_robot_current": current}
+    )
     waiting = 1.95 * whole.duration  # the arm rests at the end of its cycle
     without = unknown.select((since < waiting - 0.3) | (since > waiting))
     found = recorded_production(bag_of(tmp_path, "gaps", without))
@@ -354,7 +373,11 @@ def test_without_bus_power_on_a_side_the_model_is_compared(
 ) -> None:
     bags = []
     for missing, kind in zip(which, ("hasty", "calm"), strict=True):
-        none = {"actual_robot_voltage": None, "actual_robot_current": None} if missing else {}
+        none = (
+            {"actual_robot_voltage": None, "actual_robot_current": None}
+            if missing
+            else {}
+        )
         bags.append(bag_of(tmp_path, kind, run(kind, 7).telemetry, **none))
     found = printed_json(capsys, bags[:1], bags[1:])
     true = run("hasty", 7).energy - run("calm", 7).energy
@@ -376,7 +399,11 @@ def test_a_meter_that_always_shows_zero_measures_nothing(tmp_path: Path) -> None
     zero = np.zeros(len(telemetry))
     paths = [
         bag_of(
-            tmp_path, name, telemetry, actual_robot_voltage=zero + 48.0, actual_robot_current=zero
+            tmp_path,
+            name,
+            telemetry,
+            actual_robot_voltage=zero + 48.0,
+            actual_robot_current=zero,
         )
         for name in ("one", "other")
     ]

@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.optimization.simulated_cycle import ROBOT, arm_model, bag_of, pick_and_place, recorded
+from test.optimization.simulated_cycle import (
+    ROBOT,
+    arm_model,
+    bag_of,
+    pick_and_place,
+    recorded,
+)
 from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.optimization.cycle import OptimizationOptions, Stretch
 from ur_energy_model.optimization.cycle_problem import CycleProblem
@@ -57,8 +63,11 @@ def test_the_same_work_in_the_same_time_takes_less_within_the_limits_of_the_arm(
     assert result.pareto is not None
     times, energies = result.pareto.T
     assert times[0] == pytest.approx(result.time_optimal_duration)
-    assert np.interp(result.duration, times, energies) == pytest.approx(result.new_energy, rel=0.01)
-    new, dynamics = motions(result.stretches), arm_model().dynamics()
+    assert np.interp(result.duration, times, energies) == pytest.approx(
+        result.new_energy, rel=0.01
+    )
+    new = motions(result.stretches)
+    dynamics = arm_model().dynamics()
     assert tool_speed(new) <= 1.5
     for q, qd, qdd in new:
         assert (np.abs(qd) <= ROBOT.max_velocity).all()
@@ -72,7 +81,9 @@ def test_a_cycle_time_just_above_the_fastest_is_met_and_impossible_ones_are_refu
 ) -> None:
     fastest = f"{result.time_optimal_duration:.2f} s"
     with pytest.raises(InputError, match=f"below the time-optimal one of {fastest}"):
-        optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=1.0, session=False))
+        optimize_cycle(
+            arm_model(), bag, OptimizationOptions(cycle_time=1.0, session=False)
+        )
     with pytest.raises(WrongRobotError, match="ur5e"):
         optimize_cycle(replace(arm_model(), robot="ur3e"), bag)
     problem = CycleProblem(arm_model(), result.cycle, OptimizationOptions(), ROBOT)
@@ -82,7 +93,9 @@ def test_a_cycle_time_just_above_the_fastest_is_met_and_impossible_ones_are_refu
     for _, _, qdd in motions(run):
         assert (np.abs(qdd) <= ROBOT.max_acceleration).all()
     # A tool speed that the user gives counts even below the recorded one.
-    slow = CycleProblem(arm_model(), result.cycle, OptimizationOptions(tool_speed=0.6), ROBOT)
+    slow = CycleProblem(
+        arm_model(), result.cycle, OptimizationOptions(tool_speed=0.6), ROBOT
+    )
     laws = slow.allocate(1.2 * slow.shortest).laws
     assert tool_speed(motions(part.stretch for part in slow.run(laws))) <= 0.6
 
@@ -96,7 +109,10 @@ def test_locks_and_speedup_are_kept_and_the_others_share_the_time(
     for number, step in enumerate(kept.sheet, 1):
         if number in (3, 5):
             assert step.kept
-            assert (step.new_speed, step.new_acceleration) == (step.speed, step.acceleration)
+            assert (step.new_speed, step.new_acceleration) == (
+                step.speed,
+                step.acceleration,
+            )
     recorded_time = [move.move.duration for move in kept.moves if move.step.kept]
     assert [move.duration for move in kept.moves if move.step.kept] == recorded_time
     assert kept.duration == result.duration
@@ -109,11 +125,14 @@ def test_locks_and_speedup_are_kept_and_the_others_share_the_time(
         assert np.abs(qd).max() <= 1.03 * 1.2 * np.abs(each.move.qd).max()
 
 
-def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path: Path) -> None:
+def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(
+    tmp_path: Path,
+) -> None:
     chain = pick_and_place(wait=50.0)
     telemetry = recorded(chain, 2.1 * chain.duration, 25.0)
     end = chain.duration - 40.0
-    modes, power = np.full(len(telemetry), 7.0), np.full(len(telemetry), 48.0)
+    modes = np.full(len(telemetry), 7.0)
+    power = np.full(len(telemetry), 48.0)
     since = telemetry.time - 60.0
     modes[(since > end) & (since < end + 20.0)] = 5.0
     modes[(since > end + 2.0) & (since < end + 18.0)] = 3.0

@@ -20,7 +20,9 @@ from ur_energy_model.trajectory.plan import Plan
 STEP = np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3])
 
 
-@pytest.mark.parametrize(("speed", "acceleration", "late"), [(1.5, 3.0, 0.0), (3.0, 2.0, 0.0013)])
+@pytest.mark.parametrize(
+    ("speed", "acceleration", "late"), [(1.5, 3.0, 0.0), (3.0, 2.0, 0.0013)]
+)
 def test_a_trapezoid_is_recovered(speed: float, acceleration: float, late: float) -> None:
     """Also where the move starts between two samples, and where it never reaches its speed."""
     truth = Trapezoid(0.9, speed, acceleration)
@@ -35,11 +37,13 @@ def test_energies_of_many_trapezoids_are_those_of_their_motions(kind: str) -> No
     """Sampled motions are predicted by another calculation; one pair of values is too fast."""
     made = move(HOME, HOME + STEP, *FAST) if kind == "moveJ" else straight_down(HOME, 0.2)
     time, q, qd, _ = sampled(made)
-    programmed, model = programmed_move(time, q, ROBOT), arm_model()
+    programmed = programmed_move(time, q, ROBOT)
+    model = arm_model()
     assert programmed is not None
     arm = PathDynamics(model, model.dynamics(), (time, q, qd))
     table = TrapezoidEnergies(programmed, arm, PathLimits.of_robot(ROBOT))
-    speeds, accelerations = np.array([0.1, 0.2, 0.5, 9.0]), np.array([0.3, 2.0, 1.0, 90.0])
+    speeds = np.array([0.1, 0.2, 0.5, 9.0])
+    accelerations = np.array([0.3, 2.0, 1.0, 90.0])
     taken, energies = table(speeds, accelerations)
     assert not np.isfinite(energies[-1])
     for k in range(3):
@@ -59,7 +63,8 @@ def test_a_straight_tool_is_a_movel_with_its_length() -> None:
     assert slow.duration == pytest.approx(0.2 / 0.05 + 0.05 / 0.3)
     end = slow.sample(np.array([slow.duration]))[0][0]
     np.testing.assert_allclose(end, q[-1], atol=1e-5)
-    short_time, short, _, _ = sampled(straight_down(HOME, 0.02))  # nearly straight in joint space
+    # nearly straight in joint space
+    short_time, short, _, _ = sampled(straight_down(HOME, 0.02))
     found = programmed_move(short_time, short, ROBOT)
     assert found is not None
     assert (found.kind, found.distance) == ("moveL", pytest.approx(0.02, abs=1e-6))
@@ -68,4 +73,6 @@ def test_a_straight_tool_is_a_movel_with_its_length() -> None:
     assert beside.kind == "moveJ"
     after, beyond, _, _ = sampled(move(q[-1], q[-1] + STEP, *FAST))
     corner = np.concatenate([q, beyond])
-    assert programmed_move(np.append(time, time[-1] + 0.002 + after), corner, ROBOT) is None
+    assert (
+        programmed_move(np.append(time, time[-1] + 0.002 + after), corner, ROBOT) is None
+    )

@@ -20,7 +20,11 @@ from test.optimization.simulated_cycle import (
     recorded,
 )
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.optimization.found_cycles import FoundCycles, find_cycles, program_begin
+from ur_energy_model.optimization.found_cycles import (
+    FoundCycles,
+    find_cycles,
+    program_begin,
+)
 from ur_energy_model.optimization.recorded_cycle import recorded_switching
 from ur_energy_model.optimization.recorded_motion import (
     RecordedMotion,
@@ -52,11 +56,14 @@ def test_repetition_is_found_at_any_rate_of_samples(tmp_path: Path, rate: float)
 
 def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path) -> None:
     """The gripper closes after the second move; program and cycle begin before the first one."""
-    chain, lead = pick_and_place(), 1.1
+    chain = pick_and_place()
+    lead = 1.1
     telemetry = recorded(chain, 4.4 * chain.duration, lead=lead)
     into = np.mod(telemetry.time - 60.0 - lead, chain.duration)
     two = sum(segment.duration for segment in chain.moves[:2])
-    bits = ((into > two - 0.1) & (into < two + 2.0) & (telemetry.time > 60.0 + lead)).astype(float)
+    bits = (
+        (into > two - 0.1) & (into < two + 2.0) & (telemetry.time > 60.0 + lead)
+    ).astype(float)
     playing = np.where(telemetry.time < 60.3, 1.0, 2.0)
     motion, cycles = found(
         tmp_path, telemetry, actual_digital_output_bits=bits, runtime_state=playing
@@ -133,11 +140,16 @@ def test_the_tool_is_that_of_the_standing_arm() -> None:
 def test_time_energy_and_power_are_read_from_the_recording() -> None:
     """Running at 40 W, 1 s of change at 60 W, 10 s off at 8 W, 2 s of change at 70 W, running."""
     time = np.arange(3000) / 100.0
-    modes, power = np.full(3000, 7.0), np.full(3000, 40.0)
+    modes = np.full(3000, 7.0)
+    power = np.full(3000, 40.0)
     for first, last, mode, watt in ((5, 6, 5, 60), (6, 16, 3, 8), (16, 18, 5, 70)):
         rows = (time >= first) & (time < last)
-        modes[rows], power[rows] = mode, watt
-    bus = {"actual_robot_voltage": np.full(3000, 48.0), "actual_robot_current": power / 48.0}
+        modes[rows] = mode
+        power[rows] = watt
+    bus = {
+        "actual_robot_voltage": np.full(3000, 48.0),
+        "actual_robot_current": power / 48.0,
+    }
     found = recorded_switching(Telemetry(time, {"robot_mode": modes, **bus}))
     assert found is not None
     assert found.time == pytest.approx(3.0, abs=0.05)

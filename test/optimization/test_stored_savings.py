@@ -23,7 +23,9 @@ CHANGED = "2026-05-04T14:00"
 BUS = ("actual_robot_voltage", "actual_robot_current")
 
 
-def store_of(folder: Path, *sessions: Session, bus: bool = True, outage: bool = False) -> Path:
+def store_of(
+    folder: Path, *sessions: Session, bus: bool = True, outage: bool = False
+) -> Path:
     """A store with bags of sessions: with bus power or without, the first with an outage or not."""
     for number, session in enumerate(sessions):
         telemetry = session.telemetry()
@@ -32,7 +34,9 @@ def store_of(folder: Path, *sessions: Session, bus: bool = True, outage: bool = 
             telemetry = replace(telemetry, columns=columns)
         if outage and not number:
             since = telemetry.time - telemetry.time[0]
-            telemetry = telemetry.select((since < 2.5 * CYCLE) | (since > 2.5 * CYCLE + 0.3))
+            telemetry = telemetry.select(
+                (since < 2.5 * CYCLE) | (since > 2.5 * CYCLE + 0.3)
+            )
         add(folder / "store", write_bag(folder / f"bag {number}", telemetry))
     return folder / "store"
 
@@ -41,19 +45,26 @@ def session(at: int, shift: float = 0.0) -> Session:
     return Session(at=at, moving=9.0, still=1.0, cycle=CYCLE, shift=shift)
 
 
-BEFORE, AFTER = session(NOON), session(NOON + 3 * HOUR, LOWER)
+BEFORE = session(NOON)
+AFTER = session(NOON + 3 * HOUR, LOWER)
 
 
 def found(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["optimize", "--history", str(store), "--changed", CHANGED, "--json"]) == 0
+    assert (
+        main(["optimize", "--history", str(store), "--changed", CHANGED, "--json"]) == 0
+    )
     content: dict[str, Any] = json.loads(capsys.readouterr().out)
     return content
 
 
-def test_measured_totals_of_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measured_totals_of_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = store_of(tmp_path, BEFORE, AFTER)
     content = found(store, capsys)
-    cycles = rows(store, "cycles", "bus_energy, start >= TIMESTAMPTZ '2026-05-04 14:00Z' AS later")
+    cycles = rows(
+        store, "cycles", "bus_energy, start >= TIMESTAMPTZ '2026-05-04 14:00Z' AS later"
+    )
     energy = [
         np.mean([row["bus_energy"] for row in cycles if row["later"] == later])
         for later in (False, True)
@@ -64,7 +75,9 @@ def test_measured_totals_of_the_files(tmp_path: Path, capsys: pytest.CaptureFixt
     assert content["interval"][0] < -LOWER * CYCLE < content["interval"][1]
 
 
-def test_days_are_what_scatters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_days_are_what_scatters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Two days on each side, whose standby differs."""
     days = [
         session(NOON - 48 * HOUR, 1.0), session(NOON - 24 * HOUR, -1.0),
@@ -72,13 +85,16 @@ def test_days_are_what_scatters(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]  # fmt: skip
     content = found(store_of(tmp_path, *days), capsys)
     assert content["saving"] == pytest.approx(0.0, abs=1e-6)
-    # The variance of a mean of two days, pooled, is 5 W^2 on each side; t of two degrees: 4.303.
+    # The variance of a mean of two days, pooled, is 5 W^2 on each side; t of two degrees:
+    # 4.303.
     half = 4.302653 * np.sqrt(10.0 / 2.0 * 2.0) * CYCLE
     assert content["interval"][1] == pytest.approx(half, rel=1e-6)
     assert any("2 before and 2 after" in note for note in content["notes"])
 
 
-def test_a_store_without_bus_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_without_bus_power(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     content = found(store_of(tmp_path, BEFORE, AFTER, bus=False), capsys)
     assert content["compared"] == "modelled"
     assert content["total_source"] == {"before": "modelled", "after": "modelled"}

@@ -46,11 +46,14 @@ def curved_plan() -> Plan:
     return Plan(time, PICK + s[:, None] * (PLACE - PICK) + bend)
 
 
-@pytest.mark.parametrize(("plan", "factor"), [(straight_plan(), 3.0), (curved_plan(), 1.05)])
+@pytest.mark.parametrize(
+    ("plan", "factor"), [(straight_plan(), 3.0), (curved_plan(), 1.05)]
+)
 def test_it_takes_less_energy_than_an_even_slowdown_and_keeps_path_and_limits(
     plan: Plan, factor: float
 ) -> None:
-    model, duration = arm_model(), factor * plan.duration
+    model = arm_model()
+    duration = factor * plan.duration
     new = optimize_plan(model, plan, duration=duration, limits=LIMITS)
     assert new.duration == pytest.approx(duration, abs=1e-6)
     slowed = predict_energy(model, plan, speed_scaling=1.0 / factor).total
@@ -58,9 +61,14 @@ def test_it_takes_less_energy_than_an_even_slowdown_and_keeps_path_and_limits(
     _, q, qd, qdd = new.sampled()
     assert (np.abs(qd) <= LIMITS.speed).all()
     assert (np.abs(qdd) <= ROBOT.max_acceleration).all()
-    assert np.linalg.norm(model.dynamics().flange_speed(q, qd), axis=1).max() <= LIMITS.tool_speed
+    assert (
+        np.linalg.norm(model.dynamics().flange_speed(q, qd), axis=1).max()
+        <= LIMITS.tool_speed
+    )
     fine = np.linspace(0.0, plan.duration, 20_000)
-    recorded = np.stack([np.interp(fine, plan.time, column) for column in plan.q.T], axis=1)
+    recorded = np.stack(
+        [np.interp(fine, plan.time, column) for column in plan.q.T], axis=1
+    )
     gaps = [np.linalg.norm(recorded - point, axis=1).min() for point in q[::5]]
     assert max(gaps) < 1e-3
     assert new.q[0] == pytest.approx(plan.q[0], abs=1e-4)

@@ -27,7 +27,11 @@ from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import KEEP_DWELL
-from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle, predicted_saving
+from ur_energy_model.optimization.optimize import (
+    in_session_of,
+    optimize_cycle,
+    predicted_saving,
+)
 from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -100,7 +104,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> EnergyModel:
     """Identified from another motion of the same arm."""
     folder = tmp_path_factory.mktemp("identified")
     motion = named_motion("trajectory_a", CB3)
-    bag = write_bag(folder / "bag", record_arm(SimulatedArm(CB3, motion=motion, seed=SEED), 30.0))
+    bag = write_bag(
+        folder / "bag", record_arm(SimulatedArm(CB3, motion=motion, seed=SEED), 30.0)
+    )
     return identify([bag], ARM).model
 
 
@@ -140,7 +146,9 @@ def assert_covers(sheet: list[dict[str, Any]], script: str) -> None:
     """
     texts = script.split("\n")
     wanted = {
-        k for k, text in enumerate(texts, 1) if text.strip()[:5] in ("movej", "movel", "sleep")
+        k
+        for k, text in enumerate(texts, 1)
+        if text.strip()[:5] in ("movej", "movel", "sleep")
     }
     assert {line for step in sheet for line in step["lines"]} == wanted
     loop = next(k for k, text in enumerate(texts, 1) if "while" in text)

@@ -47,7 +47,9 @@ def beside(q: Array, x: float = 0.0, z: float = 0.0) -> Array:
     return found
 
 
-def program(loop: Sequence[str], functions: dict[str, Sequence[str]] | None = None) -> str:
+def program(
+    loop: Sequence[str], functions: dict[str, Sequence[str]] | None = None
+) -> str:
     """A program with an endless loop, after the functions that it calls."""
     lines = ["def cell():"]
     for name, body in (functions or {}).items():
@@ -73,7 +75,9 @@ def run(script: str, loops: float = 3.3) -> Run:
     From a standstill of 0.3 s on. The first loop, which begins at home, is not measured.
     """
     arm = SimulatedArm(CB3, motion=Hold(CB3_HOME), seed=SEED)
-    box = ControlBox(arm, SimulatedIdentity.for_robot(CB3, arm.controller_version, SEED, "hold"))
+    box = ControlBox(
+        arm, SimulatedIdentity.for_robot(CB3, arm.controller_version, SEED, "hold")
+    )
     box.stop()
     names = [name for name in ENERGY_FIELDS if name in box.values]
     rows: dict[str, list[Any]] = {name: [] for name in names}
@@ -100,7 +104,9 @@ def run(script: str, loops: float = 3.3) -> Run:
     telemetry = Telemetry(time, columns, info)
     power = telemetry.bus_power
     assert power is not None
-    spent = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
+    spent = np.concatenate(
+        [[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))]
+    )
     return Run(telemetry, np.diff(spent[begins])[1:], np.diff(time[begins])[1:])
 
 
@@ -119,6 +125,8 @@ def typed_into(script: str, sheet: Sequence[dict[str, Any]]) -> str:
                 assert step["do"].lower() in text
                 unit = np.pi / 180 if step["do"] == "moveJ" else 1e-3
                 text = re.sub(r"v=[\d.]+", f"v={step['new_speed'] * unit:.6f}", text)
-                text = re.sub(r"a=[\d.]+", f"a={step['new_acceleration'] * unit:.6f}", text)
+                text = re.sub(
+                    r"a=[\d.]+", f"a={step['new_acceleration'] * unit:.6f}", text
+                )
             lines[number - 1] = text
     return "\n".join(lines)

@@ -21,7 +21,16 @@ PIXEL = bytes.fromhex(
     "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
 )
 ROWS = (
-    Row("within", 2.0, "a mean", ("method",), 0.1, because="of arms", here=2.1, place="Table I"),
+    Row(
+        "within",
+        2.0,
+        "a mean",
+        ("method",),
+        0.1,
+        because="of arms",
+        here=2.1,
+        place="Table I",
+    ),
     Row("outside | of it", 2.0, "a mean", (), 0.1, here=3.0, place="Table I"),
     Row("elsewhere", here=1.0, place="Appendix"),
 )
@@ -32,7 +41,13 @@ class ReadyStage(Stage):
     """A stage with a ready outcome, or one that fails as its name says."""
 
     def run(
-        self, folder: Path, *, seed: int, quick: bool, progress: Progress, draw: bool = True
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        quick: bool,
+        progress: Progress,
+        draw: bool = True,
     ) -> Outcome:
         folder.mkdir(parents=True)
         if self.name == "refused":

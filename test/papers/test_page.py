@@ -36,7 +36,8 @@ def stages(*names: str) -> tuple[ReadyStage, ...]:
 
 def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> None:
     """One that fails does not stop the others; what an earlier run has ended is kept."""
-    folder, heard = tmp_path / "out", list[float]()
+    folder = tmp_path / "out"
+    heard = list[float]()
     run_papers(folder, seed=3, quick=True, stages=stages("kept"))
     assert UNPLACED in (folder / MARKDOWN).read_text()
     made = folder / "kept" / "made"
@@ -72,7 +73,9 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
         assert text in page
 
 
-def test_a_protocol_on_a_simulated_arm_and_its_page(tmp_path: Path, capsys: Capture) -> None:
+def test_a_protocol_on_a_simulated_arm_and_its_page(
+    tmp_path: Path, capsys: Capture
+) -> None:
     """Of the slides, with an error at rest only with friction."""
     folder = tmp_path / "s3"
     content = answer(capsys, "protocol", "s3", "--simulated", "--quick", "-o", folder)

@@ -35,7 +35,8 @@ from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.typing import Array
 
-ROBOT = load_robot("ur5")  # its controller has the lowest rate, which makes these tests fast
+# its controller has the lowest rate, which makes these tests fast
+ROBOT = load_robot("ur5")
 
 
 @dataclass
@@ -56,7 +57,9 @@ class UndrawnRun(ProtocolRun):
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UndrawnRun:
     """A quick run with the included trajectory, once: the search is tested elsewhere."""
-    monkeypatch.setattr(protocol, "load_trajectory", lambda file: load_trajectory(file).repeated(1))
+    monkeypatch.setattr(
+        protocol, "load_trajectory", lambda file: load_trajectory(file).repeated(1)
+    )
     options = ArmOptions(controller_version=(3, 15, 8))
     cell = SimulatedCell(ROBOT, 4, options)
     another = OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run)
@@ -95,13 +98,19 @@ def check_evidence(name: str, session: UndrawnRun, outcome: Outcome) -> None:
     folder.mkdir()
     replay: Any = lambda plan, bag: shuffled(session.folder / bag.name, bag)  # noqa: E731
     with suppress(UrEnergyError):
-        check_fails(outcome, run_protocol(name, replace(session, folder=folder, run=replay)))
+        check_fails(
+            outcome, run_protocol(name, replace(session, folder=folder, run=replay))
+        )
 
 
 def check_fails(outcome: Outcome, broken: Outcome) -> None:
     """No row agrees in both, but for the numbers of parameters."""
     agreed, blind = (
-        {row.figure for row in each.rows if row.verdict[:6] == "agrees" and row.key not in COUNTED}
+        {
+            row.figure
+            for row in each.rows
+            if row.verdict[:6] == "agrees" and row.key not in COUNTED
+        }
         for each in (outcome, broken)
     )
     assert agreed
@@ -119,7 +128,9 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
 def check_places(outcome: Outcome, session: ProtocolRun) -> None:
     """Every table and figure has its row or picture, every row how it was found."""
     wanted = {item.place for item in paper(outcome.protocol).items if not item.reason}
-    assert wanted <= {row.place for row in outcome.rows} | {place for _, place in session.pictures}
+    assert wanted <= {row.place for row in outcome.rows} | {
+        place for _, place in session.pictures
+    }
     assert all(row.how for row in outcome.rows if row.here is not None)
 
 
@@ -141,17 +152,24 @@ def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     ours, measured = here(outcome, "energy at the supply, B: ours, measured [J]")
     assert ours == pytest.approx(measured, rel=0.03)
     constants = here(outcome, "k_t by joint [N m/A]")
-    np.testing.assert_allclose(constants, here(outcome, "k_t by joint [N m/A], ours"), rtol=0.2)
-    whole = here(outcome, "mechanical, electrical energy [J] and efficiency of the arm, A")
+    np.testing.assert_allclose(
+        constants, here(outcome, "k_t by joint [N m/A], ours"), rtol=0.2
+    )
+    whole = here(
+        outcome, "mechanical, electrical energy [J] and efficiency of the arm, A"
+    )
     parts = here(outcome, "electrical energy by joint [J], A")
     assert whole[1:] == pytest.approx([parts.sum(), whole[0] / whole[1]])
-    model, own = load_model(session.folder / "model.yaml"), session.folder / "trajectory_a"
+    model = load_model(session.folder / "model.yaml")
+    own = session.folder / "trajectory_a"
     bags = {"A": shuffled(own, session.folder / "shuffled")}  # which `identify` refuses
     rows, _ = s0.recorded_rows(paper("s0"), model, bags, simulated=True)
     check_fails(outcome, replace(outcome, rows=rows))
 
 
-def test_s2_predicts_power_from_the_motion_alone(session: UndrawnRun, tmp_path: Path) -> None:
+def test_s2_predicts_power_from_the_motion_alone(
+    session: UndrawnRun, tmp_path: Path
+) -> None:
     on_arm(session, "ur3e")
     outcome = run_protocol("s2", session)
     check_places(outcome, session)
@@ -160,7 +178,8 @@ def test_s2_predicts_power_from_the_motion_alone(session: UndrawnRun, tmp_path: 
     assert current < motion < 5.0
     assert here(outcome, "r2 of power, testing") > 0.9
     bags = [
-        shuffled(session.folder / part, tmp_path / part[:-3]) for part in ("training", "testing")
+        shuffled(session.folder / part, tmp_path / part[:-3])
+        for part in ("training", "testing")
     ]
     ecbot = Ecbot(session.robot, bags[:1])
     rows = [
@@ -171,7 +190,9 @@ def test_s2_predicts_power_from_the_motion_alone(session: UndrawnRun, tmp_path: 
     check_fails(outcome, replace(outcome, rows=rows))
 
 
-def test_s1_finds_base_parameters(session: UndrawnRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s1_finds_base_parameters(
+    session: UndrawnRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(friction_campaign, "_QUICK_WARM_UP", 100.0)
     session.campaign = True
     outcome = run_protocol("s1", session)
@@ -182,14 +203,31 @@ def test_s1_finds_base_parameters(session: UndrawnRun, monkeypatch: pytest.Monke
     assert here(outcome, "condition number, designed") < 150  # in the order of the paper
     cold = here(outcome, "joint temperatures, cold [degC]")
     assert np.all(here(outcome, "joint temperatures, warm [degC]") > cold + 0.2)
-    assert np.median(here(outcome, "change of viscous friction by joint, warm over cold [%]")) < 0
-    assert np.abs(here(outcome, "change of 36 inertial base parameters, warm against cold")) < 0.1
-    assert {place for _, place in session.pictures} == {"Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"}
+    assert (
+        np.median(
+            here(outcome, "change of viscous friction by joint, warm over cold [%]")
+        )
+        < 0
+    )
+    assert (
+        np.abs(here(outcome, "change of 36 inertial base parameters, warm against cold"))
+        < 0.1
+    )
+    assert {place for _, place in session.pictures} == {
+        "Fig. 1",
+        "Fig. 2",
+        "Fig. 3",
+        "Fig. 4",
+    }
     check_evidence("s1", session, outcome)
 
 
-def test_s4_on_the_robot_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    robot, nothing = load_robot("qin2024"), cast("Any", None)  # it has no arm to run on
+def test_s4_on_the_robot_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # it has no arm to run on
+    robot = load_robot("qin2024")
+    nothing = cast("Any", None)
     of_run: dict[str, Any] = {"simulated": True, "paper_settings": True, "quick": True}
     session = UndrawnRun(robot, tmp_path, nothing, nothing, lambda *_: None, **of_run)
     outcome = run_protocol("s4", session)
@@ -223,7 +261,8 @@ def test_s3_agrees_with_the_drive_of_the_slides_only(
 
     published = paper("s3")
     true = [*s3.drive_rows(session, published), s3.gravity_row(published, ROBOT)]
-    drive, gravity = s3.published_drive(published), ArmDynamics.gravity_regressor
+    drive = s3.published_drive(published)
+    gravity = ArmDynamics.gravity_regressor
     heavier = Sprung(**(vars(drive) | {"rotor_inertia": 1.1 * drive.rotor_inertia}))
     monkeypatch.setattr(s3, "published_drive", lambda _: heavier)
     monkeypatch.setattr(ArmDynamics, "gravity_regressor", lambda *of: 0.99 * gravity(*of))
@@ -242,5 +281,7 @@ def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     session.mount = None
     model: Any = None  # not used
     first = session.made["excitation"].trajectory
-    assert identify_known_payload(session, paper("s4"), first, model, session.folder) == []
+    assert (
+        identify_known_payload(session, paper("s4"), first, model, session.folder) == []
+    )
     assert any("somebody has to mount it" in warning for warning in session.warnings)

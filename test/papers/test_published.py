@@ -30,7 +30,10 @@ FILES = {
 DERIVED = {
     *(("s1", key) for key in ("limits", "ranges")),  # multiples of pi
     # Counted in words or by a list, the mean of Table 7, and 209.96 over 213.42.
-    *(("s4", key) for key in ("base_parameters", "inertial", "harmonics", "mean_difference")),
+    *(
+        ("s4", key)
+        for key in ("base_parameters", "inertial", "harmonics", "mean_difference")
+    ),
     *(("s4", key) for key in ("load_ratio", "payload_ratio")),
 }
 
@@ -63,7 +66,9 @@ def published(paper: Paper) -> Iterator[tuple[str, float]]:
 def spellings(number: float) -> set[str]:
     """How a number may be printed: plainly, with digits more, or as mantissa of a power of ten."""
     mantissa = f"{number:.6e}".partition("e")[0]
-    exact = {text for digits in range(6) if float(text := f"{number:.{digits}f}") == number}
+    exact = {
+        text for digits in range(6) if float(text := f"{number:.{digits}f}") == number
+    }
     short = {f"{number:g}", f"{1e3 * number:g}", f"{number / 1e3:g}e^3", repr(number)}
     power = {f"{number * 10**k:g}" for k in (3, 4, 5)} if number < 0.01 else set[str]()
     return exact | short | power | {mantissa.rstrip("0").rstrip(".")}
@@ -95,10 +100,13 @@ def test_limits_and_the_contradiction_of_rms_and_r2() -> None:
 
 def test_table_9_of_s4_against_table_5() -> None:
     s4 = paper("s4")
-    theirs, simulated = np.array(s4["identified"]), np.array(s4["theoretical"])
+    theirs = np.array(s4["identified"])
+    simulated = np.array(s4["theoretical"])
     own = simulated != 0
     ratio = theirs[own] / simulated[own]
-    assert (np.abs(ratio).min(), np.abs(ratio).max()) == pytest.approx((0.01276, 671.1), rel=1e-3)
+    assert (np.abs(ratio).min(), np.abs(ratio).max()) == pytest.approx(
+        (0.01276, 671.1), rel=1e-3
+    )
     assert int((ratio < 0).sum()) == 7
     found = dict(zip(s4["base_names"], theirs, strict=True))
     assert abs(found["Ixx_6"]) > found["Izz_6"]  # Ixx - Iyy: impossible for a body
@@ -109,7 +117,8 @@ def test_the_base_of_s1_is_in_the_order_of_the_paper() -> None:
 
     A planar arm has fewer: the number belongs to the arm.
     """
-    robot, gravity = load_robot("ur5"), np.array([0.0, 0.0, -9.81])
+    robot = load_robot("ur5")
+    gravity = np.array([0.0, 0.0, -9.81])
     planar = replace(robot, alpha=np.zeros(robot.dof))
     assert len(raviola_base(FullRegressor(planar, gravity))) < 52
     regressor = FullRegressor(robot, gravity)
@@ -120,15 +129,24 @@ def test_the_base_of_s1_is_in_the_order_of_the_paper() -> None:
     q, qd, qdd = random.uniform(-3, 3, (3, 200, 6))
     columns = regressor(q, qd, qdd).reshape(1200, -1)
     chosen = columns[:, [regressor.names.index(name) for name in names]]
-    assert np.linalg.matrix_rank(chosen) == np.linalg.matrix_rank(columns) == len(names) == 52
+    assert (
+        np.linalg.matrix_rank(chosen)
+        == np.linalg.matrix_rank(columns)
+        == len(names)
+        == 52
+    )
 
 
 def test_the_cylinders_of_a_link() -> None:
     """Wrist 3 is one cylinder: m r^2 / 2 about its axis, m (3 r^2 + l^2) / 12 across."""
-    robot, radius = load_robot("ur5e"), 0.045
-    mass, tensors = robot.mass[~robot.fixed], cylinder_tensors(robot)
+    robot = load_robot("ur5e")
+    radius = 0.045
+    mass = robot.mass[~robot.fixed]
+    tensors = cylinder_tensors(robot)
     across = mass[5] * (3 * radius**2 + (2 * radius) ** 2) / 12
-    np.testing.assert_allclose(np.diag(tensors[5]), [across, across, mass[5] * radius**2 / 2])
+    np.testing.assert_allclose(
+        np.diag(tensors[5]), [across, across, mass[5] * radius**2 / 2]
+    )
     for tensor in tensors:
         values = np.linalg.eigvalsh(tensor)
         assert values[0] > 0

@@ -49,7 +49,9 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
     loopback = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
     try:
-        scheduler = start("scheduler", *loopback, "--port", "0", "--scheduler-file", str(place))
+        scheduler = start(
+            "scheduler", *loopback, "--port", "0", "--scheduler-file", str(place)
+        )
         wait_for(place)
         address = json.loads(place.read_text())["address"]
         each = ("worker", address, *loopback, "--no-nanny", "--nthreads", "1")

@@ -13,7 +13,11 @@ from test.plant.synthetic_plant import Arm, Work, write_plant
 
 PLANT_ARMS = [
     Arm("A1", programs=("weld", "pick")),
-    Arm("A2", joints=("one", "two", "three", "four", "five", "six", "seven"), programs=("",)),
+    Arm(
+        "A2",
+        joints=("one", "two", "three", "four", "five", "six", "seven"),
+        programs=("",),
+    ),
     Arm("A3", motion_power=60.0, bus=False),
 ]
 PLANT_WORK = Work(days=2, hour=21, seconds=3 * 3600 - 7, seed=3)
@@ -22,4 +26,6 @@ PLANT_WORK = Work(days=2, hour=21, seconds=3 * 3600 - 7, seed=3)
 
 @pytest.fixture(scope="session")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_plant(tmp_path_factory.mktemp("history") / "plant", PLANT_ARMS, PLANT_WORK)
+    return write_plant(
+        tmp_path_factory.mktemp("history") / "plant", PLANT_ARMS, PLANT_WORK
+    )

@@ -11,6 +11,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ class Damage:
 def counting_files(store: Path) -> dict[str, list[Path]]:
     """Files that count by table, in order of their names."""
     files = HistoryStore(store).holdings().files
-    return {table: sorted(store / file.path for file in own) for table, own in files.items()}
+    return {
+        table: sorted(store / file.path for file in own) for table, own in files.items()
+    }
 
 
 def _flip(file: Path) -> None:
@@ -116,9 +119,9 @@ def log_damages(log: Path, outside: Path) -> Iterator[Damage]:
         *((f"{name} checkpoint", file) for name, file in _checkpoints(log)),
     ):
         yield Damage(f"{name} lost", file.unlink)
-        yield Damage(f"{name} is a link", lambda file=file: _linked(file, outside / file.name))  # type: ignore[misc]
-        yield Damage(f"{name} garbage", lambda file=file: file.write_bytes(b'{"add": {"pa'))  # type: ignore[misc]
-        yield Damage(f"{name} empty", lambda file=file: file.write_bytes(b""))  # type: ignore[misc]
+        yield Damage(f"{name} is a link", partial(_linked, file, outside / file.name))
+        yield Damage(f"{name} garbage", partial(file.write_bytes, b'{"add": {"pa'))
+        yield Damage(f"{name} empty", partial(file.write_bytes, b""))
     last = commits[-1]
     yield Damage("all commits lost", lambda: list(map(Path.unlink, commits)))
     yield Damage("log lost", lambda: shutil.rmtree(log))
@@ -197,7 +200,8 @@ def follow_advice(store: Path, run: Callable[[list[str]], tuple[int, str]]) -> l
 
     Args:
         store: the store.
-        run: runs `ur_energy` with arguments; returns the exit code, and what it prints on stderr.
+        run: runs `ur_energy` with arguments; returns the exit code, and what it prints on
+            stderr.
     """
     problems: list[str] = []
     for _ in range(MOST_TURNS):
@@ -212,7 +216,9 @@ def follow_advice(store: Path, run: Callable[[list[str]], tuple[int, str]]) -> l
                 _remove_links(store)
             elif code:
                 problems.append(f"{line}: exit code {code}: {err}")
-        if not holdings.repairs and any("remove the link" in each for each in holdings.warnings):
+        if not holdings.repairs and any(
+            "remove the link" in each for each in holdings.warnings
+        ):
             _remove_links(store)
     return [*problems, f"warnings stay: {holdings.warnings}"]
 
@@ -226,6 +232,8 @@ def _remove_links(store: Path) -> None:
 def listing(folder: Path) -> dict[str, str]:
     """What is in a folder, to see whether it was touched."""
     return {
-        str(path.relative_to(folder)): path.read_bytes().hex() if path.is_file() else "folder"
+        str(path.relative_to(folder)): path.read_bytes().hex()
+        if path.is_file()
+        else "folder"
         for path in sorted(folder.rglob("*"))
     }

@@ -31,8 +31,9 @@ MODEL = known_model()
 class Session:
     """One recording: the arm moves, then stands still [s], from a host time [ns] or None on.
 
-    `shift` is that of the standby power from the model's [W], `cycle` the time between program
-    starts [s], 0 for one program; `lines` whether the line of the program in execution is recorded.
+    `shift` is that of the standby power from the model's [W], `cycle` the time between
+    program starts [s], 0 for one program; `lines` whether the line of the program in
+    execution is recorded.
     """
 
     at: int | None = NOON
@@ -48,7 +49,8 @@ class Session:
         parts = [motion(self.moving), motion(self.still, speed=0.0)]
         n = sum(map(len, parts))
         columns = {
-            name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
+            name: np.concatenate([part[name] for part in parts])
+            for name in parts[0].columns
         }
         columns["actual_robot_current"] += self.shift / 48.0
         time = parts[0].time[0] + np.arange(n) / RATE
@@ -88,7 +90,12 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
 
     if not (store / table / "_delta_log").exists():
         return []
-    times = {"cycles": "start", "health": "minute", "program_nodes": "minute", "sources": '"end"'}
+    times = {
+        "cycles": "start",
+        "health": "minute",
+        "program_nodes": "minute",
+        "sources": '"end"',
+    }
     time = times.get(table, "second")
     query = f"SELECT {what} FROM log ORDER BY arm, {time}, source"
     with duckdb.connect() as connection:
@@ -104,7 +111,11 @@ def complete_sources(store: Path) -> list[dict[str, Any]]:
     from deltalake import DeltaTable
 
     found = rows(store, "sources")
-    log = DeltaTable(store / "seconds") if (store / "seconds" / "_delta_log").exists() else None
+    log = (
+        DeltaTable(store / "seconds")
+        if (store / "seconds" / "_delta_log").exists()
+        else None
+    )
     return [r for r in found if log and log.transaction_version(r["source"]) is not None]
 
 

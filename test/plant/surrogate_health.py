@@ -40,10 +40,13 @@ def health_table(
 ) -> pa.Table:
     """One session on every working day from BEGIN on, with injected changes by day.
 
-    They are of the logarithms of friction and torque constants, and of standby power [W]; `model`
-    is the name of the model by day, and the logarithm of its friction over that of the first.
+    They are of the logarithms of friction and torque constants, and of standby power [W];
+    `model` is the name of the model by day, and the logarithm of its friction over that
+    of the first.
     """
-    work, random, rows = SurrogateWork(seed), np.random.default_rng([seed, 5]), []
+    work = SurrogateWork(seed)
+    random = np.random.default_rng([seed, 5])
+    rows = []
     n = work.n
     for day in range(days):
         if day % 7 > 4:

@@ -23,15 +23,18 @@ from ur_energy_model.typing import Array
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
 SHARES = np.array([0.25, 0.35, 0.2, 0.1, 0.06, 0.04, 0.0, 0.0])
 """Of the motion's power, by joint."""
-STANDBY, DRIVER = 70.0, 12.0  # W
+# W
+STANDBY = 70.0
+DRIVER = 12.0
 
 
 @dataclass(frozen=True)
 class Arm:
     """One arm: power of all joints in motion [W]; cycles [s], of which two thirds are motion.
 
-    `bus`: whether its power is measured; program names follow each other, "" for an unknown one;
-    `earlier`: whether the totals are modelled all the same, as in rows of earlier versions.
+    `bus`: whether its power is measured; program names follow each other, "" for an
+    unknown one; `earlier`: whether the totals are modelled all the same, as in rows of
+    earlier versions.
     """
 
     name: str
@@ -68,7 +71,10 @@ def write_plant(
     random = np.random.default_rng(work.seed)
     for arm in arms:
         source = f"{arm.name}-{work.first}-{work.hour}-{work.seed}"
-        days = [seconds_table(arm, start, work.seconds, source, random) for start in work.starts()]
+        days = [
+            seconds_table(arm, start, work.seconds, source, random)
+            for start in work.starts()
+        ]
         cycles = [cycles_table(arm, seconds, source) for seconds in days]
         tables = {"seconds": pa.concat_tables(days), "cycles": pa.concat_tables(cycles)}
         tables = {name: table.drop_columns(without) for name, table in tables.items()}
@@ -85,7 +91,9 @@ def add_tables(store: Path, arm: str, source: str, tables: dict[str, pa.Table]) 
         tables[name] = rows.set_column(column, rows.schema.field(column), named)
     counts = {name: len(rows) for name, rows in tables.items()}
     times = [
-        1000 * time for rows in tables.values() for time in rows.column(0).cast("int64").to_pylist()
+        1000 * time
+        for rows in tables.values()
+        for time in rows.column(0).cast("int64").to_pylist()
     ]
     span = (min(times, default=0), max(times, default=0) + 60 * 10**9)
     record = SourceRecord(
@@ -98,16 +106,21 @@ def seconds_table(
     arm: Arm, start: datetime, count: int, source: str, random: np.random.Generator
 ) -> pa.Table:
     """Rows of one stretch of work."""
-    n, at = len(arm.joints), np.arange(count)
+    n = len(arm.joints)
+    at = np.arange(count)
     moving = at % arm.cycle < 2 * arm.cycle // 3
     spread = 1 + 0.05 * random.standard_normal(count)
     joint = (
-        np.where(moving, arm.motion_power * spread, 8.0)[:, None] * SHARES[:n] / SHARES[:n].sum()
+        np.where(moving, arm.motion_power * spread, 8.0)[:, None]
+        * SHARES[:n]
+        / SHARES[:n].sum()
     )
     standby = STANDBY + 0.2 * random.standard_normal(count)
     regeneration = np.where(at % arm.cycle == 3, 2.5, -0.5 * (at % arm.cycle == 4))
     model = joint.sum(axis=1) + standby + DRIVER + regeneration
-    bus = model + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
+    bus = (
+        model + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
+    )
     total = bus if arm.bus and not arm.earlier else model
     columns = {
         "second": round(start.timestamp()) * 10**9 + at * 10**9,
@@ -141,7 +154,11 @@ def seconds_table(
         "wall_std": 14.0 + 0.03 * total,
     }
     for state in ArmState:
-        here = moving if state is ArmState.MOVING else ~moving & (state is ArmState.STANDSTILL)
+        here = (
+            moving
+            if state is ArmState.MOVING
+            else ~moving & (state is ArmState.STANDSTILL)
+        )
         columns[f"{state.name.lower()}_time"] = here.astype(float)
         columns[f"{state.name.lower()}_energy"] = np.where(here, total, 0.0)
     return arrow_table("seconds", columns)

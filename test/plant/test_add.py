@@ -18,7 +18,16 @@ import pytest
 
 from test.energy.known_arm import ROBOT, changed
 from test.identification.exact_arm import write_bag
-from test.plant.made_up_bags import HOUR, MODEL, NOON, Session, add, estimated, rows, total
+from test.plant.made_up_bags import (
+    HOUR,
+    MODEL,
+    NOON,
+    Session,
+    add,
+    estimated,
+    rows,
+    total,
+)
 from test.small_disk import small_disk
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.program import parse_script
@@ -38,15 +47,19 @@ CLOSE: dict[str, Any] = {"rel": 1e-9, "abs": 1e-6}
 @pytest.mark.parametrize(
     ("moving", "still", "shift"), [(4.0, 3.0, 6.0), (0.4, 2.0, -6.0), (2.0, 4.0, 0.0)]
 )
-def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, still: float) -> None:
+def test_sums_equal_the_estimate(
+    tmp_path: Path, shift: float, moving: float, still: float
+) -> None:
     """Also where standby power is known so late that not all can be deducted, or it is off."""
     telemetry = Session(moving=moving, still=still, shift=shift).telemetry()
     if not shift:
-        telemetry["robot_mode"][1500:2000], telemetry["robot_mode"][2000:] = 5.0, 3.0
+        telemetry["robot_mode"][1500:2000] = 5.0
+        telemetry["robot_mode"][2000:] = 3.0
         telemetry["actual_robot_current"][2000:] = 0.5
         telemetry["safety_mode"][1200:1300] = 3.0
     bag = write_bag(tmp_path / "bag", telemetry)
-    store, truth = tmp_path / "store", estimated(bag)
+    store = tmp_path / "store"
+    truth = estimated(bag)
     assert add(store, bag).sum("energy") == pytest.approx(truth.supply, **CLOSE)
     found = rows(store)
     expected = {
@@ -68,11 +81,14 @@ def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, st
     for column, values in expected.items():
         sums = np.sum([row[column] for row in found], axis=0)
         assert sums == pytest.approx(values, **CLOSE), column
-    if shift > 0.0:  # no second gets the correction of others: model and bus agree in each
+    # no second gets the correction of others: model and bus agree in each
+    if shift > 0.0:
         assert max(abs(row["residual_energy"]) for row in found) < 0.6
 
 
-def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_path: Path) -> None:
+def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(
+    tmp_path: Path,
+) -> None:
     """Two bags overlap by four seconds; the second begins ten seconds before a full minute."""
     script = parse_script('def p():\n $ 1 "A"\n movej(1)\n $ 2 "A"\n movej(2)\nend')
     store = tmp_path / "store"
@@ -82,7 +98,8 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_pa
         turn = np.arange(len(made)) // 400 % 2
         made = changed(made, script_control_line=np.where(turn, 5.0, 3.0))
         add(store, write_bag(tmp_path / str(number), made), scripts=(script,))
-    nodes, seconds = rows(store, "program_nodes"), rows(store)
+    nodes = rows(store, "program_nodes")
+    seconds = rows(store)
     for name, column in (("joules", "total_energy"), ("seconds", "accounted")):
         assert sum(row[name] for row in nodes) == pytest.approx(
             sum(row[column] for row in seconds), **CLOSE
@@ -93,18 +110,24 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_pa
     with HistoryDatabase(HistoryStore(store)) as database:
         summary = summarise(database, ("node",))
     assert summary.rows[0]["energy"] >= summary.rows[1]["energy"]
-    assert sum(row["executions"] for row in summary.rows) == pytest.approx(15.0 / 0.8, abs=3)
+    assert sum(row["executions"] for row in summary.rows) == pytest.approx(
+        15.0 / 0.8, abs=3
+    )
 
 
 def test_program_nodes_of_one_program_after_the_other_sum_to_the_seconds() -> None:
     """The step between two programs counts once, with both of its ends."""
     made = Session(moving=6.0, still=4.0).telemetry()
-    made = changed(made, script_control_line=np.where(np.arange(len(made)) // 400 % 2, 5.0, 3.0))
+    made = changed(
+        made, script_control_line=np.where(np.arange(len(made)) // 400 % 2, 5.0, 3.0)
+    )
     calculator = EnergyCalculator(MODEL, ROBOT)
     nodes = ProgramRows(calculator.channels)
     for start in range(0, len(made), 500):
         batch = made.cut(slice(start, start + 500))
-        powers = calculator(replace(batch, info=replace(batch.info, program=f"p{start // 1500}")))
+        powers = calculator(
+            replace(batch, info=replace(batch.info, program=f"p{start // 1500}"))
+        )
         assert powers is not None
         nodes.update(powers)
     found = nodes.rows(SourceKeys("s", "ur5e", "m")).to_pydict()
@@ -115,17 +138,21 @@ def test_program_nodes_of_one_program_after_the_other_sum_to_the_seconds() -> No
     assert sum(found["measured"]) == pytest.approx(np.ptp(made.time), rel=1e-9)
 
 
-def test_bags_are_added_once_in_any_order_and_without_those_that_fail(tmp_path: Path) -> None:
+def test_bags_are_added_once_in_any_order_and_without_those_that_fail(
+    tmp_path: Path,
+) -> None:
     """A copy is the same bag; a truncated one is named. Two of the bags overlap."""
     at = (0, HOUR, HOUR + 3 * 10**9)
     bags = [
-        Session(at=NOON + begin, shift=k).bag(tmp_path / f"bag_{k}") for k, begin in enumerate(at)
+        Session(at=NOON + begin, shift=k).bag(tmp_path / f"bag_{k}")
+        for k, begin in enumerate(at)
     ]
     copied = Session(at=NOON).bag(tmp_path / "elsewhere" / "bag_0")
     cut_off = Session(at=NOON + 5 * HOUR).bag(tmp_path / "cut_off")
     file = cut_off / "cut_off_0.mcap"
     os.truncate(file, file.stat().st_size // 2)
-    one, two = tmp_path / "one", tmp_path / "two"
+    one = tmp_path / "one"
+    two = tmp_path / "two"
     added = add(one, *bags, cut_off, tmp_path / "none")
     assert len(added.records) == 3
     assert {result.bag for result in added.failed} == {cut_off, tmp_path / "none"}
@@ -159,13 +186,19 @@ def test_time_of_an_arm_counts_once_and_other_arms_or_unknown_times_do_not_overl
     added = add(tmp_path / "store", *others)
     assert sum(record.left_out for record in added.records) == 0.0
     assert [record.host_time for record in added.records].count(False) == 2
-    assert total(tmp_path / "store") == pytest.approx(sum(estimated(b).supply for b in others))
+    assert total(tmp_path / "store") == pytest.approx(
+        sum(estimated(b).supply for b in others)
+    )
 
 
-def test_cycles_of_recordings_that_overlap_are_part_of_their_seconds(tmp_path: Path) -> None:
+def test_cycles_of_recordings_that_overlap_are_part_of_their_seconds(
+    tmp_path: Path,
+) -> None:
     """Whatever the overlap, no time is in two cycles, and none is in a cycle but not in seconds."""
     store = tmp_path / "store"
-    for number, (at, moving, cycle) in enumerate(((0, 6.0, 1.3), (4350, 3.7, 0.5), (2210, 7, 0.9))):
+    for number, (at, moving, cycle) in enumerate(
+        ((0, 6.0, 1.3), (4350, 3.7, 0.5), (2210, 7, 0.9))
+    ):
         session = Session(at=NOON + at * 10**6, moving=moving, still=1.0, cycle=cycle)
         add(store, session.bag(tmp_path / f"bag_{number}"), cycle_trigger="program")
     with HistoryDatabase(HistoryStore(store)) as database:
@@ -201,10 +234,13 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 def test_polars_reads_the_store(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
-    bag = Session(at=NOON + 12 * HOUR - 3 * 10**9).bag(tmp_path / "bag")  # across midnight
+    # across midnight
+    bag = Session(at=NOON + 12 * HOUR - 3 * 10**9).bag(tmp_path / "bag")
     add(tmp_path / "store", bag)
     truth = estimated(bag)
-    frame = polars.scan_delta(str(tmp_path / "store" / "seconds")).collect().sort("second")
+    frame = (
+        polars.scan_delta(str(tmp_path / "store" / "seconds")).collect().sort("second")
+    )
     assert frame["total_energy"].sum() == pytest.approx(truth.supply)
     assert frame["arm"].unique().to_list() == ["20235512345"]
     assert [str(day) for day in frame["day"]] == ["2026-05-04"] * 3 + ["2026-05-05"] * 5
@@ -235,8 +271,10 @@ def test_bags_are_taken_once_they_do_not_change(tmp_path: Path) -> None:
 
 def test_a_bag_that_is_recorded_is_followed_file_by_file(tmp_path: Path) -> None:
     """The rows of its files, and of the whole bag later, add up to the bag's energy."""
-    telemetry, store = Session(moving=6.0, still=6.0).telemetry(), tmp_path / "store"
-    folder, path = BagFolder(tmp_path / "bags", quiet=1e3), tmp_path / "bags" / "bag"
+    telemetry = Session(moving=6.0, still=6.0).telemetry()
+    store = tmp_path / "store"
+    folder = BagFolder(tmp_path / "bags", quiet=1e3)
+    path = tmp_path / "bags" / "bag"
     with BagWriter(path, telemetry.info, tuple(telemetry.columns)) as writer:
         for number in range(3):
             writer.write(telemetry.cut(slice(2000 * number, 2000 * number + 2000)))
@@ -263,11 +301,14 @@ def test_ranges_of_time() -> None:
     assert ranges.holds(times).tolist() == [0, 0, 1, 1, 0, 0, 1, 0]
     assert not NOTHING.holds(times).any()
     assert ranges.within(5, 52).pairs() == [(5, 21), (50, 52)]
-    first, pause = TimeRanges.of([(0, 10)]), TimeRanges.of([(10 + SECOND, 20 + SECOND)])
-    assert first.joined(pause).pairs() == [(0, 20 + SECOND)]  # a pause of a second is covered
+    first = TimeRanges.of([(0, 10)])
+    pause = TimeRanges.of([(10 + SECOND, 20 + SECOND)])
+    # a pause of a second is covered
+    assert first.joined(pause).pairs() == [(0, 20 + SECOND)]
     assert len(first.joined(TimeRanges.of([(11 + SECOND, 12 + SECOND)])).pairs()) == 2
     ranges = TimeRanges.of([(0, 10), (20, 30), (40, 40)])
     others = TimeRanges.of([(-5, 2), (4, 6), (25, 35)])
     assert ranges.without(others).pairs() == [(2, 4), (6, 10), (20, 25)]
-    assert ranges.without(NOTHING).pairs() == [(0, 10), (20, 30)]  # those of a single sample go
+    # those of a single sample go
+    assert ranges.without(NOTHING).pairs() == [(0, 10), (20, 30)]
     assert not NOTHING.without(others)

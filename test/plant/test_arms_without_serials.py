@@ -33,12 +33,16 @@ IDENTIFIED = ("ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s")
 @pytest.fixture
 def bags(recordings: Path, tmp_path: Path) -> dict[str, Path]:
     return {
-        name: write_bag(tmp_path / name, read_csv([recordings / f"{name}.csv.gz"], "ur5e"))
+        name: write_bag(
+            tmp_path / name, read_csv([recordings / f"{name}.csv.gz"], "ur5e")
+        )
         for name in ARMS
     }
 
 
-def test_recordings_of_several_arms_are_not_fitted_together(bags: dict[str, Path]) -> None:
+def test_recordings_of_several_arms_are_not_fitted_together(
+    bags: dict[str, Path],
+) -> None:
     for first, second in permutations(ARMS, 2):
         if ARMS[first] != ARMS[second]:
             with pytest.raises(ContradictionError) as caught:

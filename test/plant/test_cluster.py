@@ -22,7 +22,12 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import BagResult, in_this_process
 from ur_energy_model.plant import cluster as clusters
 from ur_energy_model.plant.add import add_bags
-from ur_energy_model.plant.cluster import ClusterError, bag_work, run_task, running_cluster
+from ur_energy_model.plant.cluster import (
+    ClusterError,
+    bag_work,
+    run_task,
+    running_cluster,
+)
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("distributed")
@@ -37,8 +42,12 @@ def test_a_cluster_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         bag.mkdir(parents=True)
     with cluster(tmp_path) as started, running_cluster(started.address) as each:
         seen: list[float] = []
-        results = list(each(works.size, BAGS, lambda fraction, text: seen.append(fraction)))
-        numbers = [each.value for each in each(works.added, BAGS, given=[10, 20, 30, 40, 50])]
+        results = list(
+            each(works.size, BAGS, lambda fraction, text: seen.append(fraction))
+        )
+        numbers = [
+            each.value for each in each(works.added, BAGS, given=[10, 20, 30, 40, 50])
+        ]
         assert results == list(in_this_process(works.size, BAGS))
         assert results[2] == BagResult(Path("bad"), None, "bad: is damaged")
         assert numbers == [11, 22, 33, 44, 55]
@@ -60,7 +69,9 @@ def test_a_cluster_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for worker in started.workers:
             worker.kill()
         monkeypatch.setattr(clusters, "PATIENCE", 0.1)
-        with pytest.raises(ClusterError, match=r"has had no worker .* dask worker tcp://"):
+        with pytest.raises(
+            ClusterError, match=r"has had no worker .* dask worker tcp://"
+        ):
             list(each(works.size, BAGS))
         monkeypatch.undo()
         started.scheduler.kill()
@@ -97,14 +108,18 @@ def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     at = (0, HOUR, HOUR + 4 * 10**9, 2 * HOUR)
     bags = [
-        Session(at=NOON + begin, shift=k).bag(tmp_path / f"bag_{k}") for k, begin in enumerate(at)
+        Session(at=NOON + begin, shift=k).bag(tmp_path / f"bag_{k}")
+        for k, begin in enumerate(at)
     ]
     bags.insert(2, tmp_path / "none")
     add(tmp_path / "one", *bags)
     add(tmp_path / "two", bags[0])
 
     def family() -> set[int]:
-        return {os.getpid(), *(each.pid for each in psutil.Process().children(recursive=True))}
+        return {
+            os.getpid(),
+            *(each.pid for each in psutil.Process().children(recursive=True)),
+        }
 
     def listening() -> set[tuple[str, int]]:
         return {
@@ -119,11 +134,13 @@ def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if (slow / "pid").exists() and (slow / "pid").stat().st_size:
             signal.raise_signal(signal.SIGINT)
 
-    before, others = listening(), family()
+    before = listening()
+    others = family()
     with suppress(KeyboardInterrupt), bag_work(bags, workers=2) as each:
         added = add_bags(work_for(tmp_path / "two"), bags, each)
         found = [r.value for r in each(works.process, BAGS * 4) if r.value is not None]
-        pids, opened = {pid for pid, _ in found}, listening() - before
+        pids = {pid for pid, _ in found}
+        opened = listening() - before
         assert pids <= family()
         deadly = list(each(works.deadly, BAGS))
         list(each(works.first_try_waits, [slow], interrupt))
@@ -147,7 +164,9 @@ def test_what_a_worker_cannot_do_and_how_many_there_are(
     missing = run_task(works.size, path, (), (path, True, __version__)).reason or ""
     assert missing.startswith(f"{path}: is not on ")
     assert socket.gethostname() in missing
-    assert "install the same" in (run_task(works.size, path, (), (path, False, "0")).reason or "")
+    assert "install the same" in (
+        run_task(works.size, path, (), (path, False, "0")).reason or ""
+    )
 
     def bags(count: int, size: int) -> list[Path]:
         made = [tmp_path / str(size) / str(number) for number in range(count)]

@@ -44,7 +44,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_model(MODEL, folder / "model.yaml")
     starts = ((0, "arm-0"), (4 * SECOND, "arm-0"), (HOUR, "arm-0"), (0, "arm-1"))
     bags = [
-        Session(at=NOON + at, serial=serial, cycle=1.0, lines=True).bag(folder / f"bag_{k}")
+        Session(at=NOON + at, serial=serial, cycle=1.0, lines=True).bag(
+            folder / f"bag_{k}"
+        )
         for k, (at, serial) in enumerate(starts)
     ]
     options = ["--model", str(folder / "model.yaml"), "--cycle-trigger", "program"]
@@ -54,7 +56,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for store in ("added", "compacted"):
         run(["history", "add", str(folder / store), str(bags[3]), *generic])
     run(["history", "compact", str(folder / "compacted")])
-    new = Session(at=NOON + 3 * HOUR, serial="arm-0", cycle=1.0, lines=True).bag(folder / "bag_4")
+    new = Session(at=NOON + 3 * HOUR, serial="arm-0", cycle=1.0, lines=True).bag(
+        folder / "bag_4"
+    )
     for store in ("added", "compacted"):
         run(["history", "add", str(folder / store), str(new), *options])
     assert content(folder / "added") == content(folder / "compacted")
@@ -100,7 +104,8 @@ def test_what_is_lost_is_made_again_by_following_the_advice(
     made: Path, tmp_path: Path, kind: str, name: str, capsys: Capture
 ) -> None:
     """All rows of all tables are as before, for other programs too; nothing outside is touched."""
-    store, outside = tmp_path / "store", tmp_path / "outside"
+    store = tmp_path / "store"
+    outside = tmp_path / "outside"
     shutil.copytree(made / kind, store)
     outside.mkdir()
     (outside / "victim.parquet").write_text("victim")
@@ -109,8 +114,10 @@ def test_what_is_lost_is_made_again_by_following_the_advice(
     before = listing(outside)
     assert follow_advice(store, lambda arguments: run(arguments, capsys)) == []
     assert content(store) == content(made / kind)
-    run(["history", "compact", str(store)])  # a log that is behind follows with the next writing
-    there, whole = content_elsewhere(store), content_elsewhere(made / kind)
+    # a log that is behind follows with the next writing
+    run(["history", "compact", str(store)])
+    there = content_elsewhere(store)
+    whole = content_elsewhere(made / kind)
     assert {table: len(found) for table, found in there.items()} == {
         table: len(found) for table, found in whole.items()
     }
@@ -119,12 +126,15 @@ def test_what_is_lost_is_made_again_by_following_the_advice(
 
 def test_a_loss_is_data(made: Path, tmp_path: Path, capsys: Capture) -> None:
     """Of a bag that is gone, too; and in the report."""
-    store, page = tmp_path / "store", tmp_path / "page.html"
+    store = tmp_path / "store"
+    page = tmp_path / "page.html"
     shutil.copytree(made / "compacted", store)
     bag = tmp_path / "bag_5"
     Session(at=NOON + 2 * HOUR, serial="arm-0").bag(bag)
     run(["history", "add", str(store), str(bag), "--model", str(made / "model.yaml")])
-    (source,) = (each.source for each in HistoryStore(store).records() if each.bag == str(bag))
+    (source,) = (
+        each.source for each in HistoryStore(store).records() if each.bag == str(bag)
+    )
     name = next(path for path in counting_files(store)["seconds"] if source in path.name)
     lost = [row for row in rows(store) if row["source"] == source]
     name.unlink()
@@ -134,7 +144,11 @@ def test_a_loss_is_data(made: Path, tmp_path: Path, capsys: Capture) -> None:
         assert main(["history", arguments[0], str(store), *arguments[1:], "--json"]) == 0
         answer = json.loads(capsys.readouterr().out)
         (entry,) = (each for each in answer["lost"] if each["table"] == "seconds")
-        assert (entry["bag"], entry["rows"], entry["arm"]) == (str(bag), len(lost), "arm-0")
+        assert (entry["bag"], entry["rows"], entry["arm"]) == (
+            str(bag),
+            len(lost),
+            "arm-0",
+        )
         assert answer["repairs"] == [f"ur_energy history add {store} {bag}"]
     assert "lost" in page.read_text()
     capsys.readouterr()
@@ -146,12 +160,15 @@ def test_rows_of_an_estimator_that_are_lost_are_said_until_a_recording_replaces_
     tmp_path: Path, capsys: Capture
 ) -> None:
     """Others are still there, and other programs can read them."""
-    store, session = tmp_path / "store", Session(moving=6.0, still=4.0, cycle=2.0)
+    store = tmp_path / "store"
+    session = Session(moving=6.0, still=4.0, cycle=2.0)
     lived(store, session.telemetry())
     writer = rows(store)[0]["source"]
     lived(store, Session(at=NOON + HOUR).telemetry())
     before = content(store)
-    first = [f for files in counting_files(store).values() for f in files if writer in f.name]
+    first = [
+        f for files in counting_files(store).values() for f in files if writer in f.name
+    ]
     assert {path.parts[-4] for path in first} >= {"seconds", "cycles", "joint_seconds"}
     for file in first:
         file.unlink()

@@ -32,7 +32,10 @@ from ur_energy_model.plant.store import HistoryStore
     ],
 )
 def test_periods_are_those_of_the_time_zone(
-    given: tuple[str, ...], start: tuple[int, int], end: tuple[int, int], days: tuple[int, int]
+    given: tuple[str, ...],
+    start: tuple[int, int],
+    end: tuple[int, int],
+    days: tuple[int, int],
 ) -> None:
     period = Period.from_text(*given)
     assert period.start == datetime(2026, 5, *start, tzinfo=timezone.utc)
@@ -93,7 +96,9 @@ def test_everything_else_is_refused_in_one_line(plant: Path) -> None:
                 database.rows(sql.format(store=plant))
             assert "\n" not in str(refusal.value), sql
         assert "memory" in str(refusal.value)
-        with database.stream("SELECT range AS x, 'x' || range AS t FROM range(1000000)") as result:
+        with database.stream(
+            "SELECT range AS x, 'x' || range AS t FROM range(1000000)"
+        ) as result:
             assert sum(len(batch) for batch in result.batches) == 1_000_000
         same = database.rows("SELECT 1 AS a, 2 AS a, 3 AS a_1")
         assert same == [{"a": 1, "a_1": 2, "a_1_1": 3}]
@@ -107,7 +112,9 @@ def test_everything_else_is_refused_in_one_line(plant: Path) -> None:
 def test_exports_have_all_rows_in_order(plant: Path, tmp_path: Path) -> None:
     count, _ = export_csv(HistoryStore(plant), "cycles", tmp_path / "rows.csv")
     found = pl.read_csv(tmp_path / "rows.csv", infer_schema_length=None)
-    rows = pl.read_parquet(str(plant / "cycles" / "**" / "*.parquet"), hive_partitioning=True)
+    rows = pl.read_parquet(
+        str(plant / "cycles" / "**" / "*.parquet"), hive_partitioning=True
+    )
     rows = rows.sort("arm", "start")
     assert count == len(found) == len(rows)
     for name in ("arm", "total_energy"):
@@ -120,7 +127,9 @@ def test_exports_have_all_rows_in_order(plant: Path, tmp_path: Path) -> None:
     seventh = rows.filter(other)["joint_energy"].list.get(6)
     assert found.filter(other)["seven_energy"].to_list() == seventh.to_list()
 
-    path, store = tmp_path / "rows.csv", HistoryStore(plant)  # of a period and an arm
+    # of a period and an arm
+    path = tmp_path / "rows.csv"
+    store = HistoryStore(plant)
     period = Period.from_text("2026-05-05T22:00", "2026-05-05T22:01")
     count, holdings = export_csv(store, "seconds", path, period=period, arms=("A3",))
     assert (count, holdings.warnings) == (60, ())

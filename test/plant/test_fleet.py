@@ -51,8 +51,10 @@ from ur_energy_model.plant.fleet import (
 from ur_energy_model.simulation.parameters import draw_parameters
 from ur_energy_model.typing import Array
 
-NOMINAL_STD, JOINTS = 0.12, 3
-UR5E, UR3E = load_robot("ur5e"), load_robot("ur3e")
+NOMINAL_STD = 0.12
+JOINTS = 3
+UR5E = load_robot("ur5e")
+UR3E = load_robot("ur3e")
 N = UR5E.dof
 
 
@@ -84,13 +86,16 @@ def test_intervals_hold(arms: int, between: float, own: float) -> None:
     covered = []
     for seed in range(60):
         true, found = predicted(seed, arms, between, own)
-        covered += (np.abs(found.mean - true) < 1.96 * np.sqrt(np.diag(found.covariance))).tolist()
+        covered += (
+            np.abs(found.mean - true) < 1.96 * np.sqrt(np.diag(found.covariance))
+        ).tolist()
     assert np.mean(covered) > 0.9
 
 
 def test_one_arm_arms_that_differ_and_one_that_is_left_out_or_not_measured() -> None:
     _, found = predicted(1, 1, 0.0, 0.0, std=0.005)
-    assert np.sqrt(found.covariance[0, 0]) > 0.05  # one arm is not trusted with all others
+    # one arm is not trusted with all others
+    assert np.sqrt(found.covariance[0, 0]) > 0.05
     _, found = predicted(3, 20, 0.08, 0.0, std=0.01)
     deviation = np.sqrt(np.diag(found.covariance))
     assert found.covariance[0, 1] / (deviation[0] * deviation[1]) > 0.8
@@ -103,8 +108,10 @@ def test_one_arm_arms_that_differ_and_one_that_is_left_out_or_not_measured() -> 
     found = predict(value, without=2)
     assert (found.mean - 0.8 < 2.5 * np.sqrt(np.diag(found.covariance))).all()
     value = np.full((6, JOINTS), 1.05)
-    value[:, 1], value[4:] = np.nan, np.nan
-    found, nothing = predict(value), predict(np.full((2, JOINTS), np.nan))
+    value[:, 1] = np.nan
+    value[4:] = np.nan
+    found = predict(value)
+    nothing = predict(np.full((2, JOINTS), np.nan))
     assert (found.arms, nothing.arms) == (4, 0)
     np.testing.assert_allclose(found.mean, 1.05, atol=0.03)
     np.testing.assert_allclose(nothing.mean, 1.0)
@@ -117,7 +124,8 @@ def test_one_arm_arms_that_differ_and_one_that_is_left_out_or_not_measured() -> 
 
 def arm(name: str, scale: float, *, links: float = 0.0, inertia: float = 1.0) -> FleetArm:
     """A UR5e whose constants are the nominal ones times a factor."""
-    constant, expected = scale * UR5E.torque_constant, expected_inertia(UR5E).value
+    constant = scale * UR5E.torque_constant
+    expected = expected_inertia(UR5E).value
     evidence = Evidence(
         constant,
         0.01 * constant,
@@ -151,7 +159,8 @@ def test_arms_that_agree_make_a_narrow_prior_and_others_a_wide_one() -> None:
         assert (entry.arms, entry.spread) == (6, 0.0)
         assert entry.spread_limit < 0.03
 
-    same = np.isin(UR3E.torque_constant, UR5E.torque_constant)  # joints of one size, other type
+    # joints of one size, other type
+    same = np.isin(UR3E.torque_constant, UR5E.torque_constant)
     assert same.any()
     mean = constants_of(fleet.prior(UR3E)).mean
     np.testing.assert_allclose(mean[same], 1.06, atol=0.03)
@@ -161,15 +170,19 @@ def test_arms_that_agree_make_a_narrow_prior_and_others_a_wide_one() -> None:
     fleet = Fleet([arm(f"a{k}", scale) for k, scale in enumerate(scales)])
     assert (np.sqrt(np.diag(constants_of(fleet.prior(UR5E)).covariance)) > 0.06).all()
     fleet = Fleet([*(arm(f"a{k}", 1.06) for k in range(5)), arm("own", 1.03)])
-    np.testing.assert_allclose(constants_of(fleet.prior(UR5E, "own")).mean, 1.06, atol=0.003)
-    assert Fleet([arm("own", 0.9)]).prior(UR5E, "own") is None  # an arm is not its own prior
+    np.testing.assert_allclose(
+        constants_of(fleet.prior(UR5E, "own")).mean, 1.06, atol=0.003
+    )
+    # an arm is not its own prior
+    assert Fleet([arm("own", 0.9)]).prior(UR5E, "own") is None
     assert Fleet([]).prior(UR5E) is None
     linked = Fleet([arm(f"a{k}", 1.06, links=1.0) for k in range(4)])
     assert constants_of(linked.prior(UR5E)).source == (FLEET,) * N
 
 
 def test_evidence_is_read_back_from_a_model() -> None:
-    model, stated = generic_model("ur5e"), arm("a", 1.02).evidence
+    model = generic_model("ur5e")
+    stated = arm("a", 1.02).evidence
     known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
     for name, values in vars(stated).items():
         np.testing.assert_allclose(getattr(fleet_arm("a", known).evidence, name), values)
@@ -184,7 +197,8 @@ def test_evidence_is_read_back_from_a_model() -> None:
 
 
 def test_constants_that_the_controller_states_are_what_an_arm_shows() -> None:
-    model, shown = generic_model("ur5e"), arm("a", 1.02).evidence
+    model = generic_model("ur5e")
+    shown = arm("a", 1.02).evidence
     nominal = UR5E.gear_ratio * UR5E.torque_constant
     values = np.where(np.arange(N) < 3, 0.93, np.nan) * nominal
     std = np.where(np.arange(N) < 3, 1e-3 * nominal, np.inf)
@@ -198,7 +212,8 @@ def test_constants_that_the_controller_states_are_what_an_arm_shows() -> None:
     assert ratio == pytest.approx([0.93, 0.93, 0.93, 1.02, 1.02, 1.02])
     relative = evidence.torque_constant_std / evidence.torque_constant
     assert (relative[:3] < 0.008).all()
-    # Constants of an arm that was not recorded before follow those of arms that state theirs.
+    # Constants of an arm that was not recorded before follow those of arms that state
+    # theirs.
     fleet = Fleet([replace(fleet_arm("a", known), name=f"a{k}") for k in range(4)])
     expected = constants_of(fleet.prior(UR5E)).mean
     assert expected[:3] == pytest.approx(np.full(3, 0.93), abs=0.01)
@@ -206,14 +221,20 @@ def test_constants_that_the_controller_states_are_what_an_arm_shows() -> None:
 
 # Models of all arms: those that are alike help each other, one that is not stays as it is
 
-ALIKE, OTHER = 2900, 2907  # seeds of the arms that are alike, and of another one
+# seeds of the arms that are alike, and of another one
+ALIKE = 2900
+OTHER = 2907
 
 
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("fleet")
     alike = [record(folder, f"a{k}", ALIKE, 1 + k) for k in range(2)]
-    return [*alike, record(folder, "other", OTHER, 1), record(folder, "new", ALIKE, 9, short=True)]
+    return [
+        *alike,
+        record(folder, "other", OTHER, 1),
+        record(folder, "new", ALIKE, 9, short=True),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +251,9 @@ def deviations(model: EnergyModel) -> Array:
     return np.array([joint.std["torque_constant"] for joint in model.joints])
 
 
-def test_one_model_per_arm_with_intervals_that_cover_the_truth(found: FleetIdentification) -> None:
+def test_one_model_per_arm_with_intervals_that_cover_the_truth(
+    found: FleetIdentification,
+) -> None:
     assert [each.name for each in found.arms] == ["a0", "a1", "new", "other"]
     (failed,) = found.failed  # the others go on
     assert failed.bag.name == "missing"
@@ -239,8 +262,13 @@ def test_one_model_per_arm_with_intervals_that_cover_the_truth(found: FleetIdent
     for each in found.arms:
         model = each.model
         assert [bag.name for bag in each.bags] == [each.name]
-        assert (model.provenance["serial"], model.provenance[FLEET_KEY]) == (each.name, {"arms": 3})
-        true = draw_parameters(UR5E, OTHER if each.name == "other" else ALIKE).torque_constant
+        assert (model.provenance["serial"], model.provenance[FLEET_KEY]) == (
+            each.name,
+            {"arms": 3},
+        )
+        true = draw_parameters(
+            UR5E, OTHER if each.name == "other" else ALIKE
+        ).torque_constant
         errors += ((constants(model) - true) / deviations(model)).tolist()
     assert np.mean(np.abs(errors) < CONFIDENCE) > 0.8
     assert np.max(np.abs(errors)) < 4.0
@@ -252,7 +280,8 @@ def test_sessions_of_one_arm_agree_within_what_varies_between_them(
 ) -> None:
     arms = {each.name: replace(each, name="one") for each in found.fleet.arms}
     other = arms.pop("other")
-    scores, narrow = [], []
+    scores = []
+    narrow = []
     for before, after in combinations(arms.values(), 2):
         assert not changed_constants([before], after)
         change, std = changes_between(before.evidence, after.evidence)
@@ -266,7 +295,9 @@ def test_sessions_of_one_arm_agree_within_what_varies_between_them(
     assert not changed_constants([arms["a0"]], replace(other, name="two"))
 
 
-def test_a_new_arm_starts_from_arms_like_it(found: FleetIdentification, bags: list[Path]) -> None:
+def test_a_new_arm_starts_from_arms_like_it(
+    found: FleetIdentification, bags: list[Path]
+) -> None:
     """Eight seconds of work alone, and with two arms of the same constants."""
     fleet = Fleet([each for each in found.fleet.arms if each.name != "other"])
     prior = fleet.prior(UR5E, "new")
@@ -274,8 +305,8 @@ def test_a_new_arm_starts_from_arms_like_it(found: FleetIdentification, bags: li
     true = draw_parameters(UR5E, ALIKE).torque_constant
     alone = identify(bags[-1:], ARM).model
     helped = identify(bags[-1:], ARM, IdentificationOptions(prior=prior)).model
-    # Of joints whose own currents hardly show it (inertia takes part of the load's). The error of
-    # the links' weight is common to arms of a type: none can lower another's.
+    # Of joints whose own currents hardly show it (inertia takes part of the load's). The
+    # error of the links' weight is common to arms of a type: none can lower another's.
     weak = [joint.source["torque_constant"] != "current" for joint in alone.joints]
     assert any(weak)
     own = [
@@ -283,7 +314,9 @@ def test_a_new_arm_starts_from_arms_like_it(found: FleetIdentification, bags: li
         for each in (alone, helped)
     ]
     assert own[1][weak].mean() < 0.8 * own[0][weak].mean()
-    errors = [np.sqrt(np.mean((constants(each) / true - 1.0) ** 2)) for each in (alone, helped)]
+    errors = [
+        np.sqrt(np.mean((constants(each) / true - 1.0) ** 2)) for each in (alone, helped)
+    ]
     assert errors[1] < errors[0]
     assert (np.abs(constants(helped) - true) < 3.0 * deviations(helped)).all()
 

@@ -44,7 +44,8 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
 BEGIN = 1_767_225_600.0
-DAYS, SINCE = 150, 100
+DAYS = 150
+SINCE = 100
 DAY = 86400.0
 SCALE = np.array([1.0, 1.0, 1.18, 1.0, 0.9, 1.0])
 
@@ -57,7 +58,9 @@ def sine(rate: float, seconds: float = 4.0, *, targets: bool = True) -> Telemetr
     w = np.array([2.0, 3.0])
     phase = time[:, None] * w
     motion = (np.sin(phase), w * np.cos(phase), -(w**2) * np.sin(phase))
-    names = ("target_q", "target_qd", "target_qdd") if targets else ("actual_q", "actual_qd")
+    names = (
+        ("target_q", "target_qd", "target_qdd") if targets else ("actual_q", "actual_qd")
+    )
     columns = dict(zip(names, motion, strict=False))
     return Telemetry(time, {**columns, "actual_current": 0.5 * motion[1]})
 
@@ -68,15 +71,20 @@ def test_thinned_motion_is_the_motion(rate: float, targets: bool) -> None:
     assert motion.period == pytest.approx(BLOCK)
     assert len(motion) >= 4.0 / BLOCK - 3
     np.testing.assert_allclose(motion.current, 0.5 * motion.qd, atol=1e-9)
-    middle, inner = motion.time - 0.5 / rate, slice(1, -1)
+    middle = motion.time - 0.5 / rate
+    inner = slice(1, -1)
     np.testing.assert_allclose(motion.q[:, 0], np.sin(2.0 * middle), atol=2e-3)
-    np.testing.assert_allclose(motion.qdd[inner, 0], -4.0 * np.sin(2.0 * middle)[inner], atol=2e-2)
+    np.testing.assert_allclose(
+        motion.qdd[inner, 0], -4.0 * np.sin(2.0 * middle)[inner], atol=2e-2
+    )
 
 
 # Rows of health from telemetry
 
 
-def telemetry(scale: Array, seconds: float = 150.0, constant: Array | float = 1.0) -> Telemetry:
+def telemetry(
+    scale: Array, seconds: float = 150.0, constant: Array | float = 1.0
+) -> Telemetry:
     time = 60.0 + np.arange(round(125 * seconds)) / 125.0
     q, qd, qdd = smooth_motion(ROBOT, time, 3)
     model = generic()
@@ -89,7 +97,8 @@ def telemetry(scale: Array, seconds: float = 150.0, constant: Array | float = 1.
         "target_q": q,
         "target_qd": qd,
         "target_qdd": qdd,
-        "actual_current": current + 0.02 * np.random.default_rng(1).standard_normal(q.shape),
+        "actual_current": current
+        + 0.02 * np.random.default_rng(1).standard_normal(q.shape),
         "joint_temperatures": warmth,
         "robot_mode": np.full(len(time), 7.0),
         "safety_mode": np.ones(len(time)),
@@ -102,7 +111,9 @@ def rows_of(samples: Telemetry, batch: int = 10**6) -> dict[str, Array]:
     rows = HealthRows(calculator)
     stamp = np.round((BEGIN + samples.time) * 1e9).astype(np.int64)
     for start in range(0, len(samples), batch):
-        powers = calculator(replace(samples, stamp=stamp).cut(slice(start, start + batch)))
+        powers = calculator(
+            replace(samples, stamp=stamp).cut(slice(start, start + batch))
+        )
         assert powers is not None
         rows.update(powers)
     found = rows.rows(SourceKeys("s", "ur5e", "m"), last=True).to_pydict()
@@ -116,10 +127,13 @@ def test_friction_torque_constants_and_standby_of_each_minute() -> None:
     constant[1] = 0.93
     found = rows_of(telemetry(SCALE), batch=5000)
     assert found["minute"].tolist() == [60.0, 120.0, 180.0]
-    np.testing.assert_allclose(found["joint_friction"][:2], SCALE[None].repeat(2, 0), atol=0.03)
+    np.testing.assert_allclose(
+        found["joint_friction"][:2], SCALE[None].repeat(2, 0), atol=0.03
+    )
     assert (found["joint_friction_std"][:2] < 0.05).all()
     np.testing.assert_allclose(found["joint_temperature"], 31.0)
-    for name, values in rows_of(telemetry(SCALE), batch=50).items():  # whatever the batches
+    # whatever the batches
+    for name, values in rows_of(telemetry(SCALE), batch=50).items():
         np.testing.assert_allclose(values, found[name], rtol=1e-9)
 
     found = rows_of(telemetry(np.ones(N), 70.0, constant))
@@ -144,12 +158,15 @@ def test_minutes_are_those_of_the_rows() -> None:
     table = health_table(7400, 10)
     first = table.slice(0, 1).to_pylist()[0]
     robot, joints, found = minute_levels(table)
-    friction, constant = found[FRICTION], found[TORQUE_CONSTANT]
+    friction = found[FRICTION]
+    constant = found[TORQUE_CONSTANT]
     assert (robot, joints) == ("ur5e", JOINTS)
     expected = np.array(first["joint_friction"]) * REFERENCE
     np.testing.assert_allclose(np.exp(friction.value[0]), expected)
     np.testing.assert_allclose(np.exp(constant.value[0]), first["joint_torque_constant"])
-    np.testing.assert_allclose(constant.std[0], 0.02 * CONSTANT / np.exp(constant.value[0]))
+    np.testing.assert_allclose(
+        constant.std[0], 0.02 * CONSTANT / np.exp(constant.value[0])
+    )
 
     rows = table.to_pylist()
     rows[3]["joint_friction"][2] = -1.0
@@ -183,7 +200,9 @@ def sessions(
     )
 
 
-def test_units_are_sessions_and_days_bounded_in_number_and_show_the_effect_of_warming_up() -> None:
+def test_units_are_sessions_and_days_bounded_in_number_and_show_the_effect_of_warming_up() -> (
+    None
+):
     starts = [8 * 3600.0, DAY + 8 * 3600.0, DAY + 15 * 3600.0, 2 * DAY - 1800.0]
     found = levels(sessions(lambda s, t: np.where(s == 1, np.nan, 1.0 * s), starts), 0.01)
     assert found.session.tolist() == [0, 1, 2, 3, 3]
@@ -192,7 +211,9 @@ def test_units_are_sessions_and_days_bounded_in_number_and_show_the_effect_of_wa
     found = levels(sessions(lambda s, t: 1.0 * s, many, count=2), 0.01)
     assert found.value[[0, -1], 0].tolist() == [50.0, MOST_UNITS + 49.0]
     made = sessions(
-        lambda s, t: 0.1 * s - 0.008 * (t - 30.0), [0, DAY, 2 * DAY], lambda m: 25.0 + m / 6
+        lambda s, t: 0.1 * s - 0.008 * (t - 30.0),
+        [0, DAY, 2 * DAY],
+        lambda m: 25.0 + m / 6,
     )
     found = levels(made, 0.01)
     assert found.slope[0] == pytest.approx(-0.008, abs=1e-9)
@@ -227,7 +248,9 @@ def test_a_change_is_found(channel: int | None, size: float, injected: Any) -> N
 
 def test_another_model_a_winter_and_few_days_show_no_change() -> None:
     """The next model states 30 % more friction; that of the arm in N m is the same."""
-    another = health_table(7103, DAYS, model=lambda day: ("b", 0.26) if day > 80 else ("a", 0.0))
+    another = health_table(
+        7103, DAYS, model=lambda day: ("b", 0.26) if day > 80 else ("a", 0.0)
+    )
     assert friction(another).changes == ()
     found = friction(health_table(7105, 4, friction=elbow(0.5, 2.0)))
     assert found.changes == ()
@@ -237,7 +260,9 @@ def test_another_model_a_winter_and_few_days_show_no_change() -> None:
     day = (made.time - made.time[0]) / DAY
     cooler = np.where(day > SINCE, -12.0, 0.0)[:, None]
     cooler = cooler + np.random.default_rng(5).uniform(-1.0, 1.0, (len(day), 1))
-    colder = replace(made, value=made.value - 0.01 * cooler, temperature=made.temperature + cooler)
+    colder = replace(
+        made, value=made.value - 0.01 * cooler, temperature=made.temperature + cooler
+    )
     assert follow(colder, FRICTION).changes == ()
 
 

@@ -80,9 +80,14 @@ def test_program_nodes_are_those_of_the_bag(tmp_path: Path) -> None:
         found = rows(tmp_path / store, "program_nodes")
         keys = sorted({(row["minute"], row["node"]) for row in found})
         assert len(keys) == 4
-        each = [[row for row in found if (row["minute"], row["node"]) == key] for key in keys]
+        each = [
+            [row for row in found if (row["minute"], row["node"]) == key] for key in keys
+        ]
         sums.append(
-            [[sum(row[name] for row in own) for name in ("count", "seconds")] for own in each]
+            [
+                [sum(row[name] for row in own) for name in ("count", "seconds")]
+                for own in each
+            ]
         )
     assert np.array(sums[0]) == pytest.approx(np.array(sums[1]), abs=1e-9)
 
@@ -92,7 +97,11 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -
     cycle = pick_and_place(short=0.3, wait=1.0)
     made = recorded(cycle, 5.3 * cycle.duration, 5.0)
     qd = made["actual_qd"]
-    columns = {**made.columns, "actual_current": 1.0 + qd, "safety_mode": np.ones(len(made))}
+    columns = {
+        **made.columns,
+        "actual_current": 1.0 + qd,
+        "safety_mode": np.ones(len(made)),
+    }
     stamp = NOON + np.round(made.time * 1e9).astype(np.int64)
     info = replace(made.info, serial=SERIAL, program="palletize")
     telemetry = Telemetry(made.time, columns, info, stamp=stamp)
@@ -110,26 +119,33 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -
             "duration": [each.duration for each in shown],
             "unaccounted_s": [each.unaccounted for each in shown],
             "peak_power": [each.peak_power for each in shown],
-            "total_energy": [each.reading.net[source.channels.arm["total"]] for each in shown],
+            "total_energy": [
+                each.reading.net[source.channels.arm["total"]] for each in shown
+            ],
         }.items():
             assert [row[column] for row in kept] == pytest.approx(values, rel=1e-6)
     assert {each.program for each in shown} == {"palletize"}
 
 
-def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(tmp_path: Path) -> None:
+def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(
+    tmp_path: Path,
+) -> None:
     session = Session(moving=6.0, still=5.0, shift=-5.0, cycle=2.0)
     bag = session.bag(tmp_path / "bag")
     lived(tmp_path / "live", session.telemetry())
     add(tmp_path / "bags", bag, cycle_trigger="program")
     for table in ("seconds", "cycles"):
-        mine, its = rows(tmp_path / "live", table), rows(tmp_path / "bags", table)
+        mine = rows(tmp_path / "live", table)
+        its = rows(tmp_path / "bags", table)
         assert len(mine) == len(its) > 0
         for one, other in zip(mine, its, strict=True):
             assert one["arm"] == SERIAL
             for name in ("total_energy", "bus_energy"):
-                # The step at which the standby power becomes known has half of the model's.
+                # The step at which the standby power becomes known has half of the
+                # model's.
                 assert one[name] == pytest.approx(other[name], rel=1e-9, abs=0.01)
-            # That of the live one has the model's standby power until standstill shows another.
+            # That of the live one has the model's standby power until standstill shows
+            # another.
             assert one["peak_power"] == pytest.approx(other["peak_power"], abs=5.0 + 1e-6)
             assert one["joint_energy"] == pytest.approx(other["joint_energy"])
     before = total(tmp_path / "live")
@@ -149,7 +165,8 @@ def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     tmp_path: Path,
 ) -> None:
     session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0)
-    telemetry, store = session.telemetry(), tmp_path / "live"
+    telemetry = session.telemetry()
+    store = tmp_path / "live"
     history = live(store, period=0.05)
     source = estimator(history)
     feed(source, telemetry.cut(slice(0, 36_000)), 500)
@@ -164,8 +181,13 @@ def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     assert total(store) == pytest.approx(estimated(bag).supply)
     assert len(files_of(store)) == len(files_of(store, "joint_seconds")) == 2
     assert len({row["source"] for row in rows(store)}) == 1
-    mine, its = rows(store, "health"), rows(tmp_path / "bags", "health")
-    assert [f"{row['minute']:%H:%M:%S}" for row in its] == ["12:59:00", "13:00:00", "13:01:00"]
+    mine = rows(store, "health")
+    its = rows(tmp_path / "bags", "health")
+    assert [f"{row['minute']:%H:%M:%S}" for row in its] == [
+        "12:59:00",
+        "13:00:00",
+        "13:01:00",
+    ]
     for one, other in zip(mine, its, strict=True):
         assert (one["arm"], one["minute"]) == (SERIAL, other["minute"])
         for name in ("joint_moving", "joint_friction", "joint_torque_constant"):
@@ -179,7 +201,8 @@ def test_time_that_another_process_adds_meanwhile_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one commits between the question what is covered and the writing."""
-    store, session = tmp_path / "store", Session(moving=6.0, still=4.0)
+    store = tmp_path / "store"
+    session = Session(moving=6.0, still=4.0)
     add(store, Session(at=NOON + 2 * 10**9, moving=2.0, still=1.0).bag(tmp_path / "bag"))
     covered = HistoryStore.covered
     answers = [NOTHING]
@@ -196,7 +219,8 @@ def test_time_that_another_process_adds_meanwhile_is_left_out(
 
 def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> None:
     """Of a recording without bus power, over an hour's end, played long after: no row twice."""
-    store, begin = tmp_path / "store", NOON + HOUR - 4 * SECOND
+    store = tmp_path / "store"
+    begin = NOON + HOUR - 4 * SECOND
     telemetry = Session(at=begin, moving=6.0, still=6.0).telemetry()
     telemetry = changed(telemetry, actual_robot_current=np.full(len(telemetry), np.nan))
     history = live(store, period=0.02)
@@ -217,7 +241,8 @@ def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> No
 
 def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:
     """Samples without host time are taken as of now."""
-    begun, store = time.time(), tmp_path / "store"
+    begun = time.time()
+    store = tmp_path / "store"
     history = live(store)
     source = estimator(history)
     feed(source, Session().telemetry())
@@ -251,10 +276,14 @@ def test_the_total_does_not_depend_on_the_model(tmp_path: Path) -> None:
     assert total(store) == pytest.approx(energy, rel=1e-9)
     assert {row["model"] for row in rows(store)} == {"known", "other"}
     for row in rows(store):
-        parts = sum(row[f"{name}_energy"] for name in ("standby", "driver", "regeneration"))
+        parts = sum(
+            row[f"{name}_energy"] for name in ("standby", "driver", "regeneration")
+        )
         parts += sum(row["joint_energy"])
         assert parts == pytest.approx(row["model_energy"], rel=1e-9)
-        assert parts + row["unexplained_energy"] == pytest.approx(row["total_energy"], rel=1e-9)
+        assert parts + row["unexplained_energy"] == pytest.approx(
+            row["total_energy"], rel=1e-9
+        )
         assert row["measured"] == pytest.approx(row["accounted"], rel=1e-9)
         assert row["total_source"] == "measured"
 
@@ -277,13 +306,16 @@ def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
         source.close()
         until(lambda: history.problem is None)
         history.close()
-        assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply)
+        assert total(store) == pytest.approx(
+            estimated(session.bag(tmp_path / "bag")).supply
+        )
 
 
 def test_a_store_that_hangs_does_not_hold_up_the_estimator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entered, release = threading.Event(), threading.Event()
+    entered = threading.Event()
+    release = threading.Event()
     history = live(tmp_path / "store", period=0.01)
 
     def hang(*_: object, **__: object) -> None:

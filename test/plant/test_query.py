@@ -20,7 +20,9 @@ from ur_energy_model.plant.database import Period, SqlError, TooLargeError
 from ur_energy_model.plant.query import MEMORY, MOST_BYTES, Query
 from ur_energy_model.plant.store_files import StoreError
 
-ENDLESS = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT max(x) FROM t"
+ENDLESS = (
+    "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT max(x) FROM t"
+)
 
 
 def peak(pid: int) -> float:
@@ -49,7 +51,9 @@ def test_time_is_that_of_the_computation(plant: Path) -> None:
     with pytest.raises(SqlError, match=r"takes longer than 0\.5 s.*--timeout"):
         Query(str(plant), ENDLESS, timeout=0.5)
     assert time.monotonic() - began < 60.0
-    with Query(str(plant), "SELECT range AS x FROM range(1000000000000)", timeout=20.0) as result:
+    with Query(
+        str(plant), "SELECT range AS x FROM range(1000000000000)", timeout=20.0
+    ) as result:
         assert next(result.batches)["x"][0].as_py() == 0
         with result.paused():  # a reader that waits uses none of it
             time.sleep(21.0)
@@ -76,9 +80,16 @@ def test_rows_come_in_messages_of_bounded_size(plant: Path) -> None:
 
 def test_it_sees_the_period_and_the_arms_and_refuses_in_one_line(plant: Path) -> None:
     period = Period.from_text("2026-05-05T23:00", "2026-05-05T23:01", "Europe/Berlin")
-    with Query(str(plant), "SELECT count(*) FROM seconds", period, arms=("A3",)) as result:
+    with Query(
+        str(plant), "SELECT count(*) FROM seconds", period, arms=("A3",)
+    ) as result:
         assert next(result.batches).to_pylist() == [{"count_star()": 60}]
-    for sql in ("SELECT * FROM '/etc/passwd'", "DROP VIEW seconds", "SELECT", "SELECT '\ud800'"):
+    for sql in (
+        "SELECT * FROM '/etc/passwd'",
+        "DROP VIEW seconds",
+        "SELECT",
+        "SELECT '\ud800'",
+    ):
         with pytest.raises(SqlError) as refusal:
             Query(str(plant), sql)
         assert "\n" not in str(refusal.value)
@@ -86,21 +97,38 @@ def test_it_sees_the_period_and_the_arms_and_refuses_in_one_line(plant: Path) ->
         Query(str(plant.parent), "SELECT 1")
 
 
-def test_what_is_counted_is_printed(plant: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sql = "SELECT sum(range) AS a, sum(range) * 1e0 AS b, 0.12345 AS c FROM range(1000001)"
+def test_what_is_counted_is_printed(
+    plant: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = (
+        "SELECT sum(range) AS a, sum(range) * 1e0 AS b, 0.12345 AS c FROM range(1000001)"
+    )
     assert main(["history", "sql", str(plant), sql, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row == {"a": 500000500000, "b": 500000500000.0, "c": 0.12345}
     assert isinstance(row["a"], int)
     assert main(["history", "sql", str(plant), sql]) == 0
-    assert capsys.readouterr().out.split()[-3:] == ["500000500000", "500000500000", "0.1235"]
+    assert capsys.readouterr().out.split()[-3:] == [
+        "500000500000",
+        "500000500000",
+        "0.1235",
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_end_it_at_once(plant: Path, number: int) -> None:
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "history", "sql", str(plant)]
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "history",
+        "sql",
+        str(plant),
+    ]
     pipe = subprocess.PIPE
-    with subprocess.Popen([*command, ENDLESS], stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(
+        [*command, ENDLESS], stdout=pipe, stderr=pipe, text=True
+    ) as process:
         children: list[str] = []
         while process.poll() is None and not children:
             children = [pid for pid in children_of(process.pid) if _computes(pid)]

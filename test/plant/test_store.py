@@ -55,8 +55,21 @@ def added(store: Path, bags: list[Path]) -> Added:
 
 
 def adder(store: Path, bags: list[Path]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ur_energy_model.cli.main", "history", "add", str(store)]
-    command += [*map(str, bags), "--model", str(bags[0].parent / "model.yaml"), "--workers", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "ur_energy_model.cli.main",
+        "history",
+        "add",
+        str(store),
+    ]
+    command += [
+        *map(str, bags),
+        "--model",
+        str(bags[0].parent / "model.yaml"),
+        "--workers",
+        "1",
+    ]
     pipe = subprocess.PIPE
     return subprocess.Popen([*command, "--json"], stdout=pipe, stderr=pipe, text=True)
 
@@ -64,13 +77,16 @@ def adder(store: Path, bags: list[Path]) -> subprocess.Popen[str]:
 def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag_once(
     tmp_path: Path,
 ) -> None:
-    store, whole, bags = tmp_path / "store", tmp_path / "whole", []
+    store = tmp_path / "store"
+    whole = tmp_path / "whole"
+    bags = []
     for k, begin in enumerate((HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)):
         session = Session(at=NOON + begin, serial=f"arm-{k // 3}", shift=k, cycle=1.0)
         bags.append(session.bag(tmp_path / f"bag_{k}"))
     save_model(MODEL, tmp_path / "model.yaml")
     added(whole, bags)
-    process, most_files = adder(store, bags), int(np.random.default_rng().integers(1, 60))
+    process = adder(store, bags)
+    most_files = int(np.random.default_rng().integers(1, 60))
     while process.poll() is None and file_count(store) < most_files:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
@@ -143,7 +159,8 @@ def flip(file: Path) -> None:
 def test_what_is_lost_or_changed_is_reported_and_added_again(
     tmp_path: Path, made: Path, compacted: bool, capsys: Capture
 ) -> None:
-    store, bags = tmp_path / "store", [made / "monday", made / "tuesday"]
+    store = tmp_path / "store"
+    bags = [made / "monday", made / "tuesday"]
     shutil.copytree(made / "store", store)
     if compacted:
         bags.append(Session(at=NOON + HOUR).bag(tmp_path / "later"))
@@ -207,7 +224,8 @@ def test_foreign_content_is_named_and_left(
     cell: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(holdings_module, "MOST_LINES", 1000)
-    store, outside = cell / "store", cell / "outside"
+    store = cell / "store"
+    outside = cell / "outside"
     for name in ALL:
         (store / name).parent.mkdir(parents=True, exist_ok=True)
     for name, content in FOREIGN.items():
@@ -235,8 +253,11 @@ def test_foreign_content_is_named_and_left(
 
 
 @pytest.mark.parametrize("name", ["seconds/_delta_log", "sources"])
-def test_a_folder_that_leads_out_of_the_store(cell: Path, name: str, capsys: Capture) -> None:
-    path, new = cell / "store" / name, Session(at=NOON + 60 * HOUR).bag(cell / "new")
+def test_a_folder_that_leads_out_of_the_store(
+    cell: Path, name: str, capsys: Capture
+) -> None:
+    path = cell / "store" / name
+    new = Session(at=NOON + 60 * HOUR).bag(cell / "new")
     shutil.rmtree(path)
     path.symlink_to(cell / "outside")
     for arguments in (
@@ -270,7 +291,9 @@ def test_compaction_changes_no_row(
     assert len(add(store, *bags).skipped) == 2
     over = Session(at=NOON + 10**9, moving=1.0, still=1.0).bag(tmp_path / "over")
     assert add(store, over).records[0].rows["seconds"] == 0
-    DeltaTable(store / "seconds").vacuum(0, enforce_retention_duration=False, dry_run=False)
+    DeltaTable(store / "seconds").vacuum(
+        0, enforce_retention_duration=False, dry_run=False
+    )
     assert {table: rows(store, table) for table in before} == before
     monkeypatch.setattr(store_module, "MOST_SMALL", 1)
     shutil.rmtree(store)
@@ -278,9 +301,13 @@ def test_compaction_changes_no_row(
     assert len(files_of(store)) == 1
 
 
-def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Capture) -> None:
+def test_a_store_of_before_is_read_and_taken_over(
+    tmp_path: Path, capsys: Capture
+) -> None:
     """Killed at any moment meanwhile; nothing counts twice. Also seconds/arm=ARM/day=DAY."""
-    old, first, half = fixture_copy("plant", tmp_path), tmp_path / "first", tmp_path / "half"
+    old = fixture_copy("plant", tmp_path)
+    first = tmp_path / "first"
+    half = tmp_path / "half"
     before, nothing = energy(old, capsys)
     assert nothing == []
     shutil.copytree(old, first)
@@ -293,7 +320,9 @@ def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Captur
         moved[f"{table}/{day}/{arm}/{name}"] = str(target.relative_to(first))
     for path in (first / "sources").glob("*.json"):
         record = json.loads(path.read_text())
-        record["files"] = {moved.get(name, name): found for name, found in record["files"].items()}
+        record["files"] = {
+            moved.get(name, name): found for name, found in record["files"].items()
+        }
         path.write_text(json.dumps(record))
     assert energy(first, capsys) == (before, [])
     shutil.copytree(old, half)
@@ -301,7 +330,8 @@ def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Captur
         HistoryStore(half).take_over()
         assert energy(half, capsys) == (pytest.approx(before), [])
         assert not list(half.rglob("sources/*.json"))
-        shutil.copytree(old, half, dirs_exist_ok=True)  # as if nothing had been removed yet
+        # as if nothing had been removed yet
+        shutil.copytree(old, half, dirs_exist_ok=True)
         assert energy(half, capsys) == (pytest.approx(before), [])
     file = next((old / "seconds").rglob("*.parquet"))
     flip(file)
@@ -309,10 +339,15 @@ def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Captur
     assert file.name in warning
 
 
-def test_a_column_that_a_version_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_a_version_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Other programs see it once rows are added; older rows lack it."""
     store = tmp_path / "store"
-    bags = [Session(at=NOON + k * HOUR, cycle=2.0).bag(tmp_path / f"bag_{k}") for k in range(2)]
+    bags = [
+        Session(at=NOON + k * HOUR, cycle=2.0).bag(tmp_path / f"bag_{k}")
+        for k in range(2)
+    ]
     *columns, last = TABLES["cycles"]
     with monkeypatch.context() as patched:
         patched.setitem(TABLES, "cycles", tuple(columns))
@@ -345,7 +380,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"]).create_bucket(Bucket=BUCKET)
+    boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"]).create_bucket(
+        Bucket=BUCKET
+    )
     yield f"s3://{BUCKET}/plant"
     server.stop()
 
@@ -366,9 +403,17 @@ def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
     client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
     prefix = server.removeprefix(f"s3://{BUCKET}/")
     names = [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET)["Contents"]]
-    lost = [name for name in names if f"{prefix}/seconds/day" in name and "joined" in name]
-    lost += [name for name in names if name.endswith("cycles/_delta_log/00000000000000000001.json")]
-    lost += [name for name in names if name.endswith("health/_delta_log/_last_checkpoint")]
+    lost = [
+        name for name in names if f"{prefix}/seconds/day" in name and "joined" in name
+    ]
+    lost += [
+        name
+        for name in names
+        if name.endswith("cycles/_delta_log/00000000000000000001.json")
+    ]
+    lost += [
+        name for name in names if name.endswith("health/_delta_log/_last_checkpoint")
+    ]
     assert len(lost) == 3
     for name in lost:
         client.delete_object(Bucket=BUCKET, Key=name)

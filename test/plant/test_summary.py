@@ -44,7 +44,9 @@ def ask(store: Path, *keys: str, period: Period | None = None, **options: Any) -
 
 def rows_of(store: Path, table: str = "seconds") -> pl.DataFrame:
     """All rows, read without the package."""
-    return pl.read_parquet(str(store / table / "**" / "*.parquet"), hive_partitioning=True)
+    return pl.read_parquet(
+        str(store / table / "**" / "*.parquet"), hive_partitioning=True
+    )
 
 
 def test_sums_by_arm_are_those_of_the_files(plant: Path) -> None:
@@ -54,9 +56,13 @@ def test_sums_by_arm_are_those_of_the_files(plant: Path) -> None:
     for row in found.rows:
         of = rows.filter(pl.col("arm") == row["arm"])
         assert row["energy"] == pytest.approx(of["total_energy"].sum(), rel=1e-12)
-        assert row["standby_energy"] == pytest.approx(of["standby_energy"].sum(), rel=1e-12)
+        assert row["standby_energy"] == pytest.approx(
+            of["standby_energy"].sum(), rel=1e-12
+        )
         assert row["motion_energy"] == pytest.approx(of["moving_energy"].sum(), rel=1e-12)
-        assert row["idle_energy"] == pytest.approx(of["standstill_energy"].sum(), rel=1e-9)
+        assert row["idle_energy"] == pytest.approx(
+            of["standstill_energy"].sum(), rel=1e-9
+        )
         assert row["duration"] == of["accounted"].sum()
         known = row["arm"] != "A3"  # whose bus was not measured
         bus = pytest.approx(of["bus_energy"].sum(), rel=1e-12) if known else None
@@ -81,11 +87,20 @@ def test_sums_by_arm_are_those_of_the_files(plant: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "every", "zone"), [("hour", "1h", "Asia/Kolkata"), ("week", "1w", "UTC")]
 )
-def test_calendar_is_that_of_the_time_zone(plant: Path, key: str, every: str, zone: str) -> None:
+def test_calendar_is_that_of_the_time_zone(
+    plant: Path, key: str, every: str, zone: str
+) -> None:
     local = pl.col("second").dt.convert_time_zone(zone).dt.truncate(every)
-    expected = rows_of(plant).group_by(local.alias(key)).agg(pl.col("total_energy").sum()).sort(key)
+    expected = (
+        rows_of(plant)
+        .group_by(local.alias(key))
+        .agg(pl.col("total_energy").sum())
+        .sort(key)
+    )
     found = ask(plant, key, period=Period.from_text(zone=zone)).rows
-    assert [row["energy"] for row in found] == pytest.approx(expected["total_energy"].to_list())
+    assert [row["energy"] for row in found] == pytest.approx(
+        expected["total_energy"].to_list()
+    )
     begins = [str(row[key])[:13] for row in found]
     assert begins == [str(value)[: len(begins[0])] for value in expected[key].to_list()]
 
@@ -99,10 +114,14 @@ def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
         assert sum(row["energy"] for row in rows) == pytest.approx(total[arm], rel=1e-9)
     assert [row["joint"] for row in found.rows[10:17]][-1] == "seven"
     every = ask(plant, "joint").rows
-    assert sum(row["energy"] for row in every) == pytest.approx(found.total["energy"], rel=1e-9)
+    assert sum(row["energy"] for row in every) == pytest.approx(
+        found.total["energy"], rel=1e-9
+    )
 
 
-def test_files_of_versions_without_regeneration_sum_up_to_the_same(tmp_path: Path) -> None:
+def test_files_of_versions_without_regeneration_sum_up_to_the_same(
+    tmp_path: Path,
+) -> None:
     new = ask(write_plant(tmp_path / "plant", [Arm("A1", earlier=True)]), "joint")
     missing = ["regeneration_energy", "wall_energy", "wall_std", *NEWER]
     store = write_plant(tmp_path / "older", [Arm("A1", earlier=True)], without=missing)
@@ -126,7 +145,9 @@ def test_files_of_versions_whose_total_was_the_model_s_sum_up_and_are_added_to(
     for keys in (("arm",), ("program",), ("joint",), ("arm", "day")):
         assert ask(store, *keys).total["unexplained_energy"] == 0.0
     (row,) = ask(store, "arm").rows
-    assert row["model_energy"] == row["energy"] == pytest.approx(old["total_energy"].sum())
+    assert (
+        row["model_energy"] == row["energy"] == pytest.approx(old["total_energy"].sum())
+    )
     assert total_source(row) == ("modelled", 0.0)
     share = float(old["total_energy"].sum()) / float(old["bus_energy"].sum())
     assert explained_share(row) == pytest.approx(share)
@@ -136,8 +157,12 @@ def test_files_of_versions_whose_total_was_the_model_s_sum_up_and_are_added_to(
     assert source is not None
     assert (source.name, source.share) == ("mixed", pytest.approx(0.5))
     joints = ask(store, "joint").rows
-    assert sum(each["energy"] for each in joints) == pytest.approx(both["energy"], rel=1e-9)
-    assert sum(each["model_energy"] for each in joints) == pytest.approx(both["model_energy"])
+    assert sum(each["energy"] for each in joints) == pytest.approx(
+        both["energy"], rel=1e-9
+    )
+    assert sum(each["model_energy"] for each in joints) == pytest.approx(
+        both["model_energy"]
+    )
     fleet = fleet_of(store)
     assert fleet.total("bus") == pytest.approx(both["measured_energy"])
     missing = both["measured_energy"] - both["explained_energy"]
@@ -206,16 +231,30 @@ def test_days_and_hours_are_those_of_the_files(plant: Path) -> None:
         local.dt.date().alias("local"), local.dt.hour().alias("hour")
     )
     assert fleet.first == (date(2026, 5, 4) - date(1970, 1, 1)).days
-    columns = {"energy": "total_energy", "duration": "accounted", "motion": "moving_energy"}
-    daily = rows.group_by("arm", "local").agg(pl.col(*columns.values()).sum()).sort("arm", "local")
+    columns = {
+        "energy": "total_energy",
+        "duration": "accounted",
+        "motion": "moving_energy",
+    }
+    daily = (
+        rows.group_by("arm", "local")
+        .agg(pl.col(*columns.values()).sum())
+        .sort("arm", "local")
+    )
     for name, column in columns.items():
         np.testing.assert_allclose(fleet.daily[name].ravel(), daily[column], rtol=1e-12)
-    hourly = rows.group_by("local", "hour").agg(pl.col("total_energy").sum()).sort("local", "hour")
+    hourly = (
+        rows.group_by("local", "hour")
+        .agg(pl.col("total_energy").sum())
+        .sort("local", "hour")
+    )
     known = fleet.hourly[np.isfinite(fleet.hourly)]
     np.testing.assert_allclose(known, hourly["total_energy"], rtol=1e-12)
 
 
-def test_hours_without_motion_are_left_on_and_days_without_rows_blank(tmp_path: Path) -> None:
+def test_hours_without_motion_are_left_on_and_days_without_rows_blank(
+    tmp_path: Path,
+) -> None:
     write_plant(tmp_path, ARMS[:1], Work(days=1, hour=6, seconds=3600))
     still = Arm("A0", cycle=1)  # two thirds of a second: it never moves
     write_plant(tmp_path, [still], Work(days=1, hour=22, seconds=3600, seed=1))
@@ -223,7 +262,10 @@ def test_hours_without_motion_are_left_on_and_days_without_rows_blank(tmp_path: 
     fleet = fleet_of(tmp_path)
     assert fleet.total("left_on_time") == 3600.0
     assert 0 < fleet.total("left_on") < fleet.total("energy") - fleet.total("motion")
-    assert np.isfinite(fleet.daily["energy"]).tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+    assert np.isfinite(fleet.daily["energy"]).tolist() == [
+        [1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 1],
+    ]
     assert find_anomalies(fleet) == ()  # few days are no basis
 
 
@@ -231,11 +273,14 @@ def test_heavier_cycles_are_found(tmp_path: Path) -> None:
     store = write_plant(tmp_path, ARMS, MONTH)
     assert find_anomalies(fleet_of(store)) == ()  # an ordinary month
     heavy = Arm("A2", motion_power=150.0)
-    write_plant(store, [heavy], Work(first=date(2026, 5, 12), days=3, hour=12, seconds=6000))
+    write_plant(
+        store, [heavy], Work(first=date(2026, 5, 12), days=3, hour=12, seconds=6000)
+    )
     other = Arm("A0", motion_power=300.0)  # with little work on its day: not compared
     write_plant(store, [other], Work(first=date(2026, 7, 1), days=1, seconds=100))
     (found,) = find_anomalies(fleet_of(store))
-    when, quantity = "2026-05-12 to 2026-05-14", "energy per cycle of palletize"
+    when = "2026-05-12 to 2026-05-14"
+    quantity = "energy per cycle of palletize"
     assert (found.arm, found.quantity, found.when) == ("A2", quantity, when)
     assert found.text.startswith(f"A2, {when}: {quantity} ")
     one = Anomaly("A1", 20577, 20577, "standby power", "W", -2.5, 71.234, 12.0)

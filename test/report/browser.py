@@ -18,7 +18,13 @@ from typing import Any
 
 import websocket
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -43,14 +49,17 @@ class Browser:
         )
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self._number, self._session = 0, dict[str, str]()
+        self._number = 0
+        self._session = dict[str, str]()
         try:
             port, path = self._address()
             self._socket = websocket.create_connection(
                 f"ws://127.0.0.1:{port}{path}", timeout=TIMEOUT, suppress_origin=True
             )
             target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
-            attached = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
+            attached = self.call(
+                "Target.attachToTarget", {"targetId": target, "flatten": True}
+            )
             self._session = {"sessionId": attached["sessionId"]}
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.call(f"{domain}.enable")
@@ -97,7 +106,9 @@ class Browser:
             self.call("Input.dispatchMouseEvent", {**event, **pressed})
 
     def print_pdf(self) -> bytes:
-        return base64.b64decode(self.call("Page.printToPDF", {"printBackground": True})["data"])
+        return base64.b64decode(
+            self.call("Page.printToPDF", {"printBackground": True})["data"]
+        )
 
     def close(self) -> None:
         """End the browser and its child processes."""
@@ -119,7 +130,9 @@ class Browser:
                 raise AssertionError("the browser does not start")
             time.sleep(0.05)
 
-    def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    def call(
+        self, method: str, parameters: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters or {}}
         self._socket.send(json.dumps(message | self._session))
@@ -133,12 +146,19 @@ class Browser:
             self._note(answer)
 
     def _note(self, event: dict[str, Any]) -> None:
-        kind, what = event.get("method"), event.get("params", {})
+        kind = event.get("method")
+        what = event.get("params", {})
         if kind == "Runtime.exceptionThrown":
             self.complaints.append(str(what["exceptionDetails"]))
-        elif kind == "Runtime.consoleAPICalled" and what["type"] in {"error", "warning", "assert"}:
+        elif kind == "Runtime.consoleAPICalled" and what["type"] in {
+            "error",
+            "warning",
+            "assert",
+        }:
             self.complaints.append(str(what["args"]))
         elif kind == "Log.entryAdded" and what["entry"]["level"] in {"error", "warning"}:
-            self.complaints.append(f"{what['entry']['text']} {what['entry'].get('url', '')}")
+            self.complaints.append(
+                f"{what['entry']['text']} {what['entry'].get('url', '')}"
+            )
         elif kind == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])

@@ -23,7 +23,11 @@ RATE = 125.0
 
 
 def explained_recording(
-    model: EnergyModel, *, seconds: float = 30.0, rate: float = RATE, extra_power: float = 0.0
+    model: EnergyModel,
+    *,
+    seconds: float = 30.0,
+    rate: float = RATE,
+    extra_power: float = 0.0,
 ) -> Telemetry:
     """Slow sines on all joints, then 4 s of standstill; currents and bus power of the model.
 

@@ -51,7 +51,9 @@ def click(browser: Browser, selector: str) -> None:
     browser.evaluate(f"document.querySelector({selector!r}).click()")
 
 
-def test_every_chart_is_drawn_of_the_selected_joints_and_recording(browser: Browser) -> None:
+def test_every_chart_is_drawn_of_the_selected_joints_and_recording(
+    browser: Browser,
+) -> None:
     empty = browser.evaluate(
         "[...document.querySelectorAll('figure.chart:not([hidden])')]"
         ".filter(f => !f.querySelector('.plot svg')).map(f => f.id)"
@@ -70,17 +72,21 @@ def test_every_chart_is_drawn_of_the_selected_joints_and_recording(browser: Brow
     for width in (360, 768):
         browser.resize(width, 800, phone=True)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    shown = (
-        "[...document.querySelectorAll('figure:not([hidden]) .recording')].map(r => r.innerText)"
-    )
+    visible = "document.querySelectorAll('figure:not([hidden]) .recording')"
+    shown = f"[...{visible}].map(r => r.innerText)"
     assert set(browser.evaluate(shown)) == {"short"}
     click(browser, 'button.pick-recording[data-recording="1"]')
     assert set(browser.evaluate(shown)) == {"long"}
-    assert browser.evaluate("document.querySelector('#whole').hidden") is False, "opens zoomed"
+    assert browser.evaluate("document.querySelector('#whole').hidden") is False, (
+        "opens zoomed"
+    )
     browser.media(kind="", scheme="dark")
     assert browser.print_pdf().startswith(b"%PDF")
     browser.media(kind="print", scheme="dark")
-    assert browser.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert (
+        browser.evaluate("getComputedStyle(document.querySelector('nav')).display")
+        == "none"
+    )
     ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
 

@@ -50,7 +50,9 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineChart:
     x = np.linspace(0, 10, samples)
     panel = Panel(label, tuple(Line(label, x, np.sin(x + k)) for k in range(lines)))
-    return LineChart(key="key", title=label, caption=label, x_label="t", panels=(panel,), group="g")
+    return LineChart(
+        key="key", title=label, caption=label, x_label="t", panels=(panel,), group="g"
+    )
 
 
 def page(text: str) -> str:
@@ -58,7 +60,15 @@ def page(text: str) -> str:
     section = Section("s", text, text, (Item(chart(text), 0), Item(table)))
     verdict = ModelVerdict("good", text, (Statement("good", text),))
     return render(
-        Page(text, text, verdict, (Tile(text, text),), (text, "b"), (text, text), (section,))
+        Page(
+            text,
+            text,
+            verdict,
+            (Tile(text, text),),
+            (text, "b"),
+            (text, text),
+            (section,),
+        )
     )
 
 
@@ -78,7 +88,8 @@ class Elements(HTMLParser):
 
 def test_hostile_text_makes_no_markup_and_the_page_loads_nothing() -> None:
     text = page("harmless")
-    safe, hostile = Elements(text), Elements(page(HOSTILE))
+    safe = Elements(text)
+    hostile = Elements(page(HOSTILE))
     assert (hostile.names, hostile.attributes) == (safe.names, safe.attributes)
     assert not {name for name in hostile.attributes if name.startswith("on")}
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
@@ -92,7 +103,9 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     y[[1000, 20_000]] = [7.0, np.nan]
     encoder = ChartEncoder([chart()])
     panels = (Panel("", (Line("a", x, y),)),)
-    (panel,) = encoder.chart(LineChart(key="k", title="", x_label="", panels=panels))["panels"]
+    (panel,) = encoder.chart(LineChart(key="k", title="", x_label="", panels=panels))[
+        "panels"
+    ]
     low, high, index = panel["lines"][0]["y"]
     codes = np.frombuffer(base64.b64decode(encoder.pool[index]), "<u2")
     values = np.where(codes == 65535, np.nan, low + codes * (high - low) / 65534)
@@ -100,7 +113,10 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     assert np.isnan(values).sum() == 1
     many = [chart(samples=30_000, lines=10) for _ in range(12)]
     encoder = ChartEncoder(many)
-    assert len(json.dumps([encoder.chart(one) for one in many] + encoder.pool)) < 1.3 * BUDGET
+    assert (
+        len(json.dumps([encoder.chart(one) for one in many] + encoder.pool))
+        < 1.3 * BUDGET
+    )
 
 
 # The verdict on a model follows from its METRICS, and gives remedies.
@@ -118,7 +134,11 @@ def metrics(
     return {
         "torque": [{"r2": 0.9999}, {"r2": torque}],
         "current": [{"r2": 0.995}, {"r2": current}],
-        "power": {"rmse": rmse, "rmse_percent": 2.0 * rmse, "energy_error_percent": energy},
+        "power": {
+            "rmse": rmse,
+            "rmse_percent": 2.0 * rmse,
+            "energy_error_percent": energy,
+        },
         "motion_energy_error_percent": motion,
     }
 
@@ -127,11 +147,17 @@ def metrics(
     ("change", "motions", "grade", "words"),
     [
         ({}, {"held out"}, "good", "elbow is the weakest"),
-        ({"current": -0.5}, {"held out"}, "poor", "for elbow the mean would be a better model"),
+        (
+            {"current": -0.5},
+            {"held out"},
+            "poor",
+            "for elbow the mean would be a better model",
+        ),
         ({"torque": 0.5}, {"held out"}, "poor", "mounting and payload"),
         ({"motion": -14.0}, {"held out"}, "fair", "recordings of several days"),
         ({"motion": 30.0}, {"held out"}, "poor", "30.0 %"),
-        ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),  # never rounded up
+        # never rounded up
+        ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),
         ({}, {"fitted"}, "fair", "fitted to"),
     ],
 )
@@ -142,7 +168,9 @@ def test_the_worst_finding_determines_the_grade(
     assert verdict.grade == grade
     assert any(words in statement.text for statement in verdict.statements)
     line = "the model is of arm 1, the recording of arm 2"
-    other = judge([metrics(**change)], JOINTS, motions=motions, another_arm=line, doubts=[line])
+    other = judge(
+        [metrics(**change)], JOINTS, motions=motions, another_arm=line, doubts=[line]
+    )
     assert other.grade != "good"
     assert "another arm" in other.headline
     assert "trusted" not in other.headline
@@ -158,11 +186,14 @@ def report() -> OptimizationReport:
     optimized = hand_made_cycle()
     time = np.linspace(0.5, 2.0, 9) * optimized.duration
     optimized = replace(optimized, pareto=np.column_stack([time, 200.0 + 30.0 * time]))
-    return make_optimization_report(arm_model(), optimized, tariff=Tariff(0.3, "EUR", 0.4, 0.9))
+    return make_optimization_report(
+        arm_model(), optimized, tariff=Tariff(0.3, "EUR", 0.4, 0.9)
+    )
 
 
 def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None:
-    optimized, before = report.optimized, report.before
+    optimized = report.optimized
+    before = report.before
     plan = Plan(*sampled(motion_of("hand", recorded_stretches(optimized.cycle))))
     truth = predict_energy(arm_model(), plan)
     assert report.after.time[-1] == pytest.approx(optimized.typed_duration)
@@ -170,7 +201,9 @@ def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None
     assert np.trapezoid(before.total, before.time) == pytest.approx(truth.total, rel=5e-3)
 
 
-def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationReport) -> None:
+def test_savings_are_the_measured_ones_where_there_are_any(
+    report: OptimizationReport,
+) -> None:
     """At the wall, with 90 % efficiency or by the model of the wall."""
     for measured, word in ((None, "predicted"), (MEASURED, "measured")):
         found = replace(report.optimized, measured=measured)
@@ -188,7 +221,9 @@ def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationR
     assert "not measured" in table.note
 
 
-def test_a_browser_shows_it(report: OptimizationReport, tmp_path: Path, browser: Browser) -> None:
+def test_a_browser_shows_it(
+    report: OptimizationReport, tmp_path: Path, browser: Browser
+) -> None:
     file = tmp_path / "page.html"
     file.write_text(render(optimization_page(report)), encoding="utf-8")
     browser.open(file)

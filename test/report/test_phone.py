@@ -20,7 +20,10 @@ from ur_energy_model.energy.program import LINE, parse_script
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.report.optimization import make_optimization_report, optimization_page
+from ur_energy_model.report.optimization import (
+    make_optimization_report,
+    optimization_page,
+)
 from ur_energy_model.report.page import Page, render
 from ur_energy_model.report.profile import profile_page
 from ur_energy_model.report.report import make_report, report_page
@@ -61,7 +64,10 @@ def optimization(_: EnergyModel, folder: Path) -> Page:
 
 @pytest.mark.parametrize("make", [report, profile, optimization])
 def test_energies_are_in_sight_on_a_phone(
-    make: Callable[[EnergyModel, Path], Page], model: EnergyModel, browser: Browser, tmp_path: Path
+    make: Callable[[EnergyModel, Path], Page],
+    model: EnergyModel,
+    browser: Browser,
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "page.html"
     file.write_text(render(make(model, tmp_path)), encoding="utf-8")

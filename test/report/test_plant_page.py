@@ -38,12 +38,20 @@ def report_of(store: Path, period: Period | None = None) -> PlantReport:
 def report(tmp_path_factory: pytest.TempPathFactory) -> PlantReport:
     """Three arms from December to January; one is left on in the evening, one has a heavy day."""
     store = tmp_path_factory.mktemp("plant")
-    arms = [Arm("A1", programs=("weld", HOSTILE)), Arm("A2", bus=False), Arm("A3", programs=("",))]
-    write_plant(store, arms, Work(first=date(2025, 12, 22), days=16, seconds=900, weekend=False))
+    arms = [
+        Arm("A1", programs=("weld", HOSTILE)),
+        Arm("A2", bus=False),
+        Arm("A3", programs=("",)),
+    ]
+    write_plant(
+        store, arms, Work(first=date(2025, 12, 22), days=16, seconds=900, weekend=False)
+    )
     evening = Work(first=date(2025, 12, 22), days=3, hour=20, seconds=900)
     write_plant(store, [Arm("A2", cycle=1, programs=("",))], evening)
     heavy = Arm("A3", motion_power=400.0, programs=("",))
-    write_plant(store, [heavy], Work(first=date(2026, 1, 5), days=1, hour=12, seconds=3000))
+    write_plant(
+        store, [heavy], Work(first=date(2026, 1, 5), days=1, hour=12, seconds=3000)
+    )
     return report_of(store)
 
 
@@ -63,10 +71,13 @@ def test_charts_show_all_of_the_energy(report: PlantReport) -> None:
     assert unexplained.y == pytest.approx(100 * (1 - modelled.y / measured.y), abs=1e-9)
     assert isinstance(calendar, HeatMap)
     assert [panel.title for panel in calendar.panels] == ["2025", "2026"]
-    assert sum(np.nansum(panel.values) for panel in calendar.panels) == pytest.approx(total)
+    assert sum(np.nansum(panel.values) for panel in calendar.panels) == pytest.approx(
+        total
+    )
     assert calendar.panels[0].cells[0][1] == "Mon 29 Dec 2025"
     assert isinstance(week, HeatMap)
-    assert np.isfinite(week.panels[0].values).sum() == 5 + 3 + 1  # working days, evenings, 5 Jan
+    # working days, evenings, 5 Jan
+    assert np.isfinite(week.panels[0].values).sum() == 5 + 3 + 1
     ranking, days = arm_charts(report.fleet)
     assert isinstance(ranking, BarChart)
     assert isinstance(days, HeatMap)
@@ -81,7 +92,9 @@ def test_page_says_what_matters_and_a_browser_shows_it(
     assert verdict.headline.startswith("3 arms used ")
     assert "EUR" in verdict.headline
     assert any("without any motion" in item.text for item in verdict.statements)
-    assert any("explain 100.0 % of the measured" in item.text for item in verdict.statements)
+    assert any(
+        "explain 100.0 % of the measured" in item.text for item in verdict.statements
+    )
     assert any("mixed, measured for " in item.text for item in verdict.statements)
     assert any(item.text.startswith("A3, 2026-01-05: energy per cycle") for item in
                verdict.statements)  # fmt: skip

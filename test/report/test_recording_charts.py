@@ -50,7 +50,9 @@ PAPER_FIGURES = {
 
 
 def without(telemetry: Telemetry, *fields: str) -> Telemetry:
-    columns = {name: each for name, each in telemetry.columns.items() if name not in fields}
+    columns = {
+        name: each for name, each in telemetry.columns.items() if name not in fields
+    }
     return replace(telemetry, columns=columns)
 
 
@@ -85,7 +87,9 @@ def test_energies_agree_with_the_meter_and_skip_gaps(
     powers = recording_powers(model, telemetry)
     current = telemetry["actual_current"]
     resistance = np.array([joint.winding_resistance for joint in model.joints])
-    back_emf = np.array([joint.back_emf_constant * joint.gear_ratio for joint in model.joints])
+    back_emf = np.array(
+        [joint.back_emf_constant * joint.gear_ratio for joint in model.joints]
+    )
     electrical = resistance * current**2 + back_emf * telemetry["actual_qd"] * current
     reading = integrate(telemetry.time, electrical)
     assert np.allclose(powers.electrical_energy, reading.net)
@@ -105,7 +109,11 @@ def test_pictures_have_the_gaps_of_the_data_and_no_others(
         (make_bag(with_gap(telemetry, *missing)), 1),
     ):
         for chart in recording_charts(analyse(model, bag)):
-            if not isinstance(chart, LineChart) or chart.x_label != "time [s]" or not chart.group:
+            if (
+                not isinstance(chart, LineChart)
+                or chart.x_label != "time [s]"
+                or not chart.group
+            ):
                 continue
             for line in (line for panel in chart.panels for line in panel.lines):
                 shown = line.x[np.isfinite(line.y)]
@@ -125,8 +133,12 @@ def test_every_figure_is_drawn_and_named_after_its_chart(
     charts = recording_charts(analysis)
     assert {chart.key for chart in charts} == PAPER_FIGURES
     assert all(figures.draw_chart(chart).axes for chart in charts)
-    hostile = replace(analysis, label=r"$\frac{", joint_names=(r"$\undefined_joint", *["b"] * 5))
-    assert figures.save_chart(energy_split_chart(hostile), tmp_path), "names are no mathematics"
+    hostile = replace(
+        analysis, label=r"$\frac{", joint_names=(r"$\undefined_joint", *["b"] * 5)
+    )
+    assert figures.save_chart(energy_split_chart(hostile), tmp_path), (
+        "names are no mathematics"
+    )
     once, again = (
         figures.save_chart(charts[1], tmp_path / name, formats=("png", "svg"))
         for name in ("once", "again")
@@ -164,7 +176,9 @@ def test_the_measured_energy_of_joints_is_drawn_beside_the_modelled_one(
     assert shown.values.tolist() == measured
     assert shown.half_width == pytest.approx(np.full(3, 1.96 * 0.25), rel=1e-3)
     assert figures.save_chart(chart, tmp_path)
-    assert chart.key in {each.key for each in recording_charts(analysis, joint_power=joints)}
+    assert chart.key in {
+        each.key for each in recording_charts(analysis, joint_power=joints)
+    }
     table = joint_power_table({"joint_power": joints}, "monday")
     assert table is not None
     assert [row[0] for row in table.rows] == ["a", "b", "c"]
@@ -183,10 +197,15 @@ EXTRA = 6.0  # power on the bus, in motion only, that the model does not have [W
 def unexplained(model: EnergyModel, telemetry: Telemetry) -> Telemetry:
     """A recording with EXTRA, without bus power for a while."""
     moving = np.abs(telemetry["actual_qd"]).max(axis=1) > 0.05
-    watts = telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"] + EXTRA * moving
+    watts = (
+        telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
+        + EXTRA * moving
+    )
     since = telemetry.time - telemetry.time[0]
     watts[(since > 5.0) & (since < 8.0)] = np.nan
-    return replace(telemetry, columns={**telemetry.columns, "actual_robot_current": watts / 48.0})
+    return replace(
+        telemetry, columns={**telemetry.columns, "actual_robot_current": watts / 48.0}
+    )
 
 
 def finite(line: Line) -> Array:
@@ -204,7 +223,12 @@ def test_layers_bars_and_curves_are_measured_total_modelled_parts_and_unexplaine
     assert (powers.measured == known).all()
     assert 0.85 < known.mean() < 0.95
     assert np.allclose(powers.total[known], watts[known], rtol=1e-12)
-    parts = powers.electrical.sum(axis=1) + powers.driver + powers.standby + powers.regeneration
+    parts = (
+        powers.electrical.sum(axis=1)
+        + powers.driver
+        + powers.standby
+        + powers.regeneration
+    )
     assert np.allclose(parts, powers.model, atol=1e-9)
     assert np.allclose(parts + powers.unexplained, powers.total, atol=1e-9)
     assert not powers.unexplained[~known].any()
@@ -213,7 +237,9 @@ def test_layers_bars_and_curves_are_measured_total_modelled_parts_and_unexplaine
     layers = [line for line in stack.lines if line.base is not None]
     taken = powers.standby + powers.driver + np.maximum(powers.electrical, 0).sum(axis=1)
     assert np.allclose(layers[-1].y, taken)
-    assert all(np.allclose(np.asarray(upper.base), lower.y) for lower, upper in pairwise(layers))
+    assert all(
+        np.allclose(np.asarray(upper.base), lower.y) for lower, upper in pairwise(layers)
+    )
     assert np.allclose(stack.lines[-1].y, powers.total)
     assert [line.label for line in rest.lines] == ["regeneration", "unexplained"]
     assert np.allclose(finite(rest.lines[1]), powers.unexplained[known])
@@ -235,7 +261,8 @@ def test_layers_bars_and_curves_are_measured_total_modelled_parts_and_unexplaine
     total = float((steps * (mixed[1:] + mixed[:-1]) / 2).sum())
     assert bars["electrical"].sum() == pytest.approx(total, abs=0.01)
     assert bars["electrical"][-1] == pytest.approx(
-        float((steps * (powers.unexplained[1:] + powers.unexplained[:-1]) / 2).sum()), abs=0.01
+        float((steps * (powers.unexplained[1:] + powers.unexplained[:-1]) / 2).sum()),
+        abs=0.01,
     )
     assert 0.5 < bars["electrical"][-1] < EXTRA * 30.0
 
@@ -287,7 +314,9 @@ def test_the_shift_shows_total_and_model_and_the_table_all_parts(
     watts = unexplained["actual_robot_voltage"] * unexplained["actual_robot_current"]
     known = np.where(np.isfinite(watts), watts, 0.0)
     measured = float(np.trapezoid(known, unexplained.time))
-    assert summary.explained_share == pytest.approx(1.0 - summary.unexplained / measured, rel=1e-9)
+    assert summary.explained_share == pytest.approx(
+        1.0 - summary.unexplained / measured, rel=1e-9
+    )
     assert summary.unexplained > 0.5
     assert shift.total_source == summary.total_source
     assert summary.total_source.name == "mixed"
@@ -300,7 +329,10 @@ def test_the_shift_shows_total_and_model_and_the_table_all_parts(
     cells = {row[0]: row[2] for row in energy_table(summary, "monday").rows}
     joints = [cells[name] for name in summary.names]
     named = ["drivers", "standby", "regeneration", "unexplained"]
-    parts = sum(float(str(cell).split()[0]) for cell in [*joints, *(cells[each] for each in named)])
+    parts = sum(
+        float(str(cell).split()[0])
+        for cell in [*joints, *(cells[each] for each in named)]
+    )
     assert parts == pytest.approx(summary.supply, rel=5e-3)  # as rounded in the table
 
 
@@ -348,7 +380,9 @@ def test_only_cycles_of_the_same_work_have_a_mean(
         net[channels.state_time + ArmState.MOVING] = 5.0 * own.get("moving", 1.0)
         net[channels.state_time + ArmState.STANDSTILL] = 4.0 + own.get("waiting", 0.0)
         joints = channels.per_joint["electrical_power"]
-        net[joints] = own.get("energies", 1.0) * np.arange(20.0, 20.0 + len(channels.joints))
+        net[joints] = own.get("energies", 1.0) * np.arange(
+            20.0, 20.0 + len(channels.joints)
+        )
         reading = MeterReading(net, net, 9.0, 0.0)
         program = own.get("program", "cell.urp")
         start = number * 10**10

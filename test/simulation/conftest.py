@@ -27,7 +27,10 @@ from ur_energy_model.simulation.commands import (
     SafetyMode,
 )
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
-from ur_energy_model.simulation.simulated_controller import CONTROL_PORT, SimulatedController
+from ur_energy_model.simulation.simulated_controller import (
+    CONTROL_PORT,
+    SimulatedController,
+)
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.protocol import (
@@ -65,7 +68,9 @@ class StandInArm:
         for i, (name, known) in enumerate(FIELDS.items()):
             value = i + self.cycle / 1000
             if not name.startswith(OWN):
-                self._values[name] = np.full(known.width, value) if known.width > 1 else value
+                self._values[name] = (
+                    np.full(known.width, value) if known.width > 1 else value
+                )
 
     @property
     def outputs(self) -> dict[str, float | Array]:
@@ -87,11 +92,16 @@ class StandInArm:
         self.commands.append(command)
         match command:
             case PowerCommand():
-                modes = {PowerCommand.ON: RobotMode.IDLE, PowerCommand.OFF: RobotMode.POWER_OFF}
+                modes = {
+                    PowerCommand.ON: RobotMode.IDLE,
+                    PowerCommand.OFF: RobotMode.POWER_OFF,
+                }
                 self.robot_mode = modes.get(command, RobotMode.RUNNING)
             case SafetyCommand():
                 stop = command is SafetyCommand.PROTECTIVE_STOP
-                self.safety_mode = SafetyMode.PROTECTIVE_STOP if stop else SafetyMode.NORMAL
+                self.safety_mode = (
+                    SafetyMode.PROTECTIVE_STOP if stop else SafetyMode.NORMAL
+                )
             case ProgramCommand.PLAY if self.robot_mode != RobotMode.RUNNING:
                 raise MotionRefusedError("the arm is not running")
             case ProgramCommand():
@@ -102,7 +112,9 @@ class StandInArm:
 def make_box(robot: str = "ur5e", version: tuple[int, ...] = (5, 11, 1)) -> ControlBox:
     """Control box of a stand-in with a software version."""
     arm: Any = StandInArm(load_robot(robot))
-    return ControlBox(arm, SimulatedIdentity.for_robot(arm.robot, version, seed=7, motion="hold"))
+    return ControlBox(
+        arm, SimulatedIdentity.for_robot(arm.robot, version, seed=7, motion="hold")
+    )
 
 
 @pytest.fixture
@@ -171,7 +183,9 @@ def serve(fresh_host: Callable[[], str]) -> Iterator[Serve]:
 
         def start(speed: float = 1.0) -> SimulatedController:
             arm: Any = StandInArm(load_robot("ur5e"))
-            identity = SimulatedIdentity.for_robot(arm.robot, (5, 11, 1), seed=7, motion="hold")
+            identity = SimulatedIdentity.for_robot(
+                arm.robot, (5, 11, 1), seed=7, motion="hold"
+            )
             controller = SimulatedController(arm, fresh_host(), identity, speed=speed)
             return running.enter_context(controller)
 

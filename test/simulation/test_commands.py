@@ -59,8 +59,14 @@ def test_moves_have_the_requested_speed_and_acceleration(arm):
     [
         (cmd.MoveJ(HOME + np.array([0, 0, 3.0, 0, 0, 0])), "out of range"),
         (cmd.SpeedJ(np.full(6, np.nan)), "not a number"),
-        (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
-        (cmd.SpeedJ(np.array([0, 0, 2.5, 0, 0, 0]), a=15.0), "position limit of elbow_joint"),
+        (
+            cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0),
+            "speed limit of wrist_3_joint",
+        ),
+        (
+            cmd.SpeedJ(np.array([0, 0, 2.5, 0, 0, 0]), a=15.0),
+            "position limit of elbow_joint",
+        ),
         (cmd.SetPayload(40.0, np.array([0.0, 0.0, 0.2])), "torque limit"),
     ],
 )
@@ -79,8 +85,12 @@ def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
 @pytest.mark.parametrize(
     ("commands", "state"),
     [
-        ([cmd.SafetyCommand.PROTECTIVE_STOP, cmd.SafetyCommand.UNLOCK], ProgramState.PAUSED),
-        ([cmd.MoveJ(HOME, v=3.0, a=6.0)], ProgramState.STOPPED),  # replaces the built-in motion
+        (
+            [cmd.SafetyCommand.PROTECTIVE_STOP, cmd.SafetyCommand.UNLOCK],
+            ProgramState.PAUSED,
+        ),
+        # replaces the built-in motion
+        ([cmd.MoveJ(HOME, v=3.0, a=6.0)], ProgramState.STOPPED),
     ],
 )
 def test_the_motion_rests_until_it_is_played_again(playing, commands, state):
@@ -101,9 +111,16 @@ def test_the_motion_rests_until_it_is_played_again(playing, commands, state):
 def test_the_speed_slider_scales_the_motion_in_time():
     arm = SimulatedArm(ROBOT, motion=MOTION, seed=3)
     arm.command(cmd.SpeedSlider(0.5))
-    names = ("target_q", "target_qd", "target_qdd", "target_speed_fraction", "speed_scaling")
+    names = (
+        "target_q",
+        "target_qd",
+        "target_qdd",
+        "target_speed_fraction",
+        "speed_scaling",
+    )
     q, qd, qdd, fraction, scaling = run(arm, 1.5, *names)
-    assert (fraction[-1], scaling[-1]) == (0.5, pytest.approx(1.0))  # no limit of the trajectory
+    # no limit of the trajectory
+    assert (fraction[-1], scaling[-1]) == (0.5, pytest.approx(1.0))
     passed = 0.002 * np.cumsum(scaling * fraction)
     assert np.abs(q - MOTION.sample(passed)[0]).max() < 1e-6
     error = np.abs(np.diff(qd, axis=0) / 0.002 - 0.5 * (qdd[1:] + qdd[:-1]))
@@ -115,7 +132,8 @@ def test_power_modes_and_their_power_levels(arm):
         voltage, current = run(arm, 0.4, "actual_robot_voltage", "actual_robot_current")
         return float((voltage * current).mean())
 
-    running, p = power(), arm.parameters
+    running = power()
+    p = arm.parameters
     current = np.asarray(arm.outputs["target_current"])
     holding = p.effective_resistance @ current**2 + p.driver_loss * np.abs(current).sum()
     assert running == pytest.approx(p.standby_power + holding, abs=0.5)

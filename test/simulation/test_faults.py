@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from ur_energy_model.simulation.control_box import ControlBox
     from ur_energy_model.simulation.simulated_controller import SimulatedController
 
-NAMES = ("timestamp", "actual_q", "target_q", "actual_qd", "actual_current", "actual_robot_voltage")
+NAMES = (
+    "timestamp",
+    "actual_q",
+    "target_q",
+    "actual_qd",
+    "actual_current",
+    "actual_robot_voltage",
+)
 TICK = 0.002
 
 
@@ -35,20 +42,27 @@ def test_bad_spelling_is_refused_with_a_remedy() -> None:
         assert refusal.value.remedy
 
 
-def test_values_are_replaced_from_the_start_of_a_fault_for_its_duration(box: ControlBox) -> None:
-    faults = Faults.parse(["frozen_encoder@1:elbow_joint", "voltage_dip@2+1:12", "late_ticks@1:20"])
+def test_values_are_replaced_from_the_start_of_a_fault_for_its_duration(
+    box: ControlBox,
+) -> None:
+    faults = Faults.parse(
+        ["frozen_encoder@1:elbow_joint", "voltage_dip@2+1:12", "late_ticks@1:20"]
+    )
     dips = []
     for faults.now in (0.0, 1.99, 2.0, 2.99, 3.0):
         dips.append("actual_robot_voltage" in faults.replaced_values(box.values))
     assert dips == [False, False, True, True, False]
     assert faults.take_due("late_ticks") is not None, "single events occur once"
     assert faults.take_due("late_ticks") is None
-    faults.now, held = 2.0, np.asarray(box.values["actual_q"])[2]
+    faults.now = 2.0
+    held = np.asarray(box.values["actual_q"])[2]
     box.step()
     box.replace_values(faults.replaced_values(box.values))
     true = np.asarray(box.arm.outputs["actual_q"])
     assert (box.values["actual_q"][2], box.values["actual_qd"][2]) == (held, 0.0)
-    np.testing.assert_array_equal(np.delete(box.values["actual_q"], 2), np.delete(true, 2))
+    np.testing.assert_array_equal(
+        np.delete(box.values["actual_q"], 2), np.delete(true, 2)
+    )
     assert box.values["actual_robot_voltage"] == 12.0
     box.step()  # true again after the fault
     assert box.values["actual_robot_voltage"] == box.arm.outputs["actual_robot_voltage"]
@@ -82,7 +96,9 @@ def test_faults_of_values_and_of_the_stream(
     assert stall == pytest.approx(0.2, abs=0.05)
     assert skip == pytest.approx(8 * TICK), "controller time goes on"
     np.testing.assert_allclose(np.sort(steps)[:-2], TICK, atol=1e-9)
-    assert server.ticker.lateness_max >= 0.05, "late ticks are caught up and none is dropped"
+    assert server.ticker.lateness_max >= 0.05, (
+        "late ticks are caught up and none is dropped"
+    )
     assert server.ticker.lateness(0.5) < server.ticker.lateness_max
 
 
@@ -94,7 +110,9 @@ def test_faults_while_connecting(
     for newest, accepted in ((1, [1]), (0, [])):
         ask(server, "clear", f"fault wrong_version:{newest}")
         kind = PacketType.REQUEST_PROTOCOL_VERSION
-        assert [v for v in (2, 1) if client.request(kind, bytes([0, v])) == b"\x01"] == accepted
+        assert [
+            v for v in (2, 1) if client.request(kind, bytes([0, v])) == b"\x01"
+        ] == accepted
     ask(server, "clear", "fault reordered_connect")
     other = connect(server)
     assert other.start(*NAMES)
@@ -120,7 +138,9 @@ def test_control_port(server: SimulatedController) -> None:
         "gravity 0,-0.86,-9.78": "ok gravity 0, -0.86, -9.78 m/s^2",
         **dict.fromkeys(REFUSED, "refused"),
     }
-    for (line, expected), answer in zip(dialogue.items(), ask(server, *dialogue), strict=True):
+    for (line, expected), answer in zip(
+        dialogue.items(), ask(server, *dialogue), strict=True
+    ):
         assert answer.startswith(expected), line
     arm: Any = server.box.arm
     assert arm.changes == [(2.5, 0, 0, 0.1), (1, 0, 0, 0), (3, 1.15), (0, -0.86, -9.78)]

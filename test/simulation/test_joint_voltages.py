@@ -30,7 +30,9 @@ def test_a_joint_far_out_lowers_the_voltage_of_all_joints_before_it() -> None:
 
 
 def test_cables_differ_between_arms_and_are_the_same_in_every_session_of_one() -> None:
-    one, again, other = draw_cable(3, 6), draw_cable(3, 6), draw_cable(4, 6)
+    one = draw_cable(3, 6)
+    again = draw_cable(3, 6)
+    other = draw_cable(4, 6)
     np.testing.assert_array_equal(one.resistance, again.resistance)
     assert (one.resistance != other.resistance).all()
     assert (one.resistance > 0).all()
@@ -40,7 +42,9 @@ def moving_arm(name: str, seed: int) -> tuple[Telemetry, np.ndarray]:
     """A recording, and the true energy of motors and drives while the arm moves [n], J."""
     robot = load_robot(name)
     planner = Planner(robot)
-    arm = SimulatedArm(robot, motion=planner.chain_through(planner.random_points(seed)), seed=seed)
+    arm = SimulatedArm(
+        robot, motion=planner.chain_through(planner.random_points(seed)), seed=seed
+    )
     energy = np.zeros(robot.dof)
     pieces = []
     before = arm.energies().joints()[1]
@@ -48,7 +52,9 @@ def moving_arm(name: str, seed: int) -> tuple[Telemetry, np.ndarray]:
         piece = record_arm(arm, 1.0 / arm.rate)
         pieces.append(piece)
         electrical = arm.energies().joints()[1]
-        drives = arm.parameters.driver_loss * np.abs(piece["actual_current"][0]) / arm.rate
+        drives = (
+            arm.parameters.driver_loss * np.abs(piece["actual_current"][0]) / arm.rate
+        )
         if (np.abs(piece["actual_qd"]) > 0.003).any():
             energy += electrical - before + drives
         before = electrical

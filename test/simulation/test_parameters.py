@@ -19,12 +19,16 @@ ROBOT = load_robot("ur5e")
 
 
 def test_calibration_figures_are_those_published(facts):
-    published = yaml.safe_load((facts / "ur_motors.yaml").read_text())["ur5e_friction_calibration"]
+    published = yaml.safe_load((facts / "ur_motors.yaml").read_text())[
+        "ur5e_friction_calibration"
+    ]
     table = constants()["friction_calibration"]
     for direction, sign in (("forward", 1.0), ("backward", -1.0)):
         for joint in range(6):
             rows = published["arm_a"][f"joint_{joint + 1}"]
-            assert [abs(rows[sign * v][1]) for v in table["speed"]] == table[direction][joint]
+            assert [abs(rows[sign * v][1]) for v in table["speed"]] == table[direction][
+                joint
+            ]
 
 
 def test_seeds_are_arms_of_one_type_with_the_calibrated_friction_on_average():
@@ -53,8 +57,11 @@ def test_the_ur5_of_the_slides() -> None:
     own = with_drive_set(typical, robot, "s3")
     assert own.stiffness[[0, 5]].tolist() == [[16e3, 25e3, 29e3], [4.7e3, 6.1e3, 7.1e3]]
     assert own.flex_spline_coulomb.tolist() == [0.4] * 6
-    np.testing.assert_allclose(own.rotor_inertia / 101**2, [0.404e-4] * 3 + [0.091e-4] * 3)
-    # Wave generator at 1 rad/s of the joint: Coulomb 0.008 N m and 6.4e-4 N m s/rad of the motor.
+    np.testing.assert_allclose(
+        own.rotor_inertia / 101**2, [0.404e-4] * 3 + [0.091e-4] * 3
+    )
+    # Wave generator at 1 rad/s of the joint: Coulomb 0.008 N m and 6.4e-4 N m s/rad of
+    # the motor.
     for speed, coulomb in ((np.ones(6), 0.008), (-np.ones(6), 0.007)):
         torque = speed[0] * 101 * (coulomb + 6.4e-4 * 101)
         assert own.friction.torque(speed)[0] == pytest.approx(torque)
@@ -68,7 +75,8 @@ OF_THE_SESSION = {
 
 
 def test_a_session_changes_standby_and_friction_only() -> None:
-    arm, session = draw_parameters(ROBOT, 3), draw_session(3, 2, 6)
+    arm = draw_parameters(ROBOT, 3)
+    session = draw_session(3, 2, 6)
     assert draw_session(3, 0, 6).applied_to(arm) is arm
     now = session.applied_to(arm)
     for name, value in vars(arm).items():
@@ -79,7 +87,9 @@ def test_a_session_changes_standby_and_friction_only() -> None:
     assert torque == pytest.approx(session.friction_scale * before)
     with pytest.raises(InputError, match="session"):
         draw_session(0, -1, 6)
-    cold, rest, warm = (EnergyBalance(arm, 0.002, 22.0, warmth).temperature for warmth in range(3))
+    cold, rest, warm = (
+        EnergyBalance(arm, 0.002, 22.0, warmth).temperature for warmth in range(3)
+    )
     assert cold == pytest.approx(22.0)
     assert warm - rest == pytest.approx(rest - cold)
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)

@@ -41,7 +41,9 @@ HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 MOTION = named_motion("trajectory_a", ROBOT)
 NONE = ServoGains(np.zeros(6), np.zeros(6), False)
 PACE = 2 * np.pi * 12.0
-SERVO = ServoGains(PACE**2 * PARAMETERS.rotor_inertia, 1.6 * PACE * PARAMETERS.rotor_inertia, False)
+SERVO = ServoGains(
+    PACE**2 * PARAMETERS.rotor_inertia, 1.6 * PACE * PARAMETERS.rotor_inertia, False
+)
 
 
 def run_trajectory(seconds, *, step=1.0, temperature=PARAMETERS.calibration_temperature):
@@ -53,7 +55,9 @@ def run_trajectory(seconds, *, step=1.0, temperature=PARAMETERS.calibration_temp
     before = plant.stored_energy()
     torque = plant.dynamics.inverse_dynamics(q, qd, qdd) + PARAMETERS.rotor_inertia * qdd
     states = np.stack([q, qd], axis=1)
-    for start, end, feed_forward in zip(states[:-1], states[1:], torque[:-1], strict=True):
+    for start, end, feed_forward in zip(
+        states[:-1], states[1:], torque[:-1], strict=True
+    ):
         plant.advance(0.002, start, end, feed_forward, SERVO)
     return plant, plant.stored_energy() - before
 
@@ -69,17 +73,22 @@ def test_motor_work_is_stored_or_dissipated_whatever_the_step_is():
     assert np.abs(plant.state[Q] - fine.state[Q]).max() < 1e-4
     assert energy[SHAFT] == pytest.approx(fine.energy[SHAFT].sum(), rel=0.01)
     cold, warm = (
-        run_trajectory(2.0, temperature=each)[0].energy[FRICTION].sum() for each in (24.0, 35.0)
+        run_trajectory(2.0, temperature=each)[0].energy[FRICTION].sum()
+        for each in (24.0, 35.0)
     )
-    # Viscous friction falls by up to 35 % from 24 to 35 degC (Raviola et al.), all of it by less.
+    # Viscous friction falls by up to 35 % from 24 to 35 degC (Raviola et al.), all of it
+    # by less.
     assert 0.65 * cold < warm < 0.95 * cold
 
 
 def test_without_friction_energy_is_conserved():
-    parameters = replace(PARAMETERS.with_friction_scaled(np.zeros(6)), damping=np.zeros(6))
+    parameters = replace(
+        PARAMETERS.with_friction_scaled(np.zeros(6)), damping=np.zeros(6)
+    )
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     reference = np.stack([plant.state[ROTOR], np.zeros(6)])
-    plant.stopped, resting = True, plant.stored_energy()  # links swing on their gears alone
+    # links swing on their gears alone
+    plant.stopped, resting = True, plant.stored_energy()
     plant.state[QD] = 0.05
     before = plant.stored_energy()
     for _ in range(300):
@@ -89,13 +98,20 @@ def test_without_friction_energy_is_conserved():
 
 
 def test_gear_torque_twist_and_energy_are_consistent():
-    stiffness, knees = np.array([[4.7e3, 6.1e3, 7.1e3]]), np.array([[2.0, 6.9]])
+    stiffness = np.array([[4.7e3, 6.1e3, 7.1e3]])
+    knees = np.array([[2.0, 6.9]])
     for torque in (-20.0, -1.0, 0.0, 4.0):
         twist = gear_twist(np.array([torque]), stiffness, knees)
-        assert spring_torque(float(twist[0]), *stiffness[0], *knees[0]) == pytest.approx(torque)
+        assert spring_torque(float(twist[0]), *stiffness[0], *knees[0]) == pytest.approx(
+            torque
+        )
         grid = np.linspace(0.0, float(twist[0]), 2001)
-        work = np.trapezoid([spring_torque(x, *stiffness[0], *knees[0]) for x in grid], grid)
-        assert gear_energy(twist, stiffness, knees)[0] == pytest.approx(work, rel=1e-5, abs=1e-12)
+        work = np.trapezoid(
+            [spring_torque(x, *stiffness[0], *knees[0]) for x in grid], grid
+        )
+        assert gear_energy(twist, stiffness, knees)[0] == pytest.approx(
+            work, rel=1e-5, abs=1e-12
+        )
 
 
 RATIO = 100.0
@@ -111,16 +127,19 @@ def test_the_published_transfer_function_comes_out_of_its_constants() -> None:
 
 
 def test_pd_gains_are_stable_with_the_phase_margin_at_the_crossover() -> None:
-    crossover, margin = 20.0, np.radians(60.0)
+    crossover = 20.0
+    margin = np.radians(60.0)
     drive = replace(SLIDES, link_inertia=1.1)
     kp, kd = pd_gains(drive, crossover, margin)
     w = np.geomspace(0.1 * crossover, crossover, 2001).astype(float)
     closing = (kp + 1j * kd * w) * drive.response(w, drive.to_link)
-    (at,) = np.flatnonzero(np.diff(np.abs(closing) > 1.0))  # the first crossing, or the wished one
+    # the first crossing, or the wished one
+    (at,) = np.flatnonzero(np.diff(np.abs(closing) > 1.0))
     assert np.pi + np.angle(closing[at]) == pytest.approx(margin, abs=0.01)
     robot = load_robot("ur20")
     parameters = draw_parameters(robot)
-    gains, drives = tuned_pd(robot, parameters), linear_drives(robot, parameters)
+    gains = tuned_pd(robot, parameters)
+    drives = linear_drives(robot, parameters)
     for drive, kp, kd in zip(drives, gains.stiffness, gains.damping, strict=True):
         closed = np.polyadd(drive.denominator, np.polymul([kd, kp], drive.to_link))
         assert np.roots(closed).real.max() < 0.0, "the closed loop is stable"

@@ -32,7 +32,8 @@ class Client:
     """Sends one packet at a time and splits the replies."""
 
     def __init__(self, box: ControlBox, *, version: int = 2) -> None:
-        self.box, self.version = box, version
+        self.box = box
+        self.version = version
         self.session = RtdeSession(box, Faults())
         if version == 2:
             assert self.flag(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, 2]))
@@ -100,18 +101,23 @@ def test_inputs_reach_the_control_box_and_can_be_read_back(client: Client) -> No
     }  # fmt: skip
     reply = client.inputs(",".join(values))
     recipe = Recipe(tuple(values), reply.kinds, reply.recipe_id)  # type: ignore[arg-type]
-    assert client.session.receive(recipe.pack(values)) == b"", "not answered, needs no start"
+    assert client.session.receive(recipe.pack(values)) == b"", (
+        "not answered, needs no start"
+    )
     readable = client.outputs(*values)
     assert readable is not None
     client.flag(PacketType.START)
     assert readable.unpack_many(client.tick())[0].item() == tuple(values.values())
     client.inputs("input_int_register_0")
     for payload in (b"", b"\x07\x00\x00\x00\x01", b"\x02\x00\x00", b"\x02" + bytes(9)):
-        assert client.ask(PacketType.DATA_PACKAGE, payload) == []  # no recipe, or another length
+        # no recipe, or another length
+        assert client.ask(PacketType.DATA_PACKAGE, payload) == []
     assert client.box.values["input_int_register_0"] == 0
 
 
-def test_what_is_no_rtde_is_refused_and_unknown_packets_are_answered(client: Client) -> None:
+def test_what_is_no_rtde_is_refused_and_unknown_packets_are_answered(
+    client: Client,
+) -> None:
     (answer,) = client.ask(ord("x"), b"?")
     assert answer.kind == PacketType.TEXT_MESSAGE
     assert "120" in decode_text_message(answer.payload).text

@@ -26,7 +26,13 @@ from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, REPLACEMENT, 
 from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.simulation.simulated_controller import Simulation
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript
-from ur_energy_model.simulation.urscript import MAX_PROGRAM, Call, Pose, ScriptReader, calls_of
+from ur_energy_model.simulation.urscript import (
+    MAX_PROGRAM,
+    Call,
+    Pose,
+    ScriptReader,
+    calls_of,
+)
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import Recipe
 
@@ -62,15 +68,28 @@ def test_plain_calls_are_read_and_what_needs_an_interpreter_is_recognised() -> N
         Call("movel", (Pose((0, 0, 1, 0, 0, 0)),), {}),
     ]
     assert calls_of("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
-    for body in ("x = 1", "movej(q)", "f(*[1])", "f()()", "f(\x00)", "f(1, 2", "end", "while (x):"):
+    for body in (
+        "x = 1",
+        "movej(q)",
+        "f(*[1])",
+        "f()()",
+        "f(\x00)",
+        "f(1, 2",
+        "end",
+        "while (x):",
+    ):
         with pytest.raises(ScriptError, match=r"line 3 needs a URScript interpreter"):
             calls_of(f"def p():\n  sync()\n  {body}\nend")
     with pytest.raises(ScriptError, match=r"line 3: the end of a loop"):
         calls_of("def p():\n  while True:\nend")
 
 
-def test_loops_and_functions_of_a_program(session: ScriptSession, box: ControlBox) -> None:
-    text = "def p():\n  def f():\n    sleep(0.01)\n    textmsg(1)\n  end\n  while (True):\n"
+def test_loops_and_functions_of_a_program(
+    session: ScriptSession, box: ControlBox
+) -> None:
+    text = (
+        "def p():\n  def f():\n    sleep(0.01)\n    textmsg(1)\n  end\n  while (True):\n"
+    )
     text += "    f()\n    sleep(0.02)\n  end\nend\n"
     session.receive(text.encode())
     lines = []
@@ -116,8 +135,12 @@ def test_programs_that_cannot_run_are_reported(session, box) -> None:
         ("  sleep(-1)", "sleep: t must be"),
     ],
 )
-def test_a_refusal_names_the_line_of_the_program(line: str, reason: str, session, box) -> None:
-    session.receive(f"def cell():\n  sync()\n  # a comment\n{line}\n  sync()\nend\n".encode())
+def test_a_refusal_names_the_line_of_the_program(
+    line: str, reason: str, session, box
+) -> None:
+    session.receive(
+        f"def cell():\n  sync()\n  # a comment\n{line}\n  sync()\nend\n".encode()
+    )
     steps(box, 40 + round(2 * REPLACEMENT * box.rate))
     text = box.messages[-1].text
     assert reason in text
@@ -159,7 +182,10 @@ class Loop:
         assert box.values["output_int_register_24"] == 1
 
     def write(self, command: int, *doubles: float) -> None:
-        registers: dict[str, float] = {"input_int_register_24": command, "input_int_register_25": 0}
+        registers: dict[str, float] = {
+            "input_int_register_24": command,
+            "input_int_register_25": 0,
+        }
         for i, value in enumerate(doubles):
             registers[f"input_double_register_{i + 24}"] = value
         self.box.write_inputs(registers)
@@ -190,7 +216,8 @@ def test_what_ends_and_what_pauses_the_program(box, arm) -> None:
 
 # Hostile scripts and inputs: the arm keeps running in time, with finite values.
 
-LONGEST_CYCLE = 2.0  # bound of one call's processor time [s]; the worst measured is 0.06 s
+# bound of one call's processor time [s]; the worst measured is 0.06 s
+LONGEST_CYCLE = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -207,14 +234,21 @@ def run(box: ControlBox, script: bytes, cycles: int) -> None:
     """Every value stays finite and can be sent, in time."""
     ScriptSession(box).receive(script)
     for _ in range(cycles):
-        began = time.thread_time()  # a busy machine takes longer, but not more processor time
+        # a busy machine takes longer, but not more processor time
+        began = time.thread_time()
         box.step()
         assert time.thread_time() - began < LONGEST_CYCLE
-    names = tuple(name for name in FIELDS if name in box.values and not name.startswith("input_"))
+    names = tuple(
+        name for name in FIELDS if name in box.values and not name.startswith("input_")
+    )
     Recipe(names, tuple(FIELDS[name].kind for name in names), 1).pack(box.values)
     assert realtime_packet(box)
     assert state_message(box)
-    wrong = [name for name in names if not np.isfinite(np.asarray(box.values[name], float)).all()]
+    wrong = [
+        name
+        for name in names
+        if not np.isfinite(np.asarray(box.values[name], float)).all()
+    ]
     assert wrong == []
     assert all(len(message.text) <= MESSAGE_LENGTH for message in box.messages)
 
@@ -223,5 +257,11 @@ def test_hostile_scripts_end_with_a_message_at_most(moving_box: ControlBox) -> N
     for line in ONE_LINERS:
         run(moving_box, line.encode() + b"\n", 10)
         moving_box.command(cmd.SafetyCommand.UNLOCK)
-    run(moving_box, b"set_tcp(p[0,0,0,0,0,0])\nset_payload(0)\nset_digital_out(3, True)\n", 1)
-    assert moving_box.values["actual_digital_output_bits"] >> 3 & 1, "the next script runs"
+    run(
+        moving_box,
+        b"set_tcp(p[0,0,0,0,0,0])\nset_payload(0)\nset_digital_out(3, True)\n",
+        1,
+    )
+    assert moving_box.values["actual_digital_output_bits"] >> 3 & 1, (
+        "the next script runs"
+    )

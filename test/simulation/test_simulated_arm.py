@@ -49,9 +49,10 @@ def resting():
 
 def test_equal_seeds_give_equal_values_and_others_do_not():
     first, again, other, one, two = (
-        record_arm(SimulatedArm(ROBOT, motion=MOTION, seed=seed, options=ArmOptions(session)), 0.2)[
-            "actual_current"
-        ]
+        record_arm(
+            SimulatedArm(ROBOT, motion=MOTION, seed=seed, options=ArmOptions(session)),
+            0.2,
+        )["actual_current"]
         for seed, session in ((5, 0), (5, 0), (6, 0), (5, 1), (5, 2))
     )
     assert np.array_equal(first, again)
@@ -63,7 +64,9 @@ def test_equal_seeds_give_equal_values_and_others_do_not():
 def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, resting):
     arm, recorded, *_ = moving
     q, qd, qdd = (recorded[f"target_{name}"] for name in ("q", "qd", "qdd"))
-    expected = ArmDynamics(ROBOT).inverse_dynamics(q, qd, qdd) + ROBOT.reflected_inertia * qdd
+    expected = (
+        ArmDynamics(ROBOT).inverse_dynamics(q, qd, qdd) + ROBOT.reflected_inertia * qdd
+    )
     assert np.abs(recorded["target_moment"] - expected).max() < 1e-9
     # Friction is fed forward to the current: the two are proportional at rest only.
     ratio = arm.parameters.stated_current_to_torque
@@ -75,7 +78,8 @@ def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, r
 
 def test_bus_power_and_energy_are_explained_by_the_drives(moving):
     arm, recorded, (before, stored), *_ = moving
-    p, i = arm.parameters, recorded["actual_current"]
+    p = arm.parameters
+    i = recorded["actual_current"]
     losses = (i**2) @ p.effective_resistance + p.driver_loss * np.abs(i).sum(axis=1)
     shaft = (p.current_to_torque * recorded["actual_qd"] * i).sum(axis=1)
     residual = recorded.bus_power - p.standby_power - losses - shaft
@@ -90,7 +94,9 @@ def test_bus_power_and_energy_are_explained_by_the_drives(moving):
     assert bus == pytest.approx(electrical + driver + standby + braking, abs=0.1)
     assert output == pytest.approx(arm.stored_energy() - stored, abs=1e-3 * electrical)
     assert friction > 0.3 * electrical
-    assert np.trapezoid(recorded.bus_power, recorded.time) == pytest.approx(bus, rel=0.005)
+    assert np.trapezoid(recorded.bus_power, recorded.time) == pytest.approx(
+        bus, rel=0.005
+    )
     assert arm.outputs["actual_robot_energy_consumed"] - before.bus == pytest.approx(bus)
     mains = arm.wall.power(recorded["robot_mode"], recorded.bus_power)
     assert np.trapezoid(mains, recorded.time) == pytest.approx(wall, rel=0.005)
@@ -110,7 +116,9 @@ def test_truth_has_the_energies_of_any_interval_and_the_true_constants(moving):
     power = p.current_to_torque * recorded["actual_qd"] * recorded["actual_current"]
     mechanical = [joint["mechanical_energy"] for joint in truth["joints"]]
     assert power.sum(axis=0) * 0.002 == pytest.approx(mechanical, rel=0.02, abs=0.2)
-    assert [joint["torque_constant"] for joint in truth["joints"]] == p.torque_constant.tolist()
+    assert [
+        joint["torque_constant"] for joint in truth["joints"]
+    ] == p.torque_constant.tolist()
 
 
 def noise(values):
@@ -151,8 +159,11 @@ def holding_torque(arm, seconds=1.5):
 def test_unannounced_changes_show_in_the_currents_only():
     """Another payload from the start and at run time, another mounting."""
     carried = Payload(2.8, np.array([0.0, 0.0, 0.05]))
-    arm, loaded = (SimulatedArm(ROBOT, motion=Hold(HOME), carried=load) for load in (None, carried))
-    before, target = holding_torque(arm), np.array(arm.outputs["target_moment"])
+    arm, loaded = (
+        SimulatedArm(ROBOT, motion=Hold(HOME), carried=load) for load in (None, carried)
+    )
+    before = holding_torque(arm)
+    target = np.array(arm.outputs["target_moment"])
     after = holding_torque(loaded)
     assert np.array_equal(target, loaded.outputs["target_moment"])
     expected = ArmDynamics(ROBOT, Setup(payload=carried)).gravity_torque(HOME[None])[0]
@@ -182,12 +193,15 @@ def test_friction_changed_at_run_time_changes_the_currents_in_proportion():
 
 def test_energy_of_the_bus_is_conserved_and_stored_energy_is_used_first():
     """The supply never absorbs power; it delivers behind its source resistance."""
-    table, bus = constants()["bus"], Bus()
+    table = constants()["bus"]
+    bus = Bus()
     bus.advance(0.002, 100.0)
     assert bus.voltage * bus.current == pytest.approx(100.0)
     drop = table["source_resistance"] * bus.current
     assert bus.voltage == pytest.approx(table["open_voltage"] - drop)
-    bus, power, states = Bus(), 40.0 + 260.0 * np.sin(np.linspace(0.0, 60.0, 5000)), []
+    bus = Bus()
+    power = 40.0 + 260.0 * np.sin(np.linspace(0.0, 60.0, 5000))
+    states = []
     for value in power.tolist():
         bus.advance(0.002, value)
         states.append((bus.voltage, bus.current))
@@ -199,7 +213,9 @@ def test_energy_of_the_bus_is_conserved_and_stored_energy_is_used_first():
 
 def test_target_current_states_the_controllers_constants_not_the_motors():
     planner = Planner(ROBOT)
-    arm = SimulatedArm(ROBOT, motion=planner.chain_through(planner.random_points(3)), seed=5)
+    arm = SimulatedArm(
+        ROBOT, motion=planner.chain_through(planner.random_points(3)), seed=5
+    )
     fit = ControllerConstantsFit(ROBOT)
     fit.accumulate(record_arm(arm, 20.0))
     found = fit.result()
@@ -226,7 +242,9 @@ def test_friction_is_compensated_by_speed_and_at_the_shoulder_lift_by_load_as_we
 
 
 def test_one_arm_of_four_has_a_current_offset():
-    offsets = np.array([draw_parameters(ROBOT, k).controller_current_offset for k in range(200)])
+    offsets = np.array(
+        [draw_parameters(ROBOT, k).controller_current_offset for k in range(200)]
+    )
     offset = (offsets != 0.0).any(axis=1)
     assert 0.15 < offset.mean() < 0.35
     assert 0.003 < np.abs(offsets[offset, 0]).mean() < 0.02

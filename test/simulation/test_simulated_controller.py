@@ -45,7 +45,8 @@ def test_clients_of_equal_and_of_other_recipes(
     clients = [connect(server) for _ in range(3)]
     assert all(client.start(*NAMES) for client in clients[:2])
     assert clients[2].start("timestamp", "robot_mode")
-    samples = clients[0].samples(50)  # the stand-in puts cycle / 1000 into each value of a tick
+    # the stand-in puts cycle / 1000 into each value of a tick
+    samples = clients[0].samples(50)
     cycle = (samples["timestamp"] - 60.0) * 500.0
     for name in ("actual_q", "actual_current"):
         fraction = samples[name] % 1.0 * 1000.0
@@ -76,7 +77,9 @@ def test_junk_on_a_port_does_not_stop_the_others(
     assert np.allclose(np.diff(good.samples(50)["timestamp"]), 0.002, atol=1e-6)
 
 
-def test_clients_that_do_not_read_or_reset_are_removed(serve: Serve, connect: Connect) -> None:
+def test_clients_that_do_not_read_or_reset_are_removed(
+    serve: Serve, connect: Connect
+) -> None:
     server = serve(speed=20.0)
     deaf, gone, client = (connect(server) for _ in range(3))
     deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -107,7 +110,9 @@ def test_realtime_packet() -> None:
         values = np.frombuffer(packet[4:], ">f8")
         for name, place in PLACES.items():
             expected = np.ravel(of_version.values[name])
-            np.testing.assert_array_equal(values[place : place + len(expected)], expected, name)
+            np.testing.assert_array_equal(
+                values[place : place + len(expected)], expected, name
+            )
 
 
 DIALOGUE = r"""
@@ -163,7 +168,8 @@ def test_late_ticks_are_caught_up_and_counted() -> None:
         while ticker.remaining() <= 0.0:
             ticker.serve()
     assert ticker.ticks == int((now[0] - 100.0) / 0.002 + 1e-9) + 1
-    ticker, begin = Ticker(0.002, lambda: now[0]), now[0]
+    ticker = Ticker(0.002, lambda: now[0])
+    begin = now[0]
     for k in range(1000):
         now[0] = begin + 0.002 * k + (0.0005 if k % 100 == 99 else 0.0001)
         ticker.serve()

@@ -3,8 +3,8 @@
 
 """ur_rtde, unchanged, against `ur_energy simulate`.
 
-The client runs in its own process: a constructor of ur_rtde that waits for an answer holds the
-GIL, so a test could not be stopped.
+The client runs in its own process: a constructor of ur_rtde that waits for an answer
+holds the GIL, so a test could not be stopped.
 """
 
 from __future__ import annotations
@@ -138,15 +138,27 @@ def test_ur_rtde_reads_moves_streams_and_recovers(simulate: Any, fresh_host: Any
     host: str = fresh_host()
     simulate(host, "--motion", "hold")
     command = [sys.executable, "-c", PROGRAM, host]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.rsplit("RESULT", 1)[1])
     assert result["start"] >= 40.0, "clients read less as a controller that is booting"
     assert result["q"] == pytest.approx(HOME, abs=2e-3)
     assert result["modes"] == [7, 1] + [253] * 6
     assert 10.0 < result["power"] < 250.0
-    assert 20.0 < abs(result["moment"][1]) < 80.0, "the shoulder holds the arm against gravity"
-    for name in ("moved", "running", "stopped", "straight", "output", "protective", "unlocked"):
+    assert 20.0 < abs(result["moment"][1]) < 80.0, (
+        "the shoulder holds the arm against gravity"
+    )
+    for name in (
+        "moved",
+        "running",
+        "stopped",
+        "straight",
+        "output",
+        "protective",
+        "unlocked",
+    ):
         assert result[name], name
     assert max(result["errors"]) < 2e-3
     assert result["stopped_short"] > 0.1

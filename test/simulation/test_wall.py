@@ -41,7 +41,13 @@ PERFECT = SimulatedWall((30.0, 40.0, 45.0), 1.1, 1e-4, delay=0.7, resolution=0.0
 
 @pytest.mark.parametrize(
     ("mode", "bus", "expected"),
-    [(-1, 0.0, 30.0), (3, 0.0, 30.0), (4, 20.0, 62.04), (5, 20.0, 62.04), (7, 200.0, 269.0)],
+    [
+        (-1, 0.0, 30.0),
+        (3, 0.0, 30.0),
+        (4, 20.0, 62.04),
+        (5, 20.0, 62.04),
+        (7, 200.0, 269.0),
+    ],
 )
 def test_power_of_modes(mode: int, bus: float, expected: float) -> None:
     assert PERFECT.power([mode], [bus]) == pytest.approx([expected])
@@ -49,13 +55,15 @@ def test_power_of_modes(mode: int, bus: float, expected: float) -> None:
 
 def test_a_reading_is_a_delayed_mean() -> None:
     time = 100.0 + np.arange(0.0, 60.0, 0.002)
-    power = 100.0 + 10.0 * (time - 100.0)  # a ramp: its mean over 1 s is the value 0.5 s ago
+    # a ramp: its mean over 1 s is the value 0.5 s ago
+    power = 100.0 + 10.0 * (time - 100.0)
     columns = PERFECT.readings(time, power)
     new = np.flatnonzero(np.diff(columns["wall_reading"], prepend=0.0))[4:]
     expected = power[new] - 10.0 * (0.7 + 0.5)
     np.testing.assert_allclose(columns["wall_power"][new], expected, atol=0.1)
     np.testing.assert_allclose(np.diff(time[new]), 1.0, atol=0.003)
-    rises, seconds = np.diff(columns["wall_energy"][new]), np.diff(time[new])
+    rises = np.diff(columns["wall_energy"][new])
+    seconds = np.diff(time[new])
     np.testing.assert_allclose(rises / seconds, power[new][:-1], rtol=0.1)
 
 
@@ -81,7 +89,8 @@ def test_a_meter_without_readings_is_silent() -> None:
 
 
 def test_the_live_meter_shows_delayed_means_and_nothing_while_silent() -> None:
-    meter, heard = SimulatedMeter(replace(PERFECT, period=0.5)), list[tuple[float, float]]()
+    meter = SimulatedMeter(replace(PERFECT, period=0.5))
+    heard = list[tuple[float, float]]()
     meter.listeners.append(heard.append)
     errors = []
     for time in np.arange(0.0, 30.0, 0.002).tolist():
@@ -90,7 +99,9 @@ def test_the_live_meter_shows_delayed_means_and_nothing_while_silent() -> None:
             errors.append(meter.shown[0] - (100.0 + 10.0 * (time - 0.7 - 0.5)))
     assert -5.1 < min(errors) < max(errors) < 0.1  # a reading is up to one period old
     assert len(heard) == pytest.approx(56, abs=1)
-    silent = SimulatedMeter(replace(PERFECT, silences_per_hour=1e9, silence_seconds=(1e6, 1e6)))
+    silent = SimulatedMeter(
+        replace(PERFECT, silences_per_hour=1e9, silence_seconds=(1e6, 1e6))
+    )
     for time in np.arange(0.0, 5.0, 0.002).tolist():
         silent.update(time, time)
         assert silent.shown is None
@@ -125,7 +136,11 @@ def test_shelly_and_modbus_with_clients_of_others(meter: SimulatedMeter) -> None
         http, modbus = serve_meter(meter, urls, servers)
         status = fetched(http)
         assert status["apower"] == pytest.approx(120.0)
-        for method, power in (("EM1", "act_power"), ("EM", "total_act_power"), ("PM1", "apower")):
+        for method, power in (
+            ("EM1", "act_power"),
+            ("EM", "total_act_power"),
+            ("PM1", "apower"),
+        ):
             url = http.replace("Switch", method)
             assert fetched(url)[power] == pytest.approx(120.0)
         with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -133,7 +148,9 @@ def test_shelly_and_modbus_with_clients_of_others(meter: SimulatedMeter) -> None
         client = ModbusTcpClient("127.0.0.1", port=ports[1])
         for address in (12, 52):
             answer = client.read_input_registers(address, count=2, device_id=3)
-            found = client.convert_from_registers(answer.registers, client.DATATYPE.FLOAT32)
+            found = client.convert_from_registers(
+                answer.registers, client.DATATYPE.FLOAT32
+            )
             assert found == pytest.approx(120.0)
         assert client.write_register(52, 1, device_id=3).isError()
         for url in (http, modbus):
@@ -166,7 +183,12 @@ def test_publishes_to_a_broker(meter: SimulatedMeter, tmp_path: Path) -> None:
 
 
 def test_addresses_of_the_meter(fresh_host: Callable[[], str]) -> None:
-    for url in ("127.0.0.1:8080", "http://127.0.0.1:99999", "http://[", "shelly://127.0.0.1"):
+    for url in (
+        "127.0.0.1:8080",
+        "http://127.0.0.1:99999",
+        "http://[",
+        "shelly://127.0.0.1",
+    ):
         with pytest.raises(InputError, match=r"not the URL of a meter|not valid"):
             listening_hosts([url])
     for url in ("http://0.0.0.0:1", "modbus://192.0.2.1:1"):
@@ -177,7 +199,9 @@ def test_addresses_of_the_meter(fresh_host: Callable[[], str]) -> None:
 def test_a_recording_has_every_sample_and_the_readings(
     tmp_path: Path, fresh_host: Callable[[], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    host, bag, truth = fresh_host(), tmp_path / "bag", tmp_path / "truth.json"
+    host = fresh_host()
+    bag = tmp_path / "bag"
+    truth = tmp_path / "truth.json"
     lines = list[str]()
     arm, controller = Simulation(
         "ur5e", host=host, seed=3, truth=truth, wall=[f"http://{host}:{free_port()}"]
@@ -186,7 +210,18 @@ def test_a_recording_has_every_sample_and_the_readings(
     with controller:
         until(lambda: controller.box.arm.time > 64.0)  # the first readings
         code = main(
-            ["record", "--host", host, "--duration", "3", "-o", str(bag), "--meter", url, "--json"]
+            [
+                "record",
+                "--host",
+                host,
+                "--duration",
+                "3",
+                "-o",
+                str(bag),
+                "--meter",
+                url,
+                "--json",
+            ]
         )
     arm.close()
     assert code == 0
@@ -194,13 +229,15 @@ def test_a_recording_has_every_sample_and_the_readings(
     samples = read_bag(bag)
     assert (len(samples), samples.lost) == (1500, 0)
     assert samples.info.extra["meter"] == url
-    power = samples["wall_power"][500:]  # the first samples may be older than the first reading
+    # the first samples may be older than the first reading
+    power = samples["wall_power"][500:]
     assert np.isfinite(power).all()
     assert (power == np.round(power)).all()
     assert samples["wall_reading"][-1] > samples["wall_reading"][0]
     assert (np.diff(samples["wall_energy"][500:]) >= 0.0).all()
     content = json.loads(truth.read_text())
-    total, seconds = content["total"], content["duration"]
+    total = content["total"]
+    seconds = content["duration"]
     wall = content["wall"]
     least = wall["box"][2] * seconds + wall["proportional"] * total["bus_energy"]
     assert least < total["wall_energy"] < 1.2 * least
@@ -223,19 +260,34 @@ class _Reversed(BaseHTTPRequestHandler):
 def test_record_and_inspect_name_a_meter_that_cannot_be_right(
     tmp_path: Path, fresh_host: Callable[[], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    host, bag = fresh_host(), tmp_path / "bag"
+    host = fresh_host()
+    bag = tmp_path / "bag"
     arm, controller = Simulation("ur5e", host=host, seed=3).build()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Reversed)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/rpc/Switch.GetStatus?id=0"
-    arguments = ["record", "--host", host, "--duration", "8", "-o", str(bag), "--meter", url]
+    arguments = [
+        "record",
+        "--host",
+        host,
+        "--duration",
+        "8",
+        "-o",
+        str(bag),
+        "--meter",
+        url,
+    ]
     with controller:
         assert main([*arguments, "--json"]) == 0
     arm.close()
     server.shutdown()
     server.server_close()
     recorded = capsys.readouterr()
-    (line,) = [each for each in recorded.err.splitlines() if "reversed" in each or "clamp" in each]
+    (line,) = [
+        each
+        for each in recorded.err.splitlines()
+        if "reversed" in each or "clamp" in each
+    ]
     assert url in line
     (contradiction,) = json.loads(recorded.out)["contradictions"]
     assert contradiction["subject"] == "wall_meter"

@@ -3,8 +3,9 @@
 
 """A small client of the Foxglove WebSocket protocol, independent of the SDK, and of its messages.
 
-Source: the published protocol. JSON messages advertise channels and subscribe to them; a binary
-message of type 1 has the number of the subscription, the log time [ns], and the payload.
+Source: the published protocol. JSON messages advertise channels and subscribe to them; a
+binary message of type 1 has the number of the subscription, the log time [ns], and the
+payload.
 """
 
 from __future__ import annotations
@@ -72,19 +73,25 @@ class FoxgloveClient:
         if isinstance(data, bytes):
             kind, number, time = _DATA.unpack_from(data)
             if kind == _MESSAGE:
-                self._messages.append(Received(self._topics[number], time, data[_DATA.size :]))
+                self._messages.append(
+                    Received(self._topics[number], time, data[_DATA.size :])
+                )
             return
         if not data:
             raise ConnectionError("the server has closed the connection")
         message = json.loads(data)
         if message["op"] == "advertise":
-            self.channels |= {channel["topic"]: channel for channel in message["channels"]}
+            self.channels |= {
+                channel["topic"]: channel for channel in message["channels"]
+            }
 
 
 def decode(kind: MessageType, payload: bytes) -> dict[str, Any]:
     """A message as a dictionary of its fields."""
     if kind.message_encoding == "protobuf":
-        made = message_factory.GetMessageClass(_descriptor(kind.name, kind.definition_bytes))()
+        made = message_factory.GetMessageClass(
+            _descriptor(kind.name, kind.definition_bytes)
+        )()
         made.ParseFromString(payload)
         return dict(json_format.MessageToDict(made, preserving_proto_field_name=True))
     return dict(_fields(_store(kind).deserialize_cdr(payload, kind.name)))

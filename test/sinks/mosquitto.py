@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
-from pysparkplug import DataType, DBirth, DData, MessageType, Metric, NBirth, NCmd, NDeath, Topic
+from pysparkplug import (
+    DataType,
+    DBirth,
+    DData,
+    MessageType,
+    Metric,
+    NBirth,
+    NCmd,
+    NDeath,
+    Topic,
+)
 
 from test.sinks.peers import free_port, program, until
 
@@ -32,7 +42,9 @@ class Mosquitto:
         found = program("mosquitto")
         assert found is not None
         self._process = subprocess.Popen(
-            [found, "-c", str(self._file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [found, "-c", str(self._file)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         until(self._listens)
 
@@ -97,7 +109,9 @@ class SparkplugHost:
     def come_online(self, stamp: int) -> None:
         """Publish so, as a primary host of Sparkplug 3.0."""
         text = json.dumps({"online": True, "timestamp": stamp})
-        self.client.publish("spBv1.0/STATE/scada", text, qos=1, retain=True).wait_for_publish(20)
+        self.client.publish(
+            "spBv1.0/STATE/scada", text, qos=1, retain=True
+        ).wait_for_publish(20)
 
     def ask_for_rebirth(self, group: str, node: str, *, types: bool = True) -> None:
         """Send the command, with or without datatypes."""
@@ -109,7 +123,9 @@ class SparkplugHost:
         """Times at which a metric was received, in the order of arrival."""
         return [stamp for _, stamp, metric, _, _ in self.history if metric == name]
 
-    def _take(self, _client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+    def _take(
+        self, _client: mqtt.Client, _data: object, message: mqtt.MQTTMessage
+    ) -> None:
         if not message.topic.startswith("spBv1.0/"):
             self.others.append((message.topic, message.payload))
             return
@@ -117,7 +133,8 @@ class SparkplugHost:
             return
         assert not message.retain
         topic = Topic.from_str(message.topic)
-        kind, arm = str(topic.message_type), str(topic.device_id)
+        kind = str(topic.message_type)
+        arm = str(topic.device_id)
         payload = MessageType(kind).payload.decode(  # type: ignore[attr-defined]
             message.payload, birth=self._device.get(arm)
         )
@@ -133,11 +150,9 @@ class SparkplugHost:
             self._device[arm] = payload
         if isinstance(payload, (DBirth, DData)):
             for metric in payload.metrics:
-                name, stamp, old = (
-                    str(metric.name),
-                    int(metric.timestamp or 0),
-                    metric.is_historical,
-                )
+                name = str(metric.name)
+                stamp = int(metric.timestamp or 0)
+                old = metric.is_historical
                 self.history.append((arm, stamp, name, metric.value, old))
                 if not old:
                     self.values[arm, name] = metric.value

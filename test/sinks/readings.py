@@ -64,7 +64,9 @@ def made_up_reading(
         end = START + number * PERIOD
         cycles = (Cycle(number // 10, end - 10**9, end, counted(1.0), 77.0),)
     status = LinkStatus(losses=Losses(3)) if link is None else link
-    return ArmReading(arm, START + number * PERIOD, JOINTS, snapshot, status, cycles=cycles)
+    return ArmReading(
+        arm, START + number * PERIOD, JOINTS, snapshot, status, cycles=cycles
+    )
 
 
 def without_bus(reading: ArmReading) -> ArmReading:
@@ -88,7 +90,9 @@ def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:
         snapshot = replace(snapshot, reset_time=RESET)
         cycles: tuple[Cycle, ...] = ()
         if number and number % 10 == 0:
-            end = START + round(1e9 * float(telemetry.time[rows.stop - 1] - telemetry.time[0]))
+            end = START + round(
+                1e9 * float(telemetry.time[rows.stop - 1] - telemetry.time[0])
+            )
             cycles = (Cycle(number // 10, end - 10**9, end, snapshot.since_reset, 200.0),)
         elapsed = float(telemetry.time[rows.stop - 1] - telemetry.time[0])
         yield ArmReading(
@@ -111,7 +115,9 @@ SINKS = (
 )
 
 
-AWAY = LinkStatus(connected=False, problem="192.168.0.9: sent nothing for 3 s; check the network")
+AWAY = LinkStatus(
+    connected=False, problem="192.168.0.9: sent nothing for 3 s; check the network"
+)
 
 
 @cache
@@ -119,7 +125,9 @@ def state() -> LiveState:
     """After two seconds of motion and a cycle, without sinks."""
     *_, reading = live_readings(2.0)
     (cycle,) = next(each.cycles for each in live_readings(2.0) if each.cycles)
-    return LiveState("192.168.0.9", reading, LinkStatus(losses=Losses(3), reconnects=1), (), cycle)
+    return LiveState(
+        "192.168.0.9", reading, LinkStatus(losses=Losses(3), reconnects=1), (), cycle
+    )
 
 
 def waiting() -> LiveState:
@@ -134,4 +142,6 @@ def away() -> LiveState:
 
 def full() -> LiveState:
     """With all sinks, and a full disk."""
-    return replace(state(), sinks=SINKS, disk_problem="energy.json: cannot be written (full)")
+    return replace(
+        state(), sinks=SINKS, disk_problem="energy.json: cannot be written (full)"
+    )

@@ -28,7 +28,12 @@ KINDS = [kind.option for kind in SINKS]
 SERVERS = [kind.option for kind in SINKS if kind.port is not None]
 PLACES = {"mqtt": "mqtt://127.0.0.1:{}", "opcua": "opc.tcp://127.0.0.1:{}"}
 """Of kinds that take a URL; the others take ADDRESS:PORT if they have a port, else a file."""
-JUNK = (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff" * 50 + b"\r\n\r\n", bytes(5000), b"HELF" + bytes(99))
+JUNK = (
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x00\xff" * 50 + b"\r\n\r\n",
+    bytes(5000),
+    b"HELF" + bytes(99),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -46,14 +51,19 @@ def readings() -> list[ArmReading]:
 
 def sink_of(kind: str, port: int, folder: Path) -> Sink:
     """A sink on a port of loopback, or on a file."""
-    place = PLACES.get(kind, "127.0.0.1:{}" if kind in SERVERS else str(folder / "sink.file"))
+    place = PLACES.get(
+        kind, "127.0.0.1:{}" if kind in SERVERS else str(folder / "sink.file")
+    )
     (sink,) = open_sinks(SinkOptions(**{kind: (place.format(port),)}))  # type: ignore[arg-type]
     return sink
 
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=[needs_program("mosquitto")] * (kind == "mqtt")) for kind in KINDS],
+    [
+        pytest.param(kind, marks=[needs_program("mosquitto")] * (kind == "mqtt"))
+        for kind in KINDS
+    ],
 )
 def test_what_is_in_the_way_is_a_problem_that_ends_by_itself(
     kind: str, tmp_path: Path, readings: list[ArmReading]
@@ -106,13 +116,16 @@ def test_what_is_no_address_of_a_sink_is_refused(kind: str) -> None:
         with pytest.raises(InputError) as refused:
             open_sinks(SinkOptions(**options))  # type: ignore[arg-type]
         assert scheme == "" or "secret" not in str(refused.value)
-    until(lambda: not any(each.is_alive() for each in set(threading.enumerate()) - before))
+    until(
+        lambda: not any(each.is_alive() for each in set(threading.enumerate()) - before)
+    )
 
 
 class Recorder:
     """A delivery that keeps what it gets once its gate is open."""
 
-    name, clients = "recorder", 1
+    name = "recorder"
+    clients = 1
 
     def __init__(self) -> None:
         self.got: list[object] = []
@@ -128,9 +141,12 @@ def numbered(number: int) -> ArmReading:
     return cast("ArmReading", number)
 
 
-def test_a_stalled_sink_never_blocks_and_drops_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_sink_never_blocks_and_drops_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In the thread and the queue that most sinks have."""
-    delivery, hanging = Recorder(), Recorder()
+    delivery = Recorder()
+    hanging = Recorder()
     sink = QueuedSink(delivery, most_waiting=3)
     until(lambda: sink.status.problem is None)
     sink.offer(numbered(0))

@@ -52,7 +52,9 @@ READINGS = list(live_readings(2.5))
 TOTAL = "/energy/total/power"
 
 
-def encoded(readings: Iterable[ArmReading], encoder: ReadingMessages | None = None) -> Encoded:
+def encoded(
+    readings: Iterable[ArmReading], encoder: ReadingMessages | None = None
+) -> Encoded:
     encoder = ReadingMessages() if encoder is None else encoder
     return Counter(
         (messages.topic.name, int(stamp), payload.tobytes())
@@ -74,7 +76,9 @@ def delivery() -> Iterator[FoxgloveDelivery]:
         made.close()
 
 
-def test_clients_come_late_and_go_and_get_every_message(delivery: FoxgloveDelivery) -> None:
+def test_clients_come_late_and_go_and_get_every_message(
+    delivery: FoxgloveDelivery,
+) -> None:
     clients = [FoxgloveClient(delivery.address.port) for _ in range(4)]
     every, *others = clients
     encoder = ReadingMessages()
@@ -126,7 +130,10 @@ HANDSHAKE = (
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n"
 )
 REQUESTS = (
-    *(HANDSHAKE.format(host="a", origin=each).encode() for each in ("http://[", r"http://a\@b")),
+    *(
+        HANDSHAKE.format(host="a", origin=each).encode()
+        for each in ("http://[", r"http://a\@b")
+    ),
     HANDSHAKE.format(host="[", origin="null").encode(),
     b"GET / HTTP/1.1\r\nHost: [\r\n\r\n",
     b"GET / HTTP/1.1\r\n" + b"Cookie: a\r\n" * 50_000,
@@ -164,7 +171,9 @@ def test_the_client_of_foxglove_gets_every_message(delivery: FoxgloveDelivery) -
     # The URDF is sent again to the client that subscribes late.
     command = ["node", str(reader), str(delivery.address.port), str(expected.total() + 1)]
     environment = {**os.environ, "NODE_PATH": str(NODE_PACKAGES)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
         try:
             until(lambda: delivery.subscriptions.total() == len(topics))
             for reading in READINGS[1:9]:
@@ -174,7 +183,8 @@ def test_the_client_of_foxglove_gets_every_message(delivery: FoxgloveDelivery) -
             process.kill()
     lines = [json.loads(line) for line in output.splitlines()]
     got: Encoded = Counter(
-        (line["topic"], int(line["time"]), bytes.fromhex(line["payload"])) for line in lines
+        (line["topic"], int(line["time"]), bytes.fromhex(line["payload"]))
+        for line in lines
     )
     late = got - expected
     assert got - late == expected
@@ -193,7 +203,9 @@ def messages_in(path: Path) -> Encoded:
         )
 
 
-def test_the_file_has_what_the_server_sends_and_is_always_complete(tmp_path: Path) -> None:
+def test_the_file_has_what_the_server_sends_and_is_always_complete(
+    tmp_path: Path,
+) -> None:
     """Without the last second at most: what a killed process leaves."""
     path = tmp_path / "live.mcap"
     delivery = McapDelivery(path)
@@ -239,8 +251,13 @@ def test_files_are_never_overwritten_and_long_recordings_continue_in_further_one
     assert existing.read_text() == (tmp_path / "live.mcap").read_text() == "precious"
     parts = [messages_in(file) for file in sorted(tmp_path.glob("live_[2-9]*.mcap"))]
     assert len(parts) > 2
-    assert len({key for part in parts for key in part if key[0] == TOTAL}) == len(READINGS) - 1
-    assert all("/robot_description" in {topic for topic, _, _ in part} for part in parts if part)
+    assert (
+        len({key for part in parts for key in part if key[0] == TOTAL})
+        == len(READINGS) - 1
+    )
+    assert all(
+        "/robot_description" in {topic for topic, _, _ in part} for part in parts if part
+    )
 
 
 # The messages.
@@ -248,7 +265,8 @@ def test_files_are_never_overwritten_and_long_recordings_continue_in_further_one
 
 def all_of(*readings: ArmReading) -> dict[str, list[Any]]:
     """Decoded messages by topic."""
-    encoder, found = ReadingMessages(), dict[str, list[Any]]()
+    encoder = ReadingMessages()
+    found = dict[str, list[Any]]()
     for reading in readings:
         for messages in encoder.of_reading(reading):
             assert set(messages.stamp.tolist()) == {reading.stamp}
@@ -271,7 +289,9 @@ def test_values_and_rates() -> None:
     values = dict(zip(total["interface_names"], total["values"], strict=True))
     numbers = READINGS[-1].numbers()
     assert values["electrical_power"] == numbers["energy/total/power"]
-    counts = {name: len(each) for name, each in found.items() if len(each) < len(READINGS)}
+    counts = {
+        name: len(each) for name, each in found.items() if len(each) < len(READINGS)
+    }
     assert counts == {
         "/energy/summary": 3,
         "/diagnostics": 3,
@@ -281,8 +301,11 @@ def test_values_and_rates() -> None:
 
 
 def test_other_arms_and_models() -> None:
-    first, drawn = READINGS[0], {"/tf", "/energy/markers"}
-    assert not (drawn | {"/robot_description"}) & all_of(replace(first, robot=None)).keys()
+    first = READINGS[0]
+    drawn = {"/tf", "/energy/markers"}
+    assert (
+        not (drawn | {"/robot_description"}) & all_of(replace(first, robot=None)).keys()
+    )
     blind = all_of(replace(first, snapshot=replace(first.snapshot, q=None)))
     assert not drawn & blind.keys()
     assert "/robot_description" in blind
@@ -296,14 +319,17 @@ def test_other_arms_and_models() -> None:
 
 def pose(transform: dict[str, Any]) -> np.ndarray:
     out = np.eye(4)
-    place, turn = transform["translation"], transform["rotation"]
+    place = transform["translation"]
+    turn = transform["rotation"]
     out[:3, 3] = [place.get(axis, 0.0) for axis in "xyz"]
     out[:3, :3] = Rotation.from_quat([turn.get(axis, 0.0) for axis in "xyzw"]).as_matrix()
     return out
 
 
 @pytest.mark.parametrize("name", ["ur3e", "ur20"])
-def test_frames_are_those_of_the_urdf_and_links_have_the_colour_of_their_joint(name: str) -> None:
+def test_frames_are_those_of_the_urdf_and_links_have_the_colour_of_their_joint(
+    name: str,
+) -> None:
     """Pinocchio reads the URDF; the transforms are chained from the root."""
     robot = load_robot(name)
     q = np.random.default_rng(3).uniform(-2.0, 2.0, robot.dof)

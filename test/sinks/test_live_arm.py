@@ -88,13 +88,21 @@ def test_sinks_get_all_energy_and_every_cycle() -> None:
     expected = estimator.snapshot()
     assert expected is not None
     last = sink.got[-1]
-    assert last.snapshot.since_reset.net == pytest.approx(expected.since_reset.net, rel=1e-9)
+    assert last.snapshot.since_reset.net == pytest.approx(
+        expected.since_reset.net, rel=1e-9
+    )
     assert last.snapshot.samples == len(programs())
     assert len(sink.got) == pytest.approx(10 * SECONDS, abs=2)
     cycles = [cycle for reading in sink.got for cycle in reading.cycles]
-    assert [cycle.number for cycle in cycles] == [each.number for each in estimator.cycles]
+    assert [cycle.number for cycle in cycles] == [
+        each.number for each in estimator.cycles
+    ]
     assert cycles
-    assert (last.arm, last.model, last.joints) == ("2019_1_2", "model.yaml", ROBOT.joint_names)
+    assert (last.arm, last.model, last.joints) == (
+        "2019_1_2",
+        "model.yaml",
+        ROBOT.joint_names,
+    )
     assert last.link.losses.samples == 7
 
 
@@ -104,15 +112,23 @@ def test_the_node_in_execution_and_what_each_has_taken() -> None:
     whole = motion(SECONDS)
     line = np.where(np.arange(len(whole)) // 251 % 2, 5.0, 3.0)
     source = Played(packets(changed(whole, script_control_line=line), 10))
-    arm = LiveArm("script", lambda: source, named, LiveOptions(), script=parse_script(text))
+    arm = LiveArm(
+        "script", lambda: source, named, LiveOptions(), script=parse_script(text)
+    )
     with closing(arm):
         run(arm)
         state = arm.state("x")
     assert state.program is not None
-    assert (state.program.node, state.program.line, state.program.executions) == ("B", 5, 2)
+    assert (state.program.node, state.program.line, state.program.executions) == (
+        "B",
+        5,
+        2,
+    )
     assert state.program.seconds == pytest.approx(0.5 * SECONDS, abs=0.005)
     assert state.reading is not None
-    counted = state.reading.snapshot.since_reset.net[state.reading.snapshot.channels.arm["total"]]
+    counted = state.reading.snapshot.since_reset.net[
+        state.reading.snapshot.channels.arm["total"]
+    ]
     assert sum(node.energy for node in state.nodes) == pytest.approx(counted, rel=1e-9)
 
 

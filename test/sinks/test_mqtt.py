@@ -46,7 +46,8 @@ from ur_energy_model.telemetry.meters import Meter
 
 NAME = "energy/total/energy"
 NOW = START // 1_000_000 + 5_000
-COMMANDS, HOST = "spBv1.0/plant/NCMD/cell", "spBv1.0/STATE/scada"
+COMMANDS = "spBv1.0/plant/NCMD/cell"
+HOST = "spBv1.0/STATE/scada"
 
 
 # The store, and the messages of an edge node.
@@ -93,7 +94,9 @@ def will_numbers(path: Path | None, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("content", [None, "", "no number", "1" * 400, "-3"])
-def test_numbers_of_births_go_on_over_restarts(tmp_path: Path, content: str | None) -> None:
+def test_numbers_of_births_go_on_over_restarts(
+    tmp_path: Path, content: str | None
+) -> None:
     path = tmp_path / "numbers"
     if content is not None:
         path.write_text(content)
@@ -103,7 +106,8 @@ def test_numbers_of_births_go_on_over_restarts(tmp_path: Path, content: str | No
     assert [(number - first[-1]) % 256 for number in again] == [1, 2, 3, 4]
     assert will_numbers(None, 2) == [0, 1]
     assert will_numbers(tmp_path / "none" / "numbers", 2) == [0, 1]  # its folder is made
-    assert will_numbers(tmp_path, 2) == [0, 1]  # a folder cannot be written: nothing is kept
+    # a folder cannot be written: nothing is kept
+    assert will_numbers(tmp_path, 2) == [0, 1]
 
 
 def open_and_close(urls: tuple[str, ...], state_file: Path | None) -> None:
@@ -138,7 +142,9 @@ def test_golden_certificates() -> None:
     node = EdgeNode("plant", "cell")
     death = node.will(NOW)
     assert (death.topic, death.qos) == ("spBv1.0/plant/NDEATH/cell", 1)
-    now, metric = "88df83a1f732", "0a056264536571"  # varint of NOW; name bdSeq
+    # varint of NOW; name bdSeq
+    now = "88df83a1f732"
+    metric = "0a056264536571"
     sequence = f"1212{metric}18{now}20045800"  # timestamp, datatype Int64, long_value 0
     assert death.payload.hex() == f"08{now}{sequence}"
     (birth,) = node.birth(NOW, {})
@@ -153,7 +159,9 @@ def test_golden_certificates() -> None:
         assert {metric.name: metric.value for metric in again.metrics}["bdSeq"] == number
 
 
-def test_a_birth_with_all_topics_then_changes_then_rebirth_and_death(node: EdgeNode) -> None:
+def test_a_birth_with_all_topics_then_changes_then_rebirth_and_death(
+    node: EdgeNode,
+) -> None:
     (message,) = node.data(*store_of(1).oldest(50), NOW)
     assert (message.topic, message.qos) == ("spBv1.0/plant/DBIRTH/cell/arm-1", 0)
     birth = DBirth.decode(message.payload)
@@ -186,8 +194,11 @@ def test_a_birth_with_all_topics_then_changes_then_rebirth_and_death(node: EdgeN
     assert len(node.birth(NOW, newest)) == 1
 
 
-def test_new_metrics_need_a_new_birth_and_unknown_numbers_are_null(node: EdgeNode) -> None:
-    store, reading = ReadingStore(), made_up_reading(1)
+def test_new_metrics_need_a_new_birth_and_unknown_numbers_are_null(
+    node: EdgeNode,
+) -> None:
+    store = ReadingStore()
+    reading = made_up_reading(1)
     power = reading.snapshot.power.copy()
     power[reading.snapshot.channels.arm["standby"]] = math.nan
     snapshot = replace(reading.snapshot, power=power)
@@ -223,7 +234,8 @@ def test_commands_are_answered_and_nothing_else(node: EdgeNode) -> None:
         payload = json.dumps({"online": online, "timestamp": stamp}).encode()
         return node.needs_birth(host, payload, retained=retained)
 
-    # A host that comes online needs the births, not if it was there before the connection.
+    # A host that comes online needs the births, not if it was there before the
+    # connection.
     assert not came(True, 5, retained=True)
     asked = [came(True, 5), came(False, 5), came(True, 9), came(True, 9)]
     assert asked == [False, False, True, False]
@@ -231,7 +243,9 @@ def test_commands_are_answered_and_nothing_else(node: EdgeNode) -> None:
     assert 1 <= births < 100  # bounded
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, b""])
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, b""]
+)
 def test_what_is_no_broker_is_a_problem_of_the_connection(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -243,7 +257,9 @@ def test_what_is_no_broker_is_a_problem_of_the_connection(answer: bytes) -> None
 
         thread = threading.Thread(target=serve)
         thread.start()
-        broker = broker_of(f"mqtt://127.0.0.1:{server.getsockname()[1]}", allow_network=False)
+        broker = broker_of(
+            f"mqtt://127.0.0.1:{server.getsockname()[1]}", allow_network=False
+        )
         with pytest.raises(OSError, match=r"\w"):
             Connection(broker, MqttCredentials(), Message("will", b""), ["topic"], print)
         thread.join()
@@ -273,7 +289,9 @@ def test_plain_json_has_all_metrics_in_each_message(node: EdgeNode) -> None:
     assert {message.topic for message in messages} == {"plant/cell/arm-1/energy"}
     contents = [json.loads(message.payload) for message in messages]
     assert [content["historical"] for content in contents] == [True, True, False]
-    metrics = {metric.name: metric.value for metric in DBirth.decode(birth.payload).metrics}
+    metrics = {
+        metric.name: metric.value for metric in DBirth.decode(birth.payload).metrics
+    }
     assert contents[-1].items() >= metrics.items()
     assert [content["energy/cycle/number"] for content in contents] == [None, 1, 1]
 
@@ -313,11 +331,17 @@ def offer(sink: Sink, numbers: range) -> None:
             until(lambda: sink.status.waiting == 0 or sink.status.problem is not None)
 
 
-def test_a_session_from_birth_to_death(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_from_birth_to_death(
+    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with SparkplugHost(broker.port) as host:
         sink = sink_to(broker.port, mqtt_group="plant", mqtt_node="cell", mqtt_json=True)
         offer(sink, range(1, 12))
-        until(lambda: host.values.get(("arm-1", NAME)) == made_up_reading(11).numbers()[NAME])
+        until(
+            lambda: (
+                host.values.get(("arm-1", NAME)) == made_up_reading(11).numbers()[NAME]
+            )
+        )
         host.ask_for_rebirth("plant", "cell")
         until(lambda: host.kinds.count("NBIRTH") == 2 and host.kinds[-1] == "DBIRTH")
         sink.offer(made_up_reading(11, link=LOST))
@@ -355,7 +379,8 @@ def test_births_follow_commands_and_hosts_at_most_one_in_a_while(
         early.come_online(2)
         until(lambda: early.kinds[-2:] == ["NBIRTH", "DBIRTH"])
         monkeypatch.setattr(mqtt_sink, "BIRTH_PAUSE", 0.4)
-        before, begun = early.kinds.count("NBIRTH"), time.monotonic()
+        before = early.kinds.count("NBIRTH")
+        begun = time.monotonic()
 
         def births_after_asking() -> int:
             early.ask_for_rebirth("plant", "cell", types=False)
@@ -394,7 +419,11 @@ def test_a_killed_broker_gets_every_reading_once(
         until(lambda: after.deaths)
     assert (sink.status.delivered, sink.status.dropped) == (240, 0)
     assert sorted([*before.stamps(NAME), *after.stamps(NAME)]) == stamps_of(range(1, 241))
-    old = [stamp for _, stamp, name, _, historical in after.history if name == NAME and historical]
+    old = [
+        stamp
+        for _, stamp, name, _, historical in after.history
+        if name == NAME and historical
+    ]
     assert old == stamps_of(range(31, 230))  # the newest one was in the DBIRTH
     values = {stamp: value for _, stamp, name, value, _ in after.history if name == NAME}
     expected = [made_up_reading(number).numbers()[NAME] for number in range(31, 241)]
@@ -423,18 +452,27 @@ def test_a_broker_that_falls_silent_is_left(
 
 @needs_program("mosquitto")
 @needs_program("openssl")
-def test_passwords_and_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+def test_passwords_and_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "key.pem"
+    certificate = tmp_path / "certificate.pem"
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
-            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *(
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            ),
             *("-keyout", key, "-out", certificate),
         ],
         capture_output=True,
         check=True,
     )
-    passwords, credentials = tmp_path / "passwords", tmp_path / "credentials.yaml"
+    passwords = tmp_path / "passwords"
+    credentials = tmp_path / "credentials.yaml"
     passwords.touch()
     command = [str(program("mosquitto_passwd")), "-b", str(passwords), "arm", "secret"]
     subprocess.run(command, check=True, capture_output=True)
@@ -452,7 +490,9 @@ def test_passwords_and_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         right = f"mqtt: {{username: arm, password: secret, ca: {certificate}}}"
         assert problem_with(right) is None
         assert "authorised" in str(problem_with(right.replace("secret", "wrong")))
-        assert "certificate" in str(problem_with("mqtt: {username: arm, password: secret}"))
+        assert "certificate" in str(
+            problem_with("mqtt: {username: arm, password: secret}")
+        )
         # A power meter on the same broker, with the credentials of the environment.
         settings = {"USERNAME": "arm", "PASSWORD": "wrong", "CA": str(certificate)}
         for name, value in settings.items():

@@ -33,7 +33,13 @@ from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
 
-INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": None, "joints": {}}
+INTERVAL = {
+    "accounted_s": 2.0,
+    "unaccounted_s": 0.0,
+    "total_J": 5.0,
+    "bus_J": None,
+    "joints": {},
+}
 
 
 class OpcuaServer:
@@ -85,7 +91,9 @@ def test_golden_points_after_an_hour() -> None:
     parts = {"Standby": "standby", "Drivers": "driver", "Regeneration": "regeneration"}
     channels = {"Main": "total", **parts, "Unexplained": "unexplained", "Model": "model"}
     channels["Bus"] = "bus"
-    expected = {name: POWER[CHANNELS.arm[channel]] for name, channel in channels.items()} | joints
+    expected = {
+        name: POWER[CHANNELS.arm[channel]] for name, channel in channels.items()
+    } | joints
     assert list(points) == list(expected)
     numbers = {
         "DcActivePower": 1032, "DcEnergyTotalImportHp": 1023, "DcEnergyTotalExportHp": 1026,
@@ -110,7 +118,9 @@ def test_golden_points_after_an_hour() -> None:
             if quantity.name == "DcActivePower":
                 std = deviation(POWER, seconds)
             assert points[name][quantity].uncertainty == pytest.approx(1.96 * float(std))
-        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * of_joints[1])
+        assert points["elbow_joint"][quantity].uncertainty == pytest.approx(
+            1.96 * of_joints[1]
+        )
         assert math.isnan(points["Bus"][quantity].uncertainty)
     assert "Bus" not in spec.metering_points(without_bus(made_up_reading(1)))
     for value, uncertainty, number in (
@@ -133,7 +143,10 @@ async def machine_of(client: Client) -> Node:
     """The arm, found as any client of OPC 40001 finds machines."""
     space = await client.get_namespace_index(spec.MACHINERY)
     machines = client.get_node(ua.NodeId(spec.MACHINES[1], space))
-    found = {(await node.read_browse_name()).Name: node for node in await machines.get_children()}
+    found = {
+        (await node.read_browse_name()).Name: node
+        for node in await machines.get_children()
+    }
     return found["arm-1"]
 
 
@@ -156,10 +169,16 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
             await client.get_namespace_index(uri) for uri in spec.SPACES
         ]
         folder = await machine.get_child(
-            [f"{machinery}:Monitoring", f"{machinery}:Consumption", f"{energy}:Electricity"]
+            [
+                f"{machinery}:Monitoring",
+                f"{machinery}:Consumption",
+                f"{energy}:Electricity",
+            ]
         )
         main = await folder.get_child(f"{energy}:Main")
-        assert await main.read_type_definition() == ua.NodeId(spec.MEASUREMENT_TYPE[1], ecm)
+        assert await main.read_type_definition() == ua.NodeId(
+            spec.MEASUREMENT_TYPE[1], ecm
+        )
         value = await main.get_child(f"{ecm}:DcEnergyTotalSumHp")
         assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE[1], ecm)
         assert await value.read_value() == pytest.approx(9.0)
@@ -188,7 +207,9 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
             assert moment == pytest.approx(START * 1e-9 + 3600.0, abs=1e-3)
 
 
-def test_users_reset_and_read_intervals_and_others_change_nothing(server: OpcuaServer) -> None:
+def test_users_reset_and_read_intervals_and_others_change_nothing(
+    server: OpcuaServer,
+) -> None:
     server.offer(made_up_reading(1))
     server.resets.clear()
 
@@ -237,15 +258,21 @@ def test_other_machines_need_a_user_and_encryption(
     server.offer(made_up_reading(2))
 
     async def encrypted(client: Client) -> None:
-        key, certificate = tmp_path / "key.pem", tmp_path / "certificate.der"
-        host, uses = socket.gethostname(), [ExtendedKeyUsageOID.CLIENT_AUTH]
+        key = tmp_path / "key.pem"
+        certificate = tmp_path / "certificate.der"
+        host = socket.gethostname()
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
         await setup_self_signed_certificate(
             key, certificate, client.application_uri, host, uses, {}
         )
         await client.set_security(SecurityPolicyBasic256Sha256, certificate, key)
 
-    def read(user: str, word: str, before: Callable[[Client], Awaitable[None]] | None) -> Any:
-        return server.ask(lambda client: plain(client, TOTAL), user, word, before).Value.Value
+    def read(
+        user: str, word: str, before: Callable[[Client], Awaitable[None]] | None
+    ) -> Any:
+        return server.ask(
+            lambda client: plain(client, TOTAL), user, word, before
+        ).Value.Value
 
     for user in (("", ""), ("plc", "secret")):
         with pytest.raises(ua.UaError):

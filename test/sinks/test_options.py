@@ -62,7 +62,9 @@ def test_file_before_environment(tmp_path: Path) -> None:
         ("", {"UR_ENERGY_MQTT_CA": "/none"}, "UR_ENERGY_MQTT_CA"),
     ],
 )
-def test_mistakes(tmp_path: Path, text: str, variables: dict[str, str], message: str) -> None:
+def test_mistakes(
+    tmp_path: Path, text: str, variables: dict[str, str], message: str
+) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(text)
     with pytest.raises(InputError, match=message):

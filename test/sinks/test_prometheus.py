@@ -21,7 +21,15 @@ from typing import Any
 import pytest
 import yaml
 
-from test.sinks.peers import Series, fetched, free_port, needs_program, program, series, until
+from test.sinks.peers import (
+    Series,
+    fetched,
+    free_port,
+    needs_program,
+    program,
+    series,
+    until,
+)
 from test.sinks.readings import live_readings
 from ur_energy_model.files import config_file
 from ur_energy_model.sinks import prometheus as prometheus_sink
@@ -52,7 +60,8 @@ def value(found: Series, name: str, **labels: str) -> float:
 
 
 def test_values_are_those_of_the_topics(page: MetricsPage) -> None:
-    found, numbers = shown(page, LAST), LAST.numbers()
+    found = shown(page, LAST)
+    numbers = LAST.numbers()
     for joint in LAST.joints:
         power = value(found, "joint_power_watts", joint=joint)
         assert power == pytest.approx(numbers[f"energy/{joint}/power"])
@@ -68,11 +77,14 @@ def test_counters_never_decrease_and_gauges_go_in_silence(
 ) -> None:
     """Although joints give energy back."""
     before: Series = {}
-    dips, energies = 0, dict[str, float]()
+    dips = 0
+    energies = dict[str, float]()
     for reading in READINGS:
         now = shown(page, reading)
         falling = [
-            key for key, old in before.items() if key[0].endswith("_total") > (now[key] >= old)
+            key
+            for key, old in before.items()
+            if key[0].endswith("_total") > (now[key] >= old)
         ]
         assert not falling
         before = now
@@ -86,7 +98,10 @@ def test_counters_never_decrease_and_gauges_go_in_silence(
     monkeypatch.setattr(prometheus_sink, "SILENCE", 0.0)
     found = shown(page)
     assert value(found, "connected") == 0.0
-    assert ("ur_energy_total_power_watts", frozenset({("arm", "arm-1")})) in before.keys() - found
+    assert (
+        "ur_energy_total_power_watts",
+        frozenset({("arm", "arm-1")}),
+    ) in before.keys() - found
     assert {key for key in before if key[0].endswith("_total")} <= found.keys()
 
 
@@ -95,7 +110,8 @@ def test_slow_clients_do_not_lock_scrapes_out(
 ) -> None:
     """They send a byte now and then, for ever: each has one deadline, and makes room before it."""
     page.deliver(LAST)
-    address, over = ("127.0.0.1", page.address.port), threading.Event()
+    address = ("127.0.0.1", page.address.port)
+    over = threading.Event()
 
     def slow() -> None:
         with suppress(OSError), socket.create_connection(address, timeout=240) as client:
@@ -103,7 +119,9 @@ def test_slow_clients_do_not_lock_scrapes_out(
             while not over.wait(0.02):
                 client.sendall(b"x")
 
-    threads = [threading.Thread(target=slow) for _ in range(prometheus_sink.MOST_CONNECTIONS)]
+    threads = [
+        threading.Thread(target=slow) for _ in range(prometheus_sink.MOST_CONNECTIONS)
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -123,14 +141,21 @@ def test_prometheus_scrapes_and_answers(
 ) -> None:
     """The real one, five times a second, with the shipped configuration and dashboard."""
     monkeypatch.setattr(prometheus_sink, "SILENCE", 600.0)
-    configuration = yaml.safe_load(config_file("prometheus", "prometheus.yml").read_text())
+    configuration = yaml.safe_load(
+        config_file("prometheus", "prometheus.yml").read_text()
+    )
     configuration["global"]["scrape_interval"] = "200ms"
-    configuration["scrape_configs"][0]["static_configs"] = [{"targets": [str(page.address)]}]
+    configuration["scrape_configs"][0]["static_configs"] = [
+        {"targets": [str(page.address)]}
+    ]
     file = tmp_path / "prometheus.yml"
     file.write_text(yaml.safe_dump(configuration))
     address = f"127.0.0.1:{free_port()}"
     command = [str(program("prometheus")), f"--config.file={file}"]
-    command += [f"--storage.tsdb.path={tmp_path / 'data'}", f"--web.listen-address={address}"]
+    command += [
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--web.listen-address={address}",
+    ]
 
     def query(expression: str) -> list[dict[str, Any]]:
         """Series of an instant query; nothing while it cannot be reached, or starts."""
@@ -147,16 +172,25 @@ def test_prometheus_scrapes_and_answers(
 
     total = 'ur_energy_total_energy_joules_total{arm="arm-1"}'
     page.deliver(READINGS[0])
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             until(lambda: number(total) >= 0.0, 60.0)
             for reading in READINGS:
                 page.deliver(reading)
-            # The counter has the value of the topic, except for what is given back at present.
-            until(lambda: number(total) == pytest.approx(LAST.numbers()["energy/total/energy"]))
+            # The counter has the value of the topic, except for what is given back at
+            # present.
+            until(
+                lambda: (
+                    number(total) == pytest.approx(LAST.numbers()["energy/total/energy"])
+                )
+            )
             assert number('up{job="ur_energy"}') == 1.0
             assert number("count({__name__=~'ur_energy_.+'})") > 30
-            for panel in json.loads(config_file("grafana", "energy.json").read_text())["panels"]:
+            for panel in json.loads(config_file("grafana", "energy.json").read_text())[
+                "panels"
+            ]:
                 for target in panel["targets"]:
                     asked = target["expr"].replace("$arm", "arm-1")
                     asked = re.sub(r"\$__(range|rate_interval)", "1m", asked)

@@ -36,7 +36,9 @@ JOINT_NAMES = ROBOT.joint_names
 BLOCKS = set("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
 
 
-def shown(what: LiveState, width: int, height: int, *, ascii_only: bool = False) -> list[str]:
+def shown(
+    what: LiveState, width: int, height: int, *, ascii_only: bool = False
+) -> list[str]:
     view = LiveView(ascii_only=ascii_only)
     for _ in range(3):
         view.add(what)
@@ -53,16 +55,23 @@ def test_numbers_and_bars() -> None:
         assert found == expected
 
 
-@given(st.floats(-500.0, 500.0), st.floats(0.0, 500.0), st.floats(0.0, 500.0), st.integers(4, 90))
+@given(
+    st.floats(-500.0, 500.0),
+    st.floats(0.0, 500.0),
+    st.floats(0.0, 500.0),
+    st.integers(4, 90),
+)
 def test_a_negative_power_is_a_bar_to_the_left_of_zero_as_long_as_its_share(
     power: float, below: float, above: float, width: int
 ) -> None:
-    lowest, largest = min(power, -below), max(power, above)
+    lowest = min(power, -below)
+    largest = max(power, above)
     for ascii_only in (False, True):
         axis = BarAxis.of(lowest, largest, width)
         line = axis.bar(power, ascii_only=ascii_only).plain
         assert len(line) == axis.left + axis.right == width
-        left, right = line[: axis.left], line[axis.left :]
+        left = line[: axis.left]
+        right = line[axis.left :]
         assert not (right if power < 0.0 else left).strip() or axis.left == 0
         own, room = (left, axis.left) if power < 0.0 else (right, axis.right)
         end = max(axis.high / axis.right, -axis.low / max(axis.left, 1)) * room
@@ -84,7 +93,9 @@ def test_it_fits_every_terminal(what: LiveState) -> None:
                 assert not (ascii_only and set("".join(lines)) & BLOCKS)
 
 
-def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence() -> None:
+def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence() -> (
+    None
+):
     lines = shown(full(), 100, 40)
     for joint in JOINT_NAMES:
         (row,) = [line for line in lines if line.startswith(joint)]
@@ -93,7 +104,9 @@ def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence
                  "cycle 1", "3 samples lost", "interruption",
                  "energy.json: cannot be written", "mqtt", "arm-1", "█", "±", FOOTER):  # fmt: skip
         assert word in "\n".join(lines), word
-    assert shown(waiting(), 80, 24)[0].startswith("waiting for 192.168.0.9: sent nothing for 3 s")
+    assert shown(waiting(), 80, 24)[0].startswith(
+        "waiting for 192.168.0.9: sent nothing for 3 s"
+    )
     assert "no samples: sent nothing for 3 s" in shown(away(), 80, 24)[0]
 
 
@@ -109,7 +122,9 @@ def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence
         (5.0, math.nan, "5 J ± -"),
     ],
 )
-def test_no_interval_is_rounded_to_zero(energy: float, half: float, expected: str) -> None:
+def test_no_interval_is_rounded_to_zero(
+    energy: float, half: float, expected: str
+) -> None:
     assert with_interval(energy, half) == expected
 
 
@@ -130,7 +145,9 @@ def test_lines_of_text_have_no_control_characters_from_outside() -> None:
     for word in ("arm-1 moving", "total", "joints", "3 samples lost"):
         assert word in text_line(what)
     assert what.reading is not None
-    evil = replace(what, source="\x1b[2J\n", reading=replace(what.reading, arm="\x1b[2J\n"))
+    evil = replace(
+        what, source="\x1b[2J\n", reading=replace(what.reading, arm="\x1b[2J\n")
+    )
     for line in (text_line(evil), last_text_line(evil), json_line(evil)):
         assert not set(line) & {"\x1b", "\n"}
 
@@ -142,7 +159,9 @@ def test_problems_and_waits_are_written_once(
     """With patience, a wait is one line until samples come."""
     states = iter([waiting(), waiting(), full(), state(), waiting()])
     noted: list[str] = []
-    lines = Lines(lambda _: next(states), threading.Event(), text_line, noted.append, patience)
+    lines = Lines(
+        lambda _: next(states), threading.Event(), text_line, noted.append, patience
+    )
     for _ in range(5):
         lines.update()
     printed = ["waiting" in line for line in capsys.readouterr().out.splitlines()]

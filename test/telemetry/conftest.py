@@ -33,7 +33,9 @@ def make_telemetry(
     rng = np.random.default_rng(abs(first))
     time = 1000.0 + np.arange(first, first + count) / rate
     columns = {
-        name: rng.normal(size=(count, FIELDS[name].width) if FIELDS[name].width > 1 else count)
+        name: rng.normal(
+            size=(count, FIELDS[name].width) if FIELDS[name].width > 1 else count
+        )
         for name in fields
     }
     columns["timestamp"] = time

@@ -34,7 +34,9 @@ def value_of(name: str, tick: int, rate: float = 500.0) -> np.ndarray | float:
     field_ = FIELDS[name]
     if name == "timestamp":
         return START_TIME + tick / rate
-    values = np.sin(tick * 0.37 + 10.0 * list(FIELDS).index(name) + np.arange(field_.width))
+    values = np.sin(
+        tick * 0.37 + 10.0 * list(FIELDS).index(name) + np.arange(field_.width)
+    )
     if field_.kind not in ("DOUBLE", "VECTOR3D", "VECTOR6D"):
         values = np.rint(50.0 + 50.0 * values)
     return values if field_.width > 1 else float(values[0])
@@ -47,7 +49,8 @@ class PeerBehaviour:
     version: tuple[int, int, int, int] = (5, 11, 0, 108318)
     protocol_versions: tuple[int, ...] = (1, 2)
     missing: frozenset[str] = frozenset()  # fields answered with NOT_FOUND
-    kinds: dict[str, str] = field(default_factory=dict)  # answered instead of the true ones
+    # answered instead of the true ones
+    kinds: dict[str, str] = field(default_factory=dict)
     silent_after: int | None = None  # so many requests
     refuse_start: bool = False
     early: tuple[int, ...] = ()  # ticks sent in front of the reply to the start request
@@ -65,7 +68,8 @@ class RtdePeer:
         values: Callable[[str, int], object] = value_of,
     ) -> None:
         self.behaviours = list(behaviours) or [PeerBehaviour()]
-        self.host, self.values = host, values
+        self.host = host
+        self.values = values
         self.recipe: Recipe | None = None
         self.frequencies: list[float | None] = []
         self.connections = 0
@@ -93,16 +97,20 @@ class RtdePeer:
     def disconnect(self) -> None:
         """Close the present connection."""
         self.started.clear()
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             with suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)  # so that the serving thread's recv ends too
+                # so that the serving thread's recv ends too
+                client.shutdown(socket.SHUT_RDWR)
             client.close()
 
     def package(self, tick: int) -> bytes:
         """The data package of a tick."""
         assert self.recipe is not None
-        return self.recipe.pack({name: self.values(name, tick) for name in self.recipe.names})
+        return self.recipe.pack(
+            {name: self.values(name, tick) for name in self.recipe.names}
+        )
 
     def send_ticks(self, ticks: Sequence[int]) -> None:
         """Send data packages, once the client has started."""
@@ -130,13 +138,18 @@ class RtdePeer:
             self.started.clear()
 
     def _serve(self, client: socket.socket, behaviour: PeerBehaviour) -> None:
-        reader, version, requests = FrameReader(), 1, 0
+        reader = FrameReader()
+        version = 1
+        requests = 0
         while data := client.recv(65536):
             reader.feed(data)
             while (packet := reader.take_frame()) is not None:
                 kind, payload = packet
                 requests += 1
-                if behaviour.silent_after is not None and requests > behaviour.silent_after:
+                if (
+                    behaviour.silent_after is not None
+                    and requests > behaviour.silent_after
+                ):
                     continue
                 if behaviour.raw_reply is not None:
                     client.sendall(behaviour.raw_reply)
@@ -161,7 +174,9 @@ class RtdePeer:
         frequency, names = decode_output_setup(payload, version)
         self.frequencies.append(frequency)
         kinds = tuple(
-            NOT_FOUND if name in behaviour.missing else behaviour.kinds.get(name, FIELDS[name].kind)
+            NOT_FOUND
+            if name in behaviour.missing
+            else behaviour.kinds.get(name, FIELDS[name].kind)
             for name in names
         )
         good = all(kind in WIDTH for kind in kinds)

@@ -20,7 +20,9 @@ class ScriptedSource:
     """Hands out what a test gives it, and raises what a test gives it."""
 
     def __init__(self, info=None):
-        self.info = info or RecordingInfo(source="script", robot="ur5e", serial="1", rate=500.0)
+        self.info = info or RecordingInfo(
+            source="script", robot="ur5e", serial="1", rate=500.0
+        )
         self.fields = ("timestamp", *FIELDS)
         self.status = LinkStatus()
         self.events = []
@@ -51,7 +53,8 @@ class ScriptedSource:
         return item
 
     def take_events(self):
-        events, self.events = self.events, []
+        events = self.events
+        self.events = []
         return events
 
     def close(self):

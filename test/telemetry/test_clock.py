@@ -21,7 +21,9 @@ def test_a_step_takes_effect_where_nobody_holds_the_clock(monkeypatch):
     def error():
         return (clock.stamp() - system.time_ns()) * 1e-9
 
-    step, clock, batch = -3600.0, HostClock(), make_telemetry(5)
+    step = -3600.0
+    clock = HostClock()
+    batch = make_telemetry(5)
     base = clock.now()
     assert clock.corrected(batch) is batch
     with clock.held(), clock.held():
@@ -34,7 +36,9 @@ def test_a_step_takes_effect_where_nobody_holds_the_clock(monkeypatch):
     assert "next" not in clock.describe_step()
     assert clock.last_step == pytest.approx(step, abs=0.5)
     assert abs(clock.now() - base) < 10e9  # the uncorrected time never steps
-    shifted = np.diff(np.array([batch.stamp, clock.corrected(batch).stamp]), axis=0) * 1e-9
+    shifted = (
+        np.diff(np.array([batch.stamp, clock.corrected(batch).stamp]), axis=0) * 1e-9
+    )
     assert np.abs(shifted - step).max() < 0.5
     system.step(-step)
     with clock.held():  # holding begins with the present time
@@ -78,14 +82,20 @@ def test_times_that_no_controller_has_are_refused(times, problem):
 def test_few_impossible_times_are_left_out(value, index):
     passed = list(checked_clock(recorded(changed(index, value, 3)), "bag"))
     kept = np.concatenate([batch["robot_mode"] for batch in passed])
-    assert np.array_equal(kept, np.delete(np.arange(6000), range(index, min(index + 3, 6000))))
+    assert np.array_equal(
+        kept, np.delete(np.arange(6000), range(index, min(index + 3, 6000)))
+    )
     gaps = [gap for batch in passed for gap in batch.gaps]
     inside = 0 < index < 5997
-    assert [(gap.missing, gap.cause) for gap in gaps] == [(3, "impossible times")] * inside
+    assert [(gap.missing, gap.cause) for gap in gaps] == [
+        (3, "impossible times")
+    ] * inside
 
 
 def test_a_jump_of_the_clock_is_a_gap_once():
     for shift, cause in ((-50.0, "controller restarted"), (1e6, "clock jumped")):
         times = np.where(np.arange(6000) < 2100, TIME, TIME + shift)
-        gaps = [gap for batch in checked_clock(recorded(times), "bag") for gap in batch.gaps]
+        gaps = [
+            gap for batch in checked_clock(recorded(times), "bag") for gap in batch.gaps
+        ]
         assert [(gap.cause, gap.start) for gap in gaps] == [(cause, TIME[2099])]

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from ur_energy_model.telemetry.bag.cdr import CdrBuilder
-from ur_energy_model.telemetry.joint_states import AHEAD, CLOCK_SET_AFTER, JointStateStream
+from ur_energy_model.telemetry.joint_states import (
+    AHEAD,
+    CLOCK_SET_AFTER,
+    JointStateStream,
+)
 
 JOINTS = ("left_a", "left_b")
 NAMES = ("left_b", "finger", "left_a")
@@ -56,7 +60,9 @@ def test_efforts_that_come_and_go_divide_the_batch(subject):
     values = np.tile(np.arange(9.0), (10, 1))
     values[4:7, 6:] = np.nan
     encoded = messages(stamps(0, 10), values=values)
-    found = [(len(each), "actual_current" in each) for each in subject.read(encoded, None, 0.0)]
+    found = [
+        (len(each), "actual_current" in each) for each in subject.read(encoded, None, 0.0)
+    ]
     assert found == [(4, True), (3, False), (3, True)]
     strict = JointStateStream(JOINTS, "actual_current", require_effort=True)
     assert sum(map(len, strict.read(encoded, None, 0.0))) == 7
@@ -83,8 +89,11 @@ def test_time_goes_on_where_the_clock_of_the_stamps_is_set(subject):
 
 @pytest.mark.parametrize("numbered", [True, False])
 @pytest.mark.parametrize("shift", [-3600.0, -0.02, 7200.0])
-@pytest.mark.parametrize("place", [100, 130])  # between two arrivals, and in the middle of one
-def test_nothing_is_lost_where_the_clock_of_the_only_driver_is_set(subject, numbered, shift, place):
+# between two arrivals, and in the middle of one
+@pytest.mark.parametrize("place", [100, 130])
+def test_nothing_is_lost_where_the_clock_of_the_only_driver_is_set(
+    subject, numbered, shift, place
+):
     """Not even a driver that is another one: there is only one."""
     times = np.array(stamps(0, 400))
     times[place:] += round(shift * 1e9)
@@ -92,7 +101,9 @@ def test_nothing_is_lost_where_the_clock_of_the_only_driver_is_set(subject, numb
     for first in range(0, 400, 20):
         part = slice(first, first + 20)
         numbers = list(range(first, first + 20)) if numbered else None
-        batches += subject.read(messages(times[part].tolist()), numbers, 0.04 * first / 20, 1)
+        batches += subject.read(
+            messages(times[part].tolist()), numbers, 0.04 * first / 20, 1
+        )
     time = np.concatenate([each.time for each in batches])
     assert len(time) == 400
     assert (np.diff(time) > 0).all()
@@ -118,7 +129,8 @@ def test_what_two_drivers_send_is_not_a_clock_that_is_set(subject):
 def test_single_messages_are_refused_and_the_others_used(subject):
     good = messages(stamps(0, 10))
     values = np.tile(np.arange(9.0), (2, 1))
-    values[0, 0], values[1, 5] = np.nan, np.inf
+    values[0, 0] = np.nan
+    values[1, 5] = np.inf
     bad = messages(stamps(3, 2), values=values)
     junk = [messages([0])[0], b"", b"\x00\x01\x00\x00junk"]
     batch = read(subject, [*good[:3], *bad, *junk, *good[5:]])

@@ -63,7 +63,9 @@ def log_times(bag: Path) -> list[int]:
     others = []
     for entry in read_metadata(bag).files:
         with (bag / entry.name).open("rb") as file:
-            messages = make_reader(file, validate_crcs=True).iter_messages(log_time_order=False)
+            messages = make_reader(file, validate_crcs=True).iter_messages(
+                log_time_order=False
+            )
             others += [message.log_time for _, _, message in messages]
     assert sorted(others) == times
     return times

@@ -142,8 +142,13 @@ def test_wrong_profiles_are_refused_with_the_line(text: str, tmp_path: Path) -> 
         ("[1, 2, 3]", "*", (6.0, None)),
         ('{"p1": 0.1, "p2": 0.2, "p3": -0.05}', "p1+p2+p3@kW", (250.0, None)),
         ('{"a+b": 3000}', "a%2Bb@mW", (3.0, None)),
-        (json.dumps({"em1:0": SHELLY, "em1:1": SHELLY, "sys": {}}), "em1:*", (246.8, 10800.0)),
-        (json.dumps([SHELLY, {"apower": 1}]), "*", (124.4, None)),  # no sum of one counter
+        (
+            json.dumps({"em1:0": SHELLY, "em1:1": SHELLY, "sys": {}}),
+            "em1:*",
+            (246.8, 10800.0),
+        ),
+        # no sum of one counter
+        (json.dumps([SHELLY, {"apower": 1}]), "*", (124.4, None)),
         ('{"apower": 5, "aenergy": {"total": -1}}', "", (5.0, None)),
         ('{"apower": 5, "aenergy": {"total": 1e300}}', "", (5.0, None)),
     ],
@@ -158,7 +163,9 @@ def test_json(text: str, path: str, expected: tuple[float, float | None]) -> Non
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda parts: st.lists(parts) | st.dictionaries(st.sampled_from(["apower", "a", ""]), parts),
+    lambda parts: (
+        st.lists(parts) | st.dictionaries(st.sampled_from(["apower", "a", ""]), parts)
+    ),
     max_leaves=8,
 )
 PATH = st.lists(st.sampled_from(["a", "0", "*", "a*"])).map(".".join)
@@ -207,7 +214,9 @@ class Http:
     """An HTTP server that answers with a text, or hands the connection to a function."""
 
     def __init__(self) -> None:
-        self.text, self.status, self.paths = json.dumps(SHELLY), 200, list[str]()
+        self.text = json.dumps(SHELLY)
+        self.status = 200
+        self.paths = list[str]()
         self.serve: Callable[[Any], None] | None = None
         owner = self
 
@@ -232,7 +241,9 @@ class Http:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(
+            target=self.server.serve_forever, args=(0.05,), daemon=True
+        ).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}/rpc/Switch.GetStatus?id=0"
 
 
@@ -275,7 +286,9 @@ def headers(stream: Any) -> None:
         stream.write(b"name: " + b"value" * 10_000 + b"\r\n")
 
 
-def test_a_device_that_boots_is_waited_for(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_boots_is_waited_for(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(meters, "BOOT_SECONDS", 60.0)
     http.text = '{"id": 0, "apower": null}'
     with Meter(http.url) as meter:
@@ -298,7 +311,9 @@ def test_shelly(http: Http) -> None:
     assert set(http.paths) == {"/rpc/Switch.GetStatus?id=0"}
 
 
-def test_an_answer_that_stays_is_one_reading(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_stays_is_one_reading(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(meter_protocols, "REPEAT_SECONDS", (1e6, 1e6))
     http.text = "1"
     with Meter(http.url) as meter:
@@ -335,10 +350,13 @@ def test_faults_of_a_web_server_are_gaps_and_it_comes_back(
         setattr(http, name, value)
     with Meter(http.url) as meter:
         refused(meter, words)
-        http.text, http.status, http.serve = '{"apower": 80}', 200, None
+        http.text = '{"apower": 80}'
+        http.status = 200
+        http.serve = None
         until(reads(meter, 80.0))
         assert meter.problem is None
-    assert all(path.startswith("/rpc/") for path in http.paths)  # no redirect was followed
+    # no redirect was followed
+    assert all(path.startswith("/rpc/") for path in http.paths)
 
 
 def test_no_meter_at_the_address() -> None:
@@ -358,7 +376,8 @@ def test_mqtt(tmp_path: Path) -> None:
         refused(meter, "refused")
         with broker:
             publisher.connect("127.0.0.1", broker.port)
-            publisher.publish("cell/meter", '{"ENERGY": {"Power": 1}}', retain=True)  # old
+            # old
+            publisher.publish("cell/meter", '{"ENERGY": {"Power": 1}}', retain=True)
             publisher.loop_start()
 
             def send(text: str) -> None:
@@ -422,7 +441,8 @@ def of_float(value: float) -> list[int]:
 
 
 def of_int(value: int) -> list[int]:
-    return list(struct.unpack(">HH", struct.pack(">i", value)))[::-1]  # the low word first
+    # the low word first
+    return list(struct.unpack(">HH", struct.pack(">i", value)))[::-1]
 
 
 @pytest.mark.parametrize(
@@ -449,7 +469,8 @@ def test_modbus_profiles(
     port = free_port()
     with Meter(f"modbus://127.0.0.1:{port}/7?profile={profile}") as meter:
         with modbus(registers, port):
-            # A reading counts for no time here: it is looked at once, the moment it is there.
+            # A reading counts for no time here: it is looked at once, the moment it is
+            # there.
             seen = [math.nan] * 3
 
             def reads_power() -> bool:
@@ -513,8 +534,10 @@ class KnownMeter:
     """Readings that a test gives."""
 
     def __init__(self) -> None:
-        self.url, self.problem = "known", None
-        self.power, self.number = 90.0, 1.0
+        self.url = "known"
+        self.problem = None
+        self.power = 90.0
+        self.number = 1.0
 
     def latest(self, stamp: np.ndarray) -> np.ndarray:
         return np.repeat([[self.power], [math.nan], [self.number]], len(stamp), axis=1)
@@ -524,10 +547,13 @@ def test_a_reading_is_held_for_a_while_and_then_a_gap(http: Http) -> None:
     with Meter(http.url) as meter:
         began = HOST_CLOCK.now()
         until(lambda: shown(meter)[2] > 2)
-    seconds = np.array([-1.0, 0.0, 8.0, 60.0])  # from the last readings on, which end here
+    # from the last readings on, which end here
+    seconds = np.array([-1.0, 0.0, 8.0, 60.0])
     found = meter.latest(HOST_CLOCK.now() + (1e9 * seconds).astype(np.int64))
     assert (
-        np.isnan(found[0, 1:]).tolist() == np.isnan(found[1, 1:]).tolist() == [False, False, True]
+        np.isnan(found[0, 1:]).tolist()
+        == np.isnan(found[1, 1:]).tolist()
+        == [False, False, True]
     )
     assert len(set(found[2, 1:])) == 1
     assert found[2, 1] > 2
@@ -547,7 +573,8 @@ def batch_of(first: int, bus: float) -> Telemetry:
 
 
 def test_every_sample_gets_the_columns_and_events_tell_of_the_meter() -> None:
-    source, meter = ScriptedSource(), KnownMeter()
+    source = ScriptedSource()
+    meter = KnownMeter()
     with MeteredSource(source, meter) as metered:  # type: ignore[arg-type]
         assert metered.fields == (*source.fields, *METER_FIELDS)
         assert metered.info.extra["meter"] == "known"
@@ -581,7 +608,11 @@ def published(payload: bytes, quality: int = 0) -> bytes:
 
 
 ATTACKS = {
-    "mqtt message of 250 MB": ("mqtt", b"\x30\x80\xe5\x9a\x77" + PUBLISHED, b"1" * 100_000),
+    "mqtt message of 250 MB": (
+        "mqtt",
+        b"\x30\x80\xe5\x9a\x77" + PUBLISHED,
+        b"1" * 100_000,
+    ),
     "mqtt messages": ("mqtt", b"", published(b"x" * 10_000) * 10),
     "mqtt small messages": ("mqtt", b"", published(b"x") * 10_000),
     "mqtt unfinished messages": ("mqtt", b"", published(b"1" * 10_000, 2) * 10),
@@ -597,7 +628,9 @@ def test_a_hostile_peer_costs_neither_memory_nor_time(name: str) -> None:
     scheme, begin, part = ATTACKS[name]
     tail = {"mqtt": "/t", "modbus": "/1?profile=eastron_sdm"}[scheme]
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        over, taken, connections = threading.Event(), [0], [0]
+        over = threading.Event()
+        taken = [0]
+        connections = [0]
 
         def serve() -> None:
             while not over.is_set():
@@ -619,7 +652,9 @@ def test_a_hostile_peer_costs_neither_memory_nor_time(name: str) -> None:
         thread.start()
         url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}{tail}"
         command = [sys.executable, "-c", WATCHED, url]
-        child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+        child = subprocess.run(
+            command, capture_output=True, text=True, timeout=240, check=True
+        )
         over.set()
     memory, processor, problem = child.stdout.split(maxsplit=2)
     assert float(memory) < 40.0  # MB, beyond what the libraries take

@@ -46,7 +46,8 @@ def stream():
         (105.02, 5.04, 2500, "connection lost: cable"),  # the clock ran on
         (100.12, 8.0, 50, "connection lost: cable"),  # the controller stood still
         (40.0, 70.0, 34980, "controller restarted: cable"),  # its clock went back
-        (120.0, 200.0, 99980, "controller restarted: cable"),  # it is younger than the outage
+        # it is younger than the outage
+        (120.0, 200.0, 99980, "controller restarted: cable"),
     ],
 )
 def test_a_lost_connection_is_explained(stream, start, host, missing, cause):
@@ -75,7 +76,8 @@ def test_a_clock_ahead_of_the_outage_is_another_controllers_without_serial_numbe
     (batch,) = push(stream, ticks(4000.0), 60.0)
     (gap,) = batch.gaps
     assert gap.cause == "clock jumped by 3870 s: cable"
-    assert gap.missing == pytest.approx((60.0 - 31.0) * 500, abs=20)  # by the host's clock
+    # by the host's clock
+    assert gap.missing == pytest.approx((60.0 - 31.0) * 500, abs=20)
 
 
 @pytest.mark.parametrize("jump", [-60.0, -0.5, 3.0, 3600.0, 1e6])
@@ -100,13 +102,19 @@ def test_another_clock_costs_only_the_time_that_the_host_measures(stream, jump, 
 
 
 DAMAGED = st.one_of(
-    st.sampled_from([0.0, -0.0, -1.0, 99.0, 100.0, 1e6 + 100.0, 1e300, math.inf, math.nan]),
+    st.sampled_from(
+        [0.0, -0.0, -1.0, 99.0, 100.0, 1e6 + 100.0, 1e300, math.inf, math.nan]
+    ),
     st.floats(),
 )
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 199), DAMAGED), max_size=40, unique_by=lambda each: each[0]),
+    st.lists(
+        st.tuples(st.integers(0, 199), DAMAGED),
+        max_size=40,
+        unique_by=lambda each: each[0],
+    ),
     st.integers(1, 60),
     st.booleans(),
 )
@@ -129,7 +137,9 @@ def test_single_packets_with_other_times_are_left_out(damage, size, in_between):
     left_out = len(stream) - len(taken)
     odd = [time for time in taken if time not in sound]
     assert all(0.0 < time < 1e9 for time in odd)  # by chance they follow the clock
-    expected = sound if in_between else [t for k, t in enumerate(sound) if k not in replaced]
+    expected = (
+        sound if in_between else [t for k, t in enumerate(sound) if k not in replaced]
+    )
     if not odd:
         assert taken == expected
     assert stream_.skipped + stream_.duplicates == left_out
@@ -138,7 +148,10 @@ def test_single_packets_with_other_times_are_left_out(damage, size, in_between):
 def test_gaps_of_packets_that_cannot_be_used_are_named(stream):
     stream.unreadable = 1
     (batch,) = push(stream, [*ticks(100.022, 3), *ticks(100.06, 3)], 0.06)
-    assert [gap.cause for gap in batch.gaps] == ["packets that could not be used", "skipped"]
+    assert [gap.cause for gap in batch.gaps] == [
+        "packets that could not be used",
+        "skipped",
+    ]
     (batch,) = push(stream, ticks(100.068, 3), 0.07)  # the next call, too
     assert [gap.cause for gap in batch.gaps] == ["packets that could not be used"]
     (batch,) = push(stream, ticks(100.076, 3), 0.08)
@@ -156,7 +169,9 @@ def run(clock, *, seconds, delays, drift=0.0, batch=25, start=100.0, host=0.0):
     stamps = []
     for first in range(0, len(times), batch):
         part = slice(first, first + batch)
-        stamps.append(clock.stamp(times[part], int(true[part][-1] + 1e9 * delays(first // batch))))
+        stamps.append(
+            clock.stamp(times[part], int(true[part][-1] + 1e9 * delays(first // batch)))
+        )
     return np.concatenate(stamps), true
 
 
@@ -170,9 +185,12 @@ def jitter(seed, scale):
 
 
 def test_stamps_follow_a_drifting_clock_under_jitter():
-    drift, batch = 200e-6, 25
+    drift = 200e-6
+    batch = 25
     clock = ClockMap()
-    stamps, true = run(clock, seconds=60, drift=drift, delays=jitter(1, 0.002), batch=batch)
+    stamps, true = run(
+        clock, seconds=60, drift=drift, delays=jitter(1, 0.002), batch=batch
+    )
     late = (stamps - true)[len(stamps) // 3 :]
     assert abs(late).max() < 1_000_000
     assert np.ptp(late) < 500_000

@@ -20,7 +20,12 @@ def test_rows_and_the_first_value_are_named():
     bad, first = impossible_rows(columns)
     assert np.flatnonzero(bad).tolist() == [4, 7]
     assert first is not None
-    assert (first.row, first.field, first.index, first.value) == (4, "actual_robot_voltage", 0, 900)
+    assert (first.row, first.field, first.index, first.value) == (
+        4,
+        "actual_robot_voltage",
+        0,
+        900,
+    )
 
 
 # The fingerprint of the manufacturer's offline simulator.
@@ -34,7 +39,9 @@ def found(parts=1, *, voltage=48.0, noise=0.0, voltage_noise=0.0):
         "actual_current": 1.02 * target + noise * random.normal(size=(400, 6)),
     }
     if voltage is not None:
-        columns["actual_robot_voltage"] = voltage + voltage_noise * random.normal(size=400)
+        columns["actual_robot_voltage"] = voltage + voltage_noise * random.normal(
+            size=400
+        )
     check = OfflineSimulatorCheck()
     for rows in np.array_split(np.arange(400), parts):
         each = {name: values[rows] for name, values in columns.items()}
@@ -48,7 +55,9 @@ def test_proportional_currents_at_exactly_48_volts_are_found():
     assert found(voltage=None)  # without it, currents alone decide
 
 
-@pytest.mark.parametrize("real", [{"noise": 0.05}, {"voltage_noise": 0.05}, {"voltage": 47.0}])
+@pytest.mark.parametrize(
+    "real", [{"noise": 0.05}, {"voltage_noise": 0.05}, {"voltage": 47.0}]
+)
 def test_one_sign_alone_is_no_proof(real):
     assert not found(**real)
     assert not OfflineSimulatorCheck().found

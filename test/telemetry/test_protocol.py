@@ -29,7 +29,9 @@ def recipe_of(names, recipe_id=7):
 
 def test_data_packages_are_what_the_guide_says():
     recipe = recipe_of(["timestamp", "actual_q", "robot_mode"], 1)
-    package = recipe.pack({"timestamp": 1.5, "actual_q": [1, 2, 3, 4, 5, 6], "robot_mode": -1})
+    package = recipe.pack(
+        {"timestamp": 1.5, "actual_q": [1, 2, 3, 4, 5, 6], "robot_mode": -1}
+    )
     assert package == struct.pack(">HBBd6di", 64, 85, 1, 1.5, *range(1, 7), -1)
     version_1 = recipe_of(["timestamp"], None)
     assert version_1.pack({"timestamp": 2.0}) == struct.pack(">HBd", 11, 85, 2.0)
@@ -38,7 +40,8 @@ def test_data_packages_are_what_the_guide_says():
 
 
 def test_every_kind_of_value_comes_back_bit_for_bit():
-    recipe, random = recipe_of(FIELDS), np.random.default_rng(1)
+    recipe = recipe_of(FIELDS)
+    random = np.random.default_rng(1)
     values = {}
     for name, field in FIELDS.items():
         scale = 1e9 if field.kind in ("DOUBLE", "VECTOR3D", "VECTOR6D") else 1.0
@@ -54,7 +57,8 @@ def test_every_kind_of_value_comes_back_bit_for_bit():
 
 @given(st.binary(max_size=1000))
 def test_any_bytes_are_decoded_or_refused(data):
-    reader, taken = FrameReader(), 0
+    reader = FrameReader()
+    taken = 0
     reader.feed(data)
     with suppress(ProtocolError):
         while (packet := reader.take_frame()) is not None:
@@ -67,7 +71,8 @@ def test_any_bytes_are_decoded_or_refused(data):
 
 
 def test_data_is_taken_up_to_the_next_other_packet():
-    recipe, other = recipe_of(["timestamp"], 1), recipe_of(["timestamp"], 2)
+    recipe = recipe_of(["timestamp"], 1)
+    other = recipe_of(["timestamp"], 2)
     packages = [recipe.pack({"timestamp": float(i)}) for i in range(5)]
     reader = FrameReader("10.0.0.1")
 

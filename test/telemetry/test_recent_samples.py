@@ -17,7 +17,9 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 JOINTS = tuple(f"joint_{k}" for k in range(6))
 
 
-def batches(rate: float, seconds: float, size: int, start: float = 100.0) -> list[Telemetry]:
+def batches(
+    rate: float, seconds: float, size: int, start: float = 100.0
+) -> list[Telemetry]:
     """Samples whose first joint is at the number of the sample."""
     count = round(rate * seconds)
     time = start + np.arange(count) / rate

@@ -25,7 +25,14 @@ from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
-from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, Telemetry, concatenate
+from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
+    Event,
+    Gap,
+    Losses,
+    Telemetry,
+    concatenate,
+)
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -62,14 +69,19 @@ def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recor
 
 def test_names_pretrigger_duration_and_tap(tmp_path, source):
     seen = []
-    options = RecorderOptions(name="{robot}-{serial}-{number}", pretrigger=1.0, duration=2.0)
+    options = RecorderOptions(
+        name="{robot}-{serial}-{number}", pretrigger=1.0, duration=2.0
+    )
     with Recorder(source, tmp_path, options=options, tap=seen.append) as recorder:
         given = batches(100)
         source.give(*given)
         first = recorder.start()
         source.give(*batches(40, first=2500))
         assert recorder.wait(240)
-        assert (recorder.status.state, recorder.status.stopped_because) == ("stopped", None)
+        assert (recorder.status.state, recorder.status.stopped_because) == (
+            "stopped",
+            None,
+        )
         second = recorder.start()
         recorder.stop()
     assert (first.name, second.name) == ("ur5e-1-0", "ur5e-1-1")
@@ -94,7 +106,10 @@ def test_events_modes_gaps_and_files(tmp_path, source, recorder):
     events = {(event.kind, event.text): event for event in read_events(tmp_path / "bag")}
     assert {("mark", "gripper closes"), ("message", "hello")} < set(events)
     assert events["mode", "robot_mode: power off"].stamp == given[2].stamp[0]
-    assert {path.name for path in (tmp_path / "bag").glob("*.mcap")} == {"bag_0.mcap", "bag_1.mcap"}
+    assert {path.name for path in (tmp_path / "bag").glob("*.mcap")} == {
+        "bag_0.mcap",
+        "bag_1.mcap",
+    }
 
 
 def test_the_end_of_the_source_finishes_the_bag(tmp_path, source):
@@ -105,7 +120,10 @@ def test_the_end_of_the_source_finishes_the_bag(tmp_path, source):
         assert recorder.wait(240)
         assert recorder.status.state == "stopped"
         assert "gone" in str(recorder.status.stopped_because)
-        assert read_bag(tmp_path / "bag").time[[0, -1]].tolist() == [1000.0, 1000.0 + 99 / 500]
+        assert read_bag(tmp_path / "bag").time[[0, -1]].tolist() == [
+            1000.0,
+            1000.0 + 99 / 500,
+        ]
         wait_for(lambda: not recorder.reading)
         with pytest.raises(RecordingError, match="no more samples"):
             recorder.start(tmp_path / "next")
@@ -129,8 +147,15 @@ def test_an_outage_at_the_end_is_a_gap(tmp_path, source):
         assert recorder.status == replace(status, seconds=recorder.status.seconds)
     time_ = 1000.0 + 999 / 500
     gap = Gap(1000, time_, time_ + 14.0, 7000, "connection lost: no answer", 14.0)
-    assert (status.samples, status.losses, status.gaps) == (1000, Losses(7000, 14.0, 1), (gap,))
-    for telemetry in (read_bag(tmp_path / "bag"), list(iterate_bag(tmp_path / "bag"))[-1]):
+    assert (status.samples, status.losses, status.gaps) == (
+        1000,
+        Losses(7000, 14.0, 1),
+        (gap,),
+    )
+    for telemetry in (
+        read_bag(tmp_path / "bag"),
+        list(iterate_bag(tmp_path / "bag"))[-1],
+    ):
         assert telemetry.gaps == (gap,)
     assert recover_bag(tmp_path / "bag").samples == 1000
     assert read_bag(tmp_path / "bag").gaps == (gap,)
@@ -142,7 +167,8 @@ def test_an_outage_at_the_end_is_a_gap(tmp_path, source):
 @pytest.fixture
 def disk(monkeypatch):
     """Lets bags take `room` bytes, and no more."""
-    disk_, write = SimpleNamespace(room=1 << 60), os.pwrite
+    disk_ = SimpleNamespace(room=1 << 60)
+    write = os.pwrite
 
     def pwrite(file, data, place):
         if place + len(data) > disk_.room:
@@ -225,9 +251,12 @@ def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch
     monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
     monkeypatch.setattr(writing_thread, "MIN_FREE_FRACTION", 2.0)
     for resume in (False, True):
-        source, bag = ScriptedSource(), tmp_path / f"bag{resume}"
+        source = ScriptedSource()
+        bag = tmp_path / f"bag{resume}"
         monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
-        with Recorder(source, tmp_path, options=RecorderOptions(resume=resume)) as recorder:
+        with Recorder(
+            source, tmp_path, options=RecorderOptions(resume=resume)
+        ) as recorder:
             begin(recorder, source, bag)
             monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 1 << 60)
             wait_for(lambda recorder=recorder: recorder.status.state == "failing")
@@ -248,7 +277,8 @@ def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch
 
 def test_what_is_reported_is_what_can_be_read(tmp_path, source):
     """A file that is complete disappears, the present one is overwritten, one is touched."""
-    bag, options = tmp_path / "bag", RecorderOptions(split=FileSplit(seconds=1.0))
+    bag = tmp_path / "bag"
+    options = RecorderOptions(split=FileSplit(seconds=1.0))
     with Recorder(source, options=options, record=bag) as recorder:
         source.give(*batches(80))
         wait_for(lambda: (bag / "bag_3.mcap").exists() and recorder.status.waiting == 0)
@@ -325,7 +355,8 @@ def test_an_overflow_is_counted_and_becomes_a_gap():
 
 def live(count, first):
     """Batches stamped as a source would stamp them now."""
-    start, made = HOST_CLOCK.now(), batches(count, first=first)
+    start = HOST_CLOCK.now()
+    made = batches(count, first=first)
     origin = made[0].time[0]
     return [
         replace(part, stamp=start + np.rint((part.time - origin) * 1e9).astype(np.int64))
@@ -334,9 +365,15 @@ def live(count, first):
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_samples_marks_and_names_share_one_clock_that_somebody_sets(tmp_path, monkeypatch, step):
-    system, source = SystemClock(monkeypatch), ScriptedSource()
-    before, bags, stamps, marks = HOST_CLOCK.check(), [], [], []
+def test_samples_marks_and_names_share_one_clock_that_somebody_sets(
+    tmp_path, monkeypatch, step
+):
+    system = SystemClock(monkeypatch)
+    source = ScriptedSource()
+    before = HOST_CLOCK.check()
+    bags = []
+    stamps = []
+    marks = []
     with Recorder(source, tmp_path) as recorder:
         for number in range(2):
             bags.append(recorder.start())

@@ -39,7 +39,8 @@ class Dashboard:
     """Answers as a controller's dashboard server does."""
 
     def __init__(self, host, serial="20195500123", model="UR5"):
-        self.serial, self.model = serial, model
+        self.serial = serial
+        self.model = model
         self.program = "Loaded program: /programs/line 1/palletize.urp"
         self._listener = socket.create_server((host, 0))
         self.port = self._listener.getsockname()[1]
@@ -74,7 +75,9 @@ def closed_port(host="127.0.10.1"):
 
 def source_of(peer, dashboard_port=None, silence=LinkOptions.silence, **options):
     link = LinkOptions(peer.port, dashboard_port or closed_port(), silence)
-    return RtdeSource(peer.host, link=link, **{"batch_seconds": 0.0, "fields": FIELDS, **options})
+    return RtdeSource(
+        peer.host, link=link, **{"batch_seconds": 0.0, "fields": FIELDS, **options}
+    )
 
 
 @contextmanager
@@ -91,7 +94,9 @@ def read(source, count, timeout=240):
     batches: list[Telemetry] = []
     deadline = time.monotonic() + timeout
     while sum(map(len, batches)) < count:
-        assert time.monotonic() < deadline, f"only {sum(map(len, batches))} of {count} samples"
+        assert time.monotonic() < deadline, (
+            f"only {sum(map(len, batches))} of {count} samples"
+        )
         batch = source.read(0.1)
         if batch is not None:
             batches.append(batch)
@@ -130,7 +135,8 @@ def ticks_of(batches):
 
 @pytest.mark.parametrize("versions", [(1, 2), (1,)])
 def test_every_sample_arrives_once_in_order_and_bit_for_bit(versions):
-    # The first packets come in front of the reply to start; all come in pieces, among messages.
+    # The first packets come in front of the reply to start; all come in pieces, among
+    # messages.
     absent = frozenset({"tcp_offset", "tool_mode"})
     behaviour = PeerBehaviour(protocol_versions=versions, early=(0, 1), missing=absent)
     new = "actual_current_as_torque"
@@ -151,7 +157,9 @@ def test_every_sample_arrives_once_in_order_and_bit_for_bit(versions):
     assert not any(batch.gaps for batch in batches)
     for name in (*FIELDS, "joint_mode"):
         got = np.concatenate([batch[name] for batch in batches])
-        assert got.tobytes() == np.array([value_of(name, i) for i in range(1000)]).tobytes()
+        assert (
+            got.tobytes() == np.array([value_of(name, i) for i in range(1000)]).tobytes()
+        )
     assert len(events) == rtde.MAX_EVENTS
     expected = ("safety: protective stop", 40) if 2 in versions else ("hello", 40)
     assert (events[0].kind, events[0].text, events[0].level) == ("message", *expected)
@@ -173,7 +181,8 @@ def test_a_lost_connection_is_made_again_and_gaps_are_explained(peer):
         assert gap.cause.startswith("connection lost: ")
         assert {"connection", "gap"} <= {event.kind for event in source.take_events()}
         assert ticks_of(batches) == list(range(60, 70))
-        status = read_until(source, lambda status: status.problem)  # a stall has not the old error
+        # a stall has not the old error
+        status = read_until(source, lambda status: status.problem)
         assert "connected, but sends no new samples" in status.problem
         assert "closed by the controller" in status.last_error
         source.close()
@@ -192,10 +201,16 @@ def test_a_restarted_controller_differs_from_a_lost_connection(moved):
         batches = again(peer, source, range(10))
         (gap,) = batches[0].gaps
         assert gap.cause.startswith("controller restarted: ")
-        assert gap.missing == max(0, round(gap.away * 500) - 1) == source.status.losses.samples
+        assert (
+            gap.missing
+            == max(0, round(gap.away * 500) - 1)
+            == source.status.losses.samples
+        )
         stamps = np.concatenate([batch.stamp for batch in (*source.first, *batches)])
         assert (np.diff(stamps) > 0).all()
-        (unsure,) = [e.text for e in source.take_events() if "still the same arm" in e.text]
+        (unsure,) = [
+            e.text for e in source.take_events() if "still the same arm" in e.text
+        ]
         assert ("stands elsewhere" in unsure) == moved
 
 
@@ -218,7 +233,9 @@ def test_silence_and_outages_are_counted_and_patience_waits(peer):
 
 def of_recipe(peer, tick, **changes):
     """A data package of a tick with other values."""
-    return peer.recipe.pack({name: value_of(name, tick) for name in peer.recipe.names} | changes)
+    return peer.recipe.pack(
+        {name: value_of(name, tick) for name in peer.recipe.names} | changes
+    )
 
 
 UNUSABLE = {
@@ -245,15 +262,23 @@ def test_packets_that_cannot_be_used_are_left_out_and_counted(kind, peer):
     with entered(peer) as source:
         bad = UNUSABLE[kind](peer)
         peer.send(b"".join(peer.package(tick) + bad for tick in range(10, 110)))
-        peer.send(b"".join(peer.package(tick) if tick % 10 else bad for tick in range(110, 200)))
+        peer.send(
+            b"".join(peer.package(tick) if tick % 10 else bad for tick in range(110, 200))
+        )
         peer.send_ticks([200])
-        expected = [*range(10, 110), *(tick for tick in range(110, 200) if tick % 10), 200]
+        expected = [
+            *range(10, 110),
+            *(tick for tick in range(110, 200) if tick % 10),
+            200,
+        ]
         batches = read(source, len(expected))
         assert ticks_of(batches) == expected
         status = source.status
         assert (status.skipped, status.reconnects, status.duplicates) == (109, 0, 0)
         assert status.losses.samples == 9
-        assert {gap.cause for batch in batches for gap in batch.gaps} == {packet_stream.UNUSABLE}
+        assert {gap.cause for batch in batches for gap in batch.gaps} == {
+            packet_stream.UNUSABLE
+        }
         told = [event.text for event in source.take_events() if "left out" in event.text]
         assert len(told) == 1
         peer.send(4 * bad)
@@ -361,18 +386,27 @@ def test_changed_software_is_another_arm_unless_the_serial_number_is_the_same():
 
 def test_the_robot_is_known_and_the_name_of_its_program_follows(peer, monkeypatch):
     monkeypatch.setattr(dashboard_client, "PAUSE", 0.01)
-    serial, fields = SIMULATED_SERIAL_PREFIX + "0042", (*FIELDS, "runtime_state")
+    serial = SIMULATED_SERIAL_PREFIX + "0042"
+    fields = (*FIELDS, "runtime_state")
     with (
         Dashboard(peer.host, serial=serial) as dashboard,
-        entered(peer, fields=fields, robot="ur5e", dashboard_port=dashboard.port) as source,
+        entered(
+            peer, fields=fields, robot="ur5e", dashboard_port=dashboard.port
+        ) as source,
     ):
         info = source.info
-        assert (info.robot, info.serial, info.rate, info.simulated) == ("ur5e", serial, 500.0, True)
+        assert (info.robot, info.serial, info.rate, info.simulated) == (
+            "ur5e",
+            serial,
+            500.0,
+            True,
+        )
         assert info.controller_version == "5.11.0.108318"
         assert info.payload_mass == value_of("payload", 0)
         assert info.program == "palletize"
         dashboard.program = "Loaded program: other.urp"
-        names, tick = [], 10
+        names = []
+        tick = 10
         deadline = time.monotonic() + 240.0
         while names[-1:] != ["other"]:
             assert time.monotonic() < deadline

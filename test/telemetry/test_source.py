@@ -25,10 +25,13 @@ class Numbers:
     """A source whose samples are numbered; it waits for `go`, and ends after `count`."""
 
     def __init__(self, count=1000, error=None):
-        self.count, self.error = count, error
-        self.go, self.closed = threading.Event(), threading.Event()
+        self.count = count
+        self.error = error
+        self.go = threading.Event()
+        self.closed = threading.Event()
         self.next = 0
-        self.info, self.fields = RecordingInfo(source="numbers", rate=500.0), ("timestamp",)
+        self.info = RecordingInfo(source="numbers", rate=500.0)
+        self.fields = ("timestamp",)
         self.status = LinkStatus(reconnects=2)
         self.events = [Event(1, "message", "hello")]
 
@@ -44,7 +47,8 @@ class Numbers:
         return numbered(self.next - 5, 5)
 
     def take_events(self):
-        events, self.events = self.events, []
+        events = self.events
+        self.events = []
         return events
 
     def close(self):
@@ -56,7 +60,9 @@ class Numbers:
 
 def numbered(first, count):
     time = np.arange(first, first + count) / 500.0
-    return Telemetry(time, {"timestamp": time}, RecordingInfo(source="numbers", rate=500.0))
+    return Telemetry(
+        time, {"timestamp": time}, RecordingInfo(source="numbers", rate=500.0)
+    )
 
 
 def batches_of(consumer, end=EOFError):
@@ -101,7 +107,8 @@ def test_batches_of_a_consumer_have_its_time_span_whatever_the_source_reads():
     with shared.consumer(0.08) as coarse, shared.consumer() as fine:
         for number in range(7):
             coarse.queue.put(numbered(5 * number, 5))
-        assert coarse.queue.samples == 35  # fewer than 40: its thread is not woken up for these
+        # fewer than 40: its thread is not woken up for these
+        assert coarse.queue.samples == 35
         early = coarse.read(0.01)
         assert early is not None
         assert len(early) == 35  # but they do not wait longer than the timeout
@@ -113,7 +120,10 @@ def test_batches_of_a_consumer_have_its_time_span_whatever_the_source_reads():
 
 
 def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew():
-    made = [Numbers(10, ControllerError("numbers", "is gone", "look for it")) for _ in range(2)]
+    made = [
+        Numbers(10, ControllerError("numbers", "is gone", "look for it"))
+        for _ in range(2)
+    ]
     left = list(made)
     shared = SharedSource(lambda: left.pop(0))
     with shared.consumer() as one, shared.consumer() as two:
@@ -146,8 +156,11 @@ def test_a_consumer_that_lags_has_a_gap(monkeypatch):
 
 
 def test_what_came_late_is_taken_in_parts_or_counted_as_missed():
-    random, rate, start = np.random.default_rng(3), 50.0, 0
-    times, decimator = 7.0 + 0.002 * np.arange(5000, dtype=np.float64), Decimator(rate)
+    random = np.random.default_rng(3)
+    rate = 50.0
+    start = 0
+    times = 7.0 + 0.002 * np.arange(5000, dtype=np.float64)
+    decimator = Decimator(rate)
     published = missed = 0
     while start < len(times):
         size = 10 * int(random.integers(1, 31))

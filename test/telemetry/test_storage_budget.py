@@ -33,7 +33,8 @@ SMALL = Retention(bytes=1)
 def old_bags(folder: Path, count: int, *, marked: int | None = None) -> None:
     """Bags of `count` days, the first one the oldest, the last one a day old."""
     for i in range(count):
-        path, telemetry = folder / f"bag{i}", make_telemetry(50, fields=FIELDS)
+        path = folder / f"bag{i}"
+        telemetry = make_telemetry(50, fields=FIELDS)
         with BagWriter(path, telemetry.info, FIELDS, in_budget=True) as writer:
             writer.write(telemetry)
             if i == marked:
@@ -68,9 +69,12 @@ def test_the_oldest_go_until_the_rest_fits(tmp_path: Path) -> None:
     assert names(tmp_path) == ["bag3"]
 
 
-def test_files_that_are_marked_or_damaged_or_of_others_stay_and_are_named(tmp_path: Path) -> None:
+def test_files_that_are_marked_or_damaged_or_of_others_stay_and_are_named(
+    tmp_path: Path,
+) -> None:
     old_bags(tmp_path, 3, marked=0)
-    damaged, bag = tmp_path / "bag1" / "bag1_0.mcap", tmp_path / "bag2"
+    damaged = tmp_path / "bag1" / "bag1_0.mcap"
+    bag = tmp_path / "bag2"
     damaged.write_bytes(b"no mcap")
     shutil.copy(bag / "bag2_0.mcap", bag / "thesis.mcap")
     age(bag, 3)
@@ -86,7 +90,9 @@ def test_files_that_are_marked_or_damaged_or_of_others_stay_and_are_named(tmp_pa
     assert "marked" in (budget.use.problem or "")
 
 
-def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_path: Path) -> None:
+def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(
+    tmp_path: Path,
+) -> None:
     telemetry = make_telemetry(50, fields=FIELDS)
     write_bag(tmp_path / "finished", telemetry, in_budget=True)
     write_bag(tmp_path / "killed", telemetry, in_budget=True)
@@ -95,7 +101,9 @@ def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_pat
     shutil.copytree(tmp_path / "killed", tmp_path / "elsewhere")
     metadata = tmp_path / "elsewhere" / "metadata.yaml"
     metadata.write_text(re.sub(r"(\s+host): .*", r"\1: another", metadata.read_text()))
-    with BagWriter(tmp_path / "written", telemetry.info, FIELDS, in_budget=True) as writer:
+    with BagWriter(
+        tmp_path / "written", telemetry.info, FIELDS, in_budget=True
+    ) as writer:
         age(tmp_path / "written", 1)
         budget = enforced(tmp_path)
         assert names(tmp_path) == ["elsewhere", "written"]
@@ -112,7 +120,8 @@ def test_only_bags_that_were_recorded_here_under_a_budget_count(tmp_path: Path) 
     def bags() -> set[str]:
         return {file.path.parent.name for file in stored_files(folder, {})}
 
-    folder, elsewhere = tmp_path / "recordings", tmp_path / "elsewhere"
+    folder = tmp_path / "recordings"
+    elsewhere = tmp_path / "elsewhere"
     for each in (folder, elsewhere):
         each.mkdir()
         old_bags(each, 1)
@@ -133,7 +142,9 @@ def test_only_bags_that_were_recorded_here_under_a_budget_count(tmp_path: Path) 
 def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as_lost(
     tmp_path: Path, source
 ) -> None:
-    options = RecorderOptions(split=FileSplit(seconds=0.2), retention=SMALL, name="{number}")
+    options = RecorderOptions(
+        split=FileSplit(seconds=0.2), retention=SMALL, name="{number}"
+    )
     with Recorder(source, tmp_path, options=options) as recorder:
         budget = recorder._budget
         assert budget is not None

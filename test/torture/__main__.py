@@ -20,21 +20,31 @@ FAMILIES = (
 
 def load(name: str) -> Family:
     """A family of faults, from the module of its name."""
-    module = importlib.import_module(f"test.torture.{'files' if name == 'bags' else name}")
+    module = importlib.import_module(
+        f"test.torture.{'files' if name == 'bags' else name}"
+    )
     return module.BAGS if name == "bags" else module.FAMILY
 
 
 def main() -> int:
     """Run the families; returns 1 if any case failed."""
     parser = argparse.ArgumentParser(prog="python -m test.torture", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default: 0)")
     parser.add_argument(
-        "--minutes", type=float, default=13.0, help="for all families together (default: 13)"
+        "--seed", type=int, default=0, help="of all random numbers (default: 0)"
     )
-    parser.add_argument("--only", choices=FAMILIES, action="append", help="run only this family")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=13.0,
+        help="for all families together (default: 13)",
+    )
+    parser.add_argument(
+        "--only", choices=FAMILIES, action="append", help="run only this family"
+    )
     parser.add_argument("--case", type=int, help="run only the case of this number")
     options = parser.parse_args()
-    # Under nohup, and in a background job, a program and what it starts would ignore these.
+    # Under nohup, and in a background job, a program and what it starts would ignore
+    # these.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     families = [load(name) for name in options.only or FAMILIES]

@@ -51,14 +51,20 @@ OWN_DISK: dict[str, tuple[Action, Action | None]] = {
     "full for good": (_fill, None),
     "full for a while": (_fill, lambda disk: (disk / "filler").unlink(missing_ok=True)),
     "read-only for good": (lambda disk: _remount(disk, "ro"), None),
-    "read-only for a while": (lambda disk: _remount(disk, "ro"), lambda disk: _remount(disk, "rw")),
+    "read-only for a while": (
+        lambda disk: _remount(disk, "ro"),
+        lambda disk: _remount(disk, "rw"),
+    ),
 }
 """What happens to a disk of its own, and how it recovers."""
 FAULTS: dict[str, tuple[Action, Action | None]] = {
     **OWN_DISK,
     "bag deleted": (lambda disk: _remove(disk / "parent/bag"), None),
     "parent deleted": (lambda disk: _remove(disk / "parent"), None),
-    "bag renamed": (lambda disk: (disk / "parent/bag").rename(disk / "parent/other"), None),
+    "bag renamed": (
+        lambda disk: (disk / "parent/bag").rename(disk / "parent/other"),
+        None,
+    ),
     "file replaced": (_replace, None),
 }
 SUBJECTS = ("record", "record", "logger", "estimator")
@@ -71,7 +77,8 @@ def run(case: Case) -> Verdict:
     if name != "record" and fault not in OWN_DISK:
         fault = "full for a while" if case.number % 2 else "full for good"
     verdict = Verdict(f"{name}: {fault}")
-    disk, size = case.folder / "disk", f"size={case.random.randint(1500, 4000)}k"
+    disk = case.folder / "disk"
+    size = f"size={case.random.randint(1500, 4000)}k"
     disk.mkdir()
     own = fault in OWN_DISK
     if own and not _quietly("mount", "-t", "tmpfs", "-o", size, "torture", str(disk)):
@@ -87,7 +94,8 @@ def run(case: Case) -> Verdict:
 
 def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> None:
     strike, recover = FAULTS[fault]
-    folder, random = disk / "parent", case.random
+    folder = disk / "parent"
+    random = case.random
     folder.mkdir()
     if name == "estimator" and random.random() < 0.3:
         strike(disk)  # at the start already
@@ -96,7 +104,13 @@ def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> Non
         "estimator": {"state_file": str(folder / "state.json")},
     }.get(name, {})
     subject = Subject(
-        case, verdict, name, case.around.host, seconds=DURATION, output=folder / "bag", **paths
+        case,
+        verdict,
+        name,
+        case.around.host,
+        seconds=DURATION,
+        output=folder / "bag",
+        **paths,
     )
     process = subject.process
     if name == "estimator":
@@ -111,23 +125,30 @@ def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> Non
     if name == "estimator":
         with ros_client(subject.environment) as client:
             client.answer("/estimator/reset_energy")  # writes the counters at once
-    process.wait(random.uniform(0.5, 2.0) if name == "record" else random.uniform(2.0, 4.0))
+    process.wait(
+        random.uniform(0.5, 2.0) if name == "record" else random.uniform(2.0, 4.0)
+    )
     if recover is not None:
         with suppress(OSError):
             recover(disk)
     before = _size(folder)
     process.wait({"record": PATIENCE, "logger": 8.0, "estimator": 3.0}[name])
     if name == "logger" and recover is not None:
-        verdict.expect(_size(folder) > before, "recording did not resume on the recovered disk")
+        verdict.expect(
+            _size(folder) > before, "recording did not resume on the recovered disk"
+        )
     accounted = subject.conclude(
         whole=False,
         codes=(0, 1) if name == "logger" else None,
         before_reading=lambda: _remount(disk, "rw"),
     )
     if name == "record":
-        whole, code = round(DURATION * RATE), process.finish()
+        whole = round(DURATION * RATE)
+        code = process.finish()
         if verdict.expect(accounted is not None, "no summary was printed"):
-            problem = f"{accounted} of {whole} samples are accounted for, with exit code 0"
+            problem = (
+                f"{accounted} of {whole} samples are accounted for, with exit code 0"
+            )
             verdict.expect((accounted or 0) >= 0.8 * whole or code != 0, problem)
 
 

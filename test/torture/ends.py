@@ -19,7 +19,9 @@ from test.torture.harness import Case, Family, Surroundings, Verdict
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 ROWS = 60_000  # of the CSV file that is imported
-RECORDINGS, SECONDS = 2, 12  # bags that are worked on, and their length [s]
+# bags that are worked on, and their length [s]
+RECORDINGS = 2
+SECONDS = 12
 
 
 _making = threading.Lock()  # what all cases share
@@ -46,7 +48,15 @@ def _bags(around: Surroundings) -> list[str]:
         folder.mkdir()
         made = [folder / str(number) for number in range(RECORDINGS)]
         for bag in made:
-            words = ["record", "--host", around.host, "--duration", str(SECONDS), "-o", str(bag)]
+            words = [
+                "record",
+                "--host",
+                around.host,
+                "--duration",
+                str(SECONDS),
+                "-o",
+                str(bag),
+            ]
             end = ended("ur_energy", words, signal.SIGTERM, 10.0 * SECONDS, around.folder)
             if end.code:
                 raise RuntimeError(end.output)
@@ -64,7 +74,9 @@ def table(around: Surroundings) -> str:
 
 
 def _write_table(path: Path) -> None:
-    names = [f"{name}_{joint}" for name in ("actual_q", "actual_qd") for joint in range(6)]
+    names = [
+        f"{name}_{joint}" for name in ("actual_q", "actual_qd") for joint in range(6)
+    ]
     time = 0.002 * np.arange(ROWS)
     swing = np.repeat(np.sin(time)[:, None], 6, axis=1)
     speed = np.repeat(np.cos(time)[:, None], 6, axis=1)
@@ -83,7 +95,10 @@ def environment(around: Surroundings) -> dict[str, str]:
 
 def parameters(**values: str) -> list[str]:
     """Arguments of a node."""
-    return ["--ros-args", *(word for each in values.items() for word in ("-p", ":=".join(each)))]
+    return [
+        "--ros-args",
+        *(word for each in values.items() for word in ("-p", ":=".join(each))),
+    ]
 
 
 PROGRAMS = {
@@ -91,7 +106,8 @@ PROGRAMS = {
         lambda around: ["record", "--host", around.host, "-o", "bag"], 5.0, finishes=True
     ),
     "record, waiting": Long(
-        lambda around: ["record", "--host", fresh_host(), "--wait", "90", "-o", "bag"], 3.0
+        lambda around: ["record", "--host", fresh_host(), "--wait", "90", "-o", "bag"],
+        3.0,
     ),
     "live": Long(
         lambda around: ["live", "--host", around.host, "--state-file", "state.db"],
@@ -99,7 +115,9 @@ PROGRAMS = {
         finishes=True,
     ),
     "simulate": Long(
-        lambda around: ["simulate", "--robot", "ur5e", "--host", fresh_host()], 6.0, finishes=True
+        lambda around: ["simulate", "--robot", "ur5e", "--host", fresh_host()],
+        6.0,
+        finishes=True,
     ),
     "import": Long(
         lambda around: ["import", table(around), "--robot", "ur5e", "-o", "imported"], 4.0
@@ -112,7 +130,14 @@ PROGRAMS = {
         lambda around: ["identify", *bags(around), "--workers", "2", "-o", "m.yaml"], 8.0
     ),
     "optimize": Long(
-        lambda around: ["optimize", str(around.model), *bags(around)[:1], "-o", "cheaper"], 8.0
+        lambda around: [
+            "optimize",
+            str(around.model),
+            *bags(around)[:1],
+            "-o",
+            "cheaper",
+        ],
+        8.0,
     ),
     "history add": Long(
         lambda around: ["history", "add", "plant", *bags(around), "--workers", "2"], 8.0
@@ -126,7 +151,9 @@ PROGRAMS = {
         lambda around: ["excite", "--robot", "ur5e", "-o", "t.yaml"], 8.0, finishes=True
     ),
     "protocol": Long(lambda around: ["protocol", "s1", "--simulated", "-o", "s1"], 12.0),
-    "protocol all": Long(lambda around: ["protocol", "all", "--simulated", "-o", "papers"], 12.0),
+    "protocol all": Long(
+        lambda around: ["protocol", "all", "--simulated", "-o", "papers"], 12.0
+    ),
     "demo": Long(lambda around: ["demo", "--host", fresh_host(), "-o", "demo"], 25.0),
     **{
         node: Long(

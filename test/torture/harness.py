@@ -80,7 +80,8 @@ class Family(NamedTuple):
     at_once: int = 1  # cases that run at the same time, where they mostly wait
 
 
-MOVING = ("--motion", "trajectory_a")  # options of the simulated controller that moves its arm
+# options of the simulated controller that moves its arm
+MOVING = ("--motion", "trajectory_a")
 
 
 class Surroundings:
@@ -93,7 +94,8 @@ class Surroundings:
         self._held = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="torture_"))
         self._held.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self.at_end, self._lock = self._held.callback, threading.RLock()
+        self.at_end = self._held.callback
+        self._lock = threading.RLock()
         self._controllers: dict[tuple[str, ...], tuple[str, Watched]] = {}
         self.kept: dict[str, Any] = {}
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(":")
@@ -115,12 +117,16 @@ class Surroundings:
             found = self._controllers.get(options)
             if found is None or not found[1].running:
                 host = fresh_host()
-                process = Watched(simulator_command(host, *options), self.folder, self.environment)
+                process = Watched(
+                    simulator_command(host, *options), self.folder, self.environment
+                )
                 self.at_end(process.end)
                 end = time.monotonic() + PATIENCE
                 while f"ready {host}" not in process.output:
                     if not process.running or time.monotonic() > end:
-                        raise RuntimeError(f"the controller did not start: {process.output}")
+                        raise RuntimeError(
+                            f"the controller did not start: {process.output}"
+                        )
                     time.sleep(SAMPLING)
                 found = self._controllers[options] = host, process
             return found
@@ -162,7 +168,13 @@ _COMPLAINTS = re.compile(
     r"Traceback \(most recent call last\)|Exception ignored|Fatal Python error|"
     r"Segmentation fault|terminate called"
 )
-_CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
+_CRASHES = {
+    -signal.SIGSEGV,
+    -signal.SIGABRT,
+    -signal.SIGBUS,
+    -signal.SIGFPE,
+    -signal.SIGILL,
+}
 
 
 def bound_memory(pid: int) -> None:
@@ -194,7 +206,9 @@ class Watched:
     ) -> None:
         """Start it; its memory is the largest of its own and that of the children it waits for."""
         self._with_children = with_children
-        self.began, self.memory, self.hung = time.monotonic(), 0.0, False
+        self.began = time.monotonic()
+        self.memory = 0.0
+        self.hung = False
         self._path = folder / f"output_{time.monotonic_ns()}.txt"
         with self._path.open("wb") as file:
             self._child = subprocess.Popen(
@@ -207,22 +221,26 @@ class Watched:
                 start_new_session=True,
             )
         bound_memory(self._child.pid)
-        self._code, self._ended = 0, threading.Event()
+        self._code = 0
+        self._ended = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
         self.started.append(self)
 
     def _watch(self) -> None:
         """Sample the memory until the end; the kernel knows the exact peak then.
 
-        Its figure begins with the memory of the process that starts another, so it counts only
-        above that of the harness.
+        Its figure begins with the memory of the process that starts another, so it counts
+        only above that of the harness.
         """
         ended = 0
         while not ended:
             self.memory = max(self.memory, peak_memory(self._child.pid))
             ended, status, usage = os.wait4(self._child.pid, os.WNOHANG)
             time.sleep(0.0 if ended else SAMPLING)
-        if self._with_children and usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0:
+        if (
+            self._with_children
+            and usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0
+        ):
             self.memory = max(self.memory, usage.ru_maxrss / 1024)
         self._code = self._child.returncode = os.waitstatus_to_exitcode(status)
         self._ended.set()
@@ -272,7 +290,9 @@ class Watched:
         verdict.weigh(self.memory)
         verdict.expect(not self.hung, "hang: it did not end in time and was killed")
         if complaint := _COMPLAINTS.search(output):
-            raised = re.search(r"(?m)^[\w.]+(?:Error|Exception)\b.*", output[complaint.end() :])
+            raised = re.search(
+                r"(?m)^[\w.]+(?:Error|Exception)\b.*", output[complaint.end() :]
+            )
             text = f"{complaint[0]} {'' if raised is None else raised[0]}"
             verdict.problems.append(f"traceback: {text[:300]}")
         if self.running or self.hung:
@@ -319,7 +339,8 @@ def run_families(
     end = time.monotonic()
     with Surroundings() as around:
         for family in families:
-            end += seconds * family.share / total  # what one overruns, the next ones do not have
+            # what one overruns, the next ones do not have
+            end += seconds * family.share / total
             found = _run_family(family, seed, end, only_case, around)
             results[family.name] = sorted(found.items(), key=lambda item: int(item[0]))
             if family.finish is not None:
@@ -367,12 +388,18 @@ def report(results: Results, seed: int) -> int:
         verdicts = [verdict for _, verdict in found]
         skipped = sum(bool(verdict.skipped) for verdict in verdicts)
         failed = sum(bool(verdict.problems) for verdict in verdicts)
-        memory, longest = (max(getattr(v, key) for v in verdicts) for key in ("memory", "seconds"))
-        cells = f"{len(found) - skipped:7}{skipped:9}{failed:10}{memory:19.0f}{longest:18.1f}"
+        memory, longest = (
+            max(getattr(v, key) for v in verdicts) for key in ("memory", "seconds")
+        )
+        cells = (
+            f"{len(found) - skipped:7}{skipped:9}{failed:10}{memory:19.0f}{longest:18.1f}"
+        )
         print(f"{family:10}{cells}")
         for reason in sorted({verdict.skipped for verdict in verdicts} - {""}):
             print(f"skipped in {family}: {reason}")
-    failures = [(f, *each) for f, found in results.items() for each in found if each[1].problems]
+    failures = [
+        (f, *each) for f, found in results.items() for each in found if each[1].problems
+    ]
     for family, case, verdict in failures:
         print(f"\nFAILED {family} case {case}: {verdict.name}")
         print(*(f"  {problem}" for problem in verdict.problems), sep="\n")

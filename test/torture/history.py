@@ -3,9 +3,9 @@
 
 """A store that is killed, written by several at once, and damaged: `history add` and `compact`.
 
-The store must read at any time, with all rows of the sources that it has; adding again, or
-following what the store advises, must make it the store that was never disturbed. Nothing outside
-is touched.
+The store must read at any time, with all rows of the sources that it has; adding again,
+or following what the store advises, must make it the store that was never disturbed.
+Nothing outside is touched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ import signal
 import time
 from pathlib import Path
 
-from test.plant.damage import all_damages, content, content_elsewhere, follow_advice, listing
+from test.plant.damage import (
+    all_damages,
+    content,
+    content_elsewhere,
+    follow_advice,
+    listing,
+)
 from test.plant.made_up_bags import HOUR, NOON, Session, file_count, rows, sources_of
 from test.torture.harness import Case, Family, Verdict, Watched, command
 from ur_energy_model.plant.store import HistoryStore
@@ -31,7 +37,9 @@ def _bags(case: Case) -> list[Path]:
     paths = [case.around.folder / "history_bags" / f"bag_{k}" for k in range(len(STARTS))]
     for k, path in enumerate(paths):
         if not path.exists():
-            session = Session(at=NOON + STARTS[k], serial=f"arm-{k // 4}", shift=k, cycle=1.0)
+            session = Session(
+                at=NOON + STARTS[k], serial=f"arm-{k // 4}", shift=k, cycle=1.0
+            )
             Session(**{**vars(session), "lines": True}).bag(path)
     return paths
 
@@ -62,7 +70,8 @@ def _whole(case: Case, *, compacted: bool = False) -> Path:
 
 def _killed(case: Case, verdict: Verdict, *, two: bool) -> None:
     """SIGKILL on `history add`, alone or beside another one."""
-    store, random = case.folder / "store", case.random
+    store = case.folder / "store"
+    random = case.random
     files = random.randrange(0, 60)
     verdict.name = f"SIGKILL after {files} files{' beside another adder' if two else ''}"
     victim = _adder(case, store)
@@ -85,7 +94,8 @@ def _killed(case: Case, verdict: Verdict, *, two: bool) -> None:
 def _beside_others(case: Case, verdict: Verdict) -> None:
     """Three processes add different bags, while a fourth one compacts again and again."""
     verdict.name = "three adders and a compaction at once"
-    store, bags = case.folder / "store", _bags(case)
+    store = case.folder / "store"
+    bags = _bags(case)
     parts = [bags[k::3] for k in case.random.sample(range(3), 3)]
     adders = [_adder(case, store, part) for part in parts]
     while any(adder.running for adder in adders):
@@ -102,7 +112,9 @@ def _beside_others(case: Case, verdict: Verdict) -> None:
 
 def _damaged(case: Case, verdict: Verdict, *, killed: bool) -> None:
     """Damages, and what the store advises; perhaps with SIGKILL while that is done."""
-    random, store, outside = case.random, case.folder / "store", case.folder / "outside"
+    random = case.random
+    store = case.folder / "store"
+    outside = case.folder / "outside"
     whole = _whole(case, compacted=random.random() < 0.5)
     shutil.copytree(whole, store)
     outside.mkdir()
@@ -115,7 +127,9 @@ def _damaged(case: Case, verdict: Verdict, *, killed: bool) -> None:
         except Exception:  # the first damage leaves nothing for this one
             continue
         names.append(damage.name)
-    verdict.name = f"{whole.name}: {', '.join(names)}{', SIGKILL while mending' if killed else ''}"
+    verdict.name = (
+        f"{whole.name}: {', '.join(names)}{', SIGKILL while mending' if killed else ''}"
+    )
     before = listing(outside)
     turns = 0
 
@@ -158,7 +172,9 @@ def _check(verdict: Verdict, store: Path) -> None:
 def _compare(verdict: Verdict, store: Path, whole: Path, *, same: bool) -> None:
     """The store is what it is without any disturbance; `same` if rows cannot depend on an order."""
     try:
-        there, expected, read = content(store), content(whole), content_elsewhere(store)
+        there = content(store)
+        expected = content(whole)
+        read = content_elsewhere(store)
     except Exception as error:  # whatever a reader raises
         verdict.problems.append(f"the store does not read: {error}")
         return
@@ -168,9 +184,13 @@ def _compare(verdict: Verdict, store: Path, whole: Path, *, same: bool) -> None:
             problem = f"{table}: {number} of {len(found)} rows are as before, {len(there[table])}"
             verdict.expect(there[table] == found, problem)
         known = len(there[table]) == len(read[table])
-        verdict.expect(known, f"{table}: others read {len(read[table])} of {len(there[table])}")
+        verdict.expect(
+            known, f"{table}: others read {len(read[table])} of {len(there[table])}"
+        )
     complete = len(sources_of(store))
-    verdict.expect(complete == len(STARTS), f"{complete} of {len(STARTS)} sources are complete")
+    verdict.expect(
+        complete == len(STARTS), f"{complete} of {len(STARTS)} sources are complete"
+    )
     warnings = HistoryStore(store).holdings().warnings
     verdict.expect(not warnings, f"the store has warnings: {warnings}")
     times = [sum(row["accounted"] for row in rows(each)) for each in (store, whole)]

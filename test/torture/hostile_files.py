@@ -47,7 +47,10 @@ NUMBERS = (
     "nan", ".nan", ".inf", "-1", "0", "1e300", "1e999", "null", "true", "[]", "{}", "'1'", "1:30",
     "9" * 400, "!!python/object:os.system x", "*a", "\\x1b[2J",
 )  # fmt: skip
-HEADER = ["timestamp", *(f"{name}_{i}" for name in ("actual_q", "actual_qd") for i in range(6))]
+HEADER = [
+    "timestamp",
+    *(f"{name}_{i}" for name in ("actual_q", "actual_qd") for i in range(6)),
+]
 
 
 @cache
@@ -66,8 +69,11 @@ def damaged(data: bytes, random: Random) -> bytes:
         first, second = sorted(random.sample(range(len(data) + 1), 2))
         if random.random() < 0.7:  # most damage is small
             second = min(second, first + random.choice((1, 8, 64, 4096)))
-        head, part, tail = data[:first], data[first:second], data[second:]
-        middle, flipped = random.randint(0, len(part)), bytearray(data)
+        head = data[:first]
+        part = data[first:second]
+        tail = data[second:]
+        middle = random.randint(0, len(part))
+        flipped = bytearray(data)
         for _ in range(random.choice((1, 1, 5, 50))):
             flipped[random.randrange(len(data))] ^= 1 << random.randrange(8)
         changed = random.choice((
@@ -85,7 +91,9 @@ def damaged(data: bytes, random: Random) -> bytes:
 
 def alias_bomb(levels: int = 9, width: int = 9) -> str:
     """YAML that expands to width ** levels items."""
-    lines = (f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * width)}]" for k in range(1, levels))
+    lines = (
+        f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * width)}]" for k in range(1, levels)
+    )
     return "\n".join([f"a0: &a0 [{', '.join(['x'] * width)}]", *lines]) + "\n"
 
 
@@ -99,7 +107,8 @@ def inline_bomb(levels: int = 9, width: int = 9) -> str:
 
 def _changed(kind: str, random: Random) -> str:
     """A valid file with one number or key replaced."""
-    source, number_or_key = valid(kind), r"(?<=[\[ ])-?\d[\d.e-]*|[A-Za-z_]\w*(?=:)"
+    source = valid(kind)
+    number_or_key = r"(?<=[\[ ])-?\d[\d.e-]*|[A-Za-z_]\w*(?=:)"
     place = random.choice(list(re.finditer(number_or_key, source)))
     value = inline_bomb() if random.random() < 0.2 else random.choice(NUMBERS)
     return source[: place.start()] + value + source[place.end() :]
@@ -127,7 +136,10 @@ def yaml_file(folder: Path, random: Random) -> tuple[str, Path]:
 def _rows() -> list[str]:
     """Header and 200 rows whose columns hold known values."""
     values = [f"{0.1 * j:.2f}" for j in range(len(HEADER) - 1)]
-    return [",".join(HEADER), *(",".join([f"{100 + i / 500:.3f}", *values]) for i in range(200))]
+    return [
+        ",".join(HEADER),
+        *(",".join([f"{100 + i / 500:.3f}", *values]) for i in range(200)),
+    ]
 
 
 def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
@@ -142,7 +154,9 @@ def csv_file(folder: Path, random: Random) -> tuple[str, Path]:
         lambda: table.encode()[: random.randrange(len(table))],
         lambda: (lines[0] + "1" * 5_000_000).encode(),
         lambda: (",".join(["x"] * 300_000) + "\n" + "1," * 300_000).encode(),
-        lambda: "".join([*lines[:place], ",".join(cells) + "\n", *lines[place + 1 :]]).encode(),
+        lambda: "".join(
+            [*lines[:place], ",".join(cells) + "\n", *lines[place + 1 :]]
+        ).encode(),
         lambda: (lines[0] + "".join(random.sample(lines[1:], len(lines) - 1))).encode(),
         lambda: table.replace("\n", "\x1b[2J\n").encode(),
     ]
@@ -158,7 +172,8 @@ def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
     share = random.choice((0.0, 0.5, 1.0))
     chosen = {random.randrange(1, len(lines))}
     chosen |= {i for i in range(1, len(lines)) if random.random() < share}
-    column, kind = random.randrange(1, len(HEADER)), random.randrange(4)
+    column = random.randrange(1, len(HEADER))
+    kind = random.randrange(4)
     for place in chosen:
         cells = lines[place].split(",")
         cell = cells[column]
@@ -172,7 +187,8 @@ def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
 
 def _bomb(pattern: bytes) -> bytes:
     """A gzip file that unpacks to 300 MB of a pattern."""
-    packed, block = io.BytesIO(), pattern * (1 + (1 << 20) // len(pattern))
+    packed = io.BytesIO()
+    block = pattern * (1 + (1 << 20) // len(pattern))
     with gzip.GzipFile(fileobj=packed, mode="wb") as file:
         for _ in range(300):
             file.write(block)
@@ -200,8 +216,12 @@ def _unsized(size: int) -> bytes:
 
 MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
     "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 10_000,
-    "schemas": _many(20_000, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))),
-    "channels": _many(20_000, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))),
+    "schemas": _many(
+        20_000, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))
+    ),
+    "channels": _many(
+        20_000, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))
+    ),
     "metadata": lambda: pack(Op.METADATA, "m", {}) * 510_000,
     "a large message": lambda: record(Op.MESSAGE, bytes(150 << 20)),
     "a large chunk": lambda: packed(SMALL * 3_000_000),
@@ -209,14 +229,18 @@ MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
     "a chunk larger than it says": lambda: chunk_record(1000, _unsized(200 << 20)),
     "empty chunks": lambda: chunk_record(0, b"", "") * 20_000,
     "marks of chunks": lambda: b"\xff" + MARK * 200_000,
-    "wrong checksums": lambda: b"\xff" + chunk_record(1 << 20, packed(bytes(1 << 20))) * 500,
+    "wrong checksums": lambda: (
+        b"\xff" + chunk_record(1 << 20, packed(bytes(1 << 20))) * 500
+    ),
 }
 
 
 def mcap_file(folder: Path, random: Random) -> tuple[str, Path]:
     """An MCAP file of countless or lying records."""
     header = MAGIC + record(Op.HEADER, text("ros2") + text("x"))
-    lying = struct.pack("<BQ", random.choice([int(op) for op in Op]), 1 << random.randint(20, 62))
+    lying = struct.pack(
+        "<BQ", random.choice([int(op) for op in Op]), 1 << random.randint(20, 62)
+    )
     make: list[Callable[[], bytes]] = [
         *MCAP_BOMBS.values(),
         lambda: lying + bytes(100),

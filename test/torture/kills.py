@@ -26,7 +26,9 @@ def run(case: Case) -> Verdict:
     target = TARGETS[case.number % len(TARGETS)]
     kill = case.number // len(TARGETS) % 2 == 0
     delay = case.random.uniform(0.0, 6.0)
-    verdict = Verdict(f"{'SIGKILL' if kill else 'SIGSTOP'} on {target} after {delay:.1f} s")
+    verdict = Verdict(
+        f"{'SIGKILL' if kill else 'SIGSTOP'} on {target} after {delay:.1f} s"
+    )
     subject = Subject(case, verdict, target, case.around.host)
     if kill:
         _kill(subject, verdict, delay)
@@ -52,7 +54,8 @@ def run(case: Case) -> Verdict:
 
 def _kill(subject: Subject, verdict: Verdict, delay: float) -> None:
     """What is left is read by others in order, and has samples unless it is very young."""
-    victim, appeared = subject.process, dict[Path, float]()
+    victim = subject.process
+    appeared = dict[Path, float]()
     while time.monotonic() - victim.began < delay and victim.running:
         for bag in subject.bags:
             appeared.setdefault(bag, time.monotonic())

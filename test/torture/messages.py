@@ -16,8 +16,26 @@ from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict
 from test.torture.subjects import Subject, ros_client
 from ur_energy_model.model.robots import load_robot
 
-FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e-300, 0.0, -1.0, 1e9)
-TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMAN}" * 50, "a\nb")
+FLOATS = (
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e300,
+    -1e300,
+    1e-300,
+    0.0,
+    -1.0,
+    1e9,
+)
+TEXTS = (
+    "",
+    "x",
+    "\x1b[2J\x07",
+    "x" * 100_000,
+    "shoulder_pan_joint",
+    "\N{SNOWMAN}" * 50,
+    "a\nb",
+)
 LENGTHS = (0, 1, 5, 6, 7, 1000)
 HUGE = 0.1  # share of messages that are huge
 HUGE_TEXT = "x" * 30_000_000
@@ -34,14 +52,15 @@ NODES = ("estimator", "logger", "cell", "joint_states estimator")
 def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
     """A message of this type whose values are extreme, with lists of any length.
 
-    Half of the plans are right but for their times: they take very long, or have points without
-    end.
+    Half of the plans are right but for their times: they take very long, or have points
+    without end.
     """
     if kind == PLAN and random.random() < 0.5:
         from builtin_interfaces.msg import Duration
         from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-        seconds, count = random.choice((3600, 2_147_483_647)), random.choice((2, 3, 20_000))
+        seconds = random.choice((3600, 2_147_483_647))
+        count = random.choice((2, 3, 20_000))
         points = [
             JointTrajectoryPoint(
                 positions=[0.1 * random.random()] * 6,
@@ -49,7 +68,9 @@ def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
             )
             for i in range(count)
         ]
-        return JointTrajectory(joint_names=list(load_robot("ur5e").joint_names), points=points)
+        return JointTrajectory(
+            joint_names=list(load_robot("ur5e").joint_names), points=points
+        )
     if depth == 0 and random.random() < HUGE:
         return huge_message(kind, random)
     package, *_, name = kind.split("/")
@@ -88,12 +109,15 @@ def _value(field: str, random: Random, depth: int, known: Any) -> Any:
         length = random.choice((*LENGTHS, huge) if depth == 0 else LENGTHS[:4])
         length = len(known) if repeated[2] else length
         if "float" in item or "double" in item:
-            same, value = random.random() < 0.5, random.choice(FLOATS)
+            same = random.random() < 0.5
+            value = random.choice(FLOATS)
             return [value if same else random.choice(FLOATS) for _ in range(length)]
         return [_value(item, random, depth + 1, None) for _ in range(length)]
     if integer := _BITS.fullmatch(field):
         bits = int(integer[2])
-        low, high = (0, 2**bits - 1) if integer[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        low, high = (
+            (0, 2**bits - 1) if integer[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        )
         return random.choice((low, high, 0, 1))
     if field.startswith("string"):
         return random.choice(TEXTS if depth < 2 else TEXTS[:3])
@@ -107,7 +131,8 @@ class Listener:
     """A node under test, which lives on from case to case, and a client in its domain."""
 
     def __init__(self, case: Case, name: str) -> None:
-        self.name, self.verdict = name, Verdict(f"the end of {name}")
+        self.name = name
+        self.verdict = Verdict(f"the end of {name}")
         self.subject = Subject(case, self.verdict, name, case.around.host)
         self._held = ExitStack()
         self.client = self._held.enter_context(ros_client(self.subject.environment))
@@ -133,7 +158,9 @@ class Listener:
         self.subject.end()
         self._held.close()
         verdict.weigh(self.verdict.memory)
-        verdict.problems += [f"{self.name}: {problem}" for problem in self.verdict.problems]
+        verdict.problems += [
+            f"{self.name}: {problem}" for problem in self.verdict.problems
+        ]
 
 
 def run(case: Case) -> Verdict:

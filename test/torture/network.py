@@ -19,8 +19,10 @@ from test.running import fresh_host
 from test.torture.harness import MOVING, Case, Family, Verdict
 from test.torture.subjects import Subject
 
-RTDE, DASHBOARD = 30004, 29999
-SETUP_OUTPUTS, DATA = ord("O"), ord("U")
+RTDE = 30004
+DASHBOARD = 29999
+SETUP_OUTPUTS = ord("O")
+DATA = ord("U")
 RESET = struct.pack("ii", 1, 0)
 """Value of SO_LINGER with which closing a socket resets the connection."""
 _SIZES = {
@@ -44,10 +46,11 @@ def packets(rest: bytearray, data: bytes) -> Iterator[bytes]:
 def draw_mischief(random: Random) -> dict[str, Any]:
     """What to do to the stream of data packages: one kind of mischief.
 
-    At most `split` bytes are sent at once, with a `pause` [s]. After `stall_at` packages nothing is
-    passed on for `stall` [s]; after `reset_at` the connection is reset, or closed if `polite`, none
-    is accepted while `away` [s], and the controller is the `other` one then; after `gone_at` nobody
-    ever answers again. Of `every` so many packages, one is a lie.
+    At most `split` bytes are sent at once, with a `pause` [s]. After `stall_at` packages
+    nothing is passed on for `stall` [s]; after `reset_at` the connection is reset, or
+    closed if `polite`, none is accepted while `away` [s], and the controller is the
+    `other` one then; after `gone_at` nobody ever answers again. Of `every` so many
+    packages, one is a lie.
     """
     at = random.randint(1, 1500)
     return random.choice((
@@ -65,17 +68,20 @@ def draw_mischief(random: Random) -> dict[str, Any]:
 class Proxy:
     """Passes connections at `host` on to a controller, with mischief; a context manager.
 
-    `times` are the controller timestamps of the packages of the first controller that were passed
-    on whole and unchanged [s]; `lied` is the number of lies.
+    `times` are the controller timestamps of the packages of the first controller that
+    were passed on whole and unchanged [s]; `lied` is the number of lies.
     """
 
     def __init__(
         self, target: str, other: str | None, mischief: dict[str, Any], random: Random
     ) -> None:
-        self.host, self.lied = fresh_host(), 0
+        self.host = fresh_host()
+        self.lied = 0
         self.times: list[float] = []
         self._target = self._first = target
-        self._other, self._mischief, self._random = other, mischief, random
+        self._other = other
+        self._mischief = mischief
+        self._random = random
         self._names: list[str] = []
         self._place: int | None = None
         self._sockets: list[socket.socket] = []
@@ -136,7 +142,9 @@ class Proxy:
 
     def _downstream(self, server: socket.socket, client: socket.socket) -> None:
         """Pass packets on, with mischief."""
-        rest, mischief, packages = bytearray(), self._mischief, 0
+        rest = bytearray()
+        mischief = self._mischief
+        packages = 0
         counted = server.getpeername()[0] == self._first
         while data := server.recv(65536):
             for packet in packets(rest, data):
@@ -161,7 +169,9 @@ class Proxy:
                         if "pause" in mischief:
                             self._over.wait(mischief["pause"])
                     if counted and self._place is not None:
-                        self.times.append(struct.unpack_from(">d", packet, self._place)[0])
+                        self.times.append(
+                            struct.unpack_from(">d", packet, self._place)[0]
+                        )
                 if packages == mischief.get("stall_at"):
                     self._over.wait(mischief["stall"])
                 if packages == mischief.get("reset_at"):
@@ -174,10 +184,13 @@ class Proxy:
 
 def lie(packet: bytes, random: Random) -> bytes:
     """What the client gets in the place of a data package."""
-    head, body, bit = packet[:4], packet[4:], bytearray(packet)
+    head = packet[:4]
+    body = packet[4:]
+    bit = bytearray(packet)
     bit[random.randrange(4, len(packet))] ^= 1 << random.randrange(8)
     size = random.choice((0, 2, 3, len(packet) - 1, 65535))
-    text, middle = random.randbytes(random.randint(0, 200)), random.randrange(len(body))
+    text = random.randbytes(random.randint(0, 200))
+    middle = random.randrange(len(body))
     return random.choice((
         bytes(bit),
         struct.pack(">H", size) + packet[2:],
@@ -209,7 +222,9 @@ def run(case: Case) -> Verdict:
     told = ", ".join(f"{key} {value}" for key, value in mischief.items()) or "honest"
     verdict = Verdict(f"{name}: {told}")
     target = case.around.controller(*MOVING)[0]
-    other = case.around.controller(*MOVING, "--seed", "5")[0] if "other" in mischief else None
+    other = (
+        case.around.controller(*MOVING, "--seed", "5")[0] if "other" in mischief else None
+    )
     with Proxy(target, other, mischief, case.random) as proxy:
         subject = Subject(case, verdict, name, proxy.host, seconds=4.0)
         if name != "record":

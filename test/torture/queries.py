@@ -3,8 +3,9 @@
 
 """SQL that wants all memory, all time or the machine, by `history sql`; signals while it runs.
 
-The query has a process of its own: its memory, and that of `ur_energy`, must keep their limits, the
-time as well; an error is one line, and no process stays, also after SIGINT and SIGKILL.
+The query has a process of its own: its memory, and that of `ur_energy`, must keep their
+limits, the time as well; an error is one line, and no process stays, also after SIGINT
+and SIGKILL.
 """
 
 from __future__ import annotations
@@ -106,9 +107,12 @@ def hostile_query(random: Random) -> str:
         return f"SELECT {columns} FROM {_table(random)}"
     if kind == 4:
         views = ", ".join(
-            f"t{k} AS MATERIALIZED (SELECT a.x FROM t{k - 1} a, t{k - 1} b)" for k in range(1, 20)
+            f"t{k} AS MATERIALIZED (SELECT a.x FROM t{k - 1} a, t{k - 1} b)"
+            for k in range(1, 20)
         )
-        return f"WITH t0 AS (SELECT * FROM range(10) r(x)), {views} SELECT count(*) FROM t19"
+        return (
+            f"WITH t0 AS (SELECT * FROM range(10) r(x)), {views} SELECT count(*) FROM t19"
+        )
     tail = random.choice(
         (
             "",
@@ -139,7 +143,8 @@ def _store(case: Case) -> Path:
 
 def run(case: Case) -> Verdict:
     """One query; every eighth time it gets SIGINT, every eighth time SIGKILL."""
-    random, query = case.random, hostile_query(case.random)
+    random = case.random
+    query = hostile_query(case.random)
     verdict = Verdict(query[:300])
     words = [str(_store(case)), query, "--timeout", str(TIMEOUT)]
     words += ["--json"] if random.random() < 0.3 else []
@@ -165,7 +170,9 @@ def run(case: Case) -> Verdict:
             time.sleep(0.02)
         passed = time.monotonic() - signalled
         verdict.seconds = passed
-        verdict.expect(passed < AFTER_SIGNAL, f"it took {passed:.1f} s to end after {number.name}")
+        verdict.expect(
+            passed < AFTER_SIGNAL, f"it took {passed:.1f} s to end after {number.name}"
+        )
         verdict.expect(not tree.living(), f"processes stay: {tree.living()}")
         codes = (0, 1, 130, -number)
     else:
@@ -173,7 +180,11 @@ def run(case: Case) -> Verdict:
         verdict.time_since(began)
         verdict.expect(not tree.living(), f"processes stay: {tree.living()}")
     process.judge(verdict, codes)
-    error = [line for line in process.output.splitlines() if line.startswith("ur_energy history")]
+    error = [
+        line
+        for line in process.output.splitlines()
+        if line.startswith("ur_energy history")
+    ]
     verdict.expect(len(error) <= 1, f"{len(error)} lines of errors")
     largest = max(tree.memory.values(), default=0.0)
     verdict.memory = largest

@@ -3,8 +3,9 @@
 
 """Hands hostile files to a process of its own, whose time and memory are measured.
 
-`python -m test.torture.reading` takes lines "KIND PATH" and answers each with a line of JSON:
-outcome ("read", "refused" or "traceback"), text, seconds, and peak memory of this file [MB].
+`python -m test.torture.reading` takes lines "KIND PATH" and answers each with a line of
+JSON: outcome ("read", "refused" or "traceback"), text, seconds, and peak memory of this
+file [MB].
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class ReadingWorker:
         if outcome == "refused":
             one = "\n" not in text and len(text) < LONGEST_TEXT
             verdict.expect(one, f"{kind}: the refusal is not one line: {text[:200]!r}")
-            verdict.expect("\x1b" not in text, f"{kind}: the refusal has escape sequences")
+            verdict.expect(
+                "\x1b" not in text, f"{kind}: the refusal has escape sequences"
+            )
         return outcome
 
     def _ask(self, kind: str, path: Path) -> dict[str, Any]:
@@ -128,16 +131,20 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 def main() -> None:
     """Answer until the input ends."""
-    answers, sys.stdout = sys.stdout, sys.stderr
+    answers = sys.stdout
+    sys.stdout = sys.stderr
     for line in sys.stdin:
         kind, _, path = line.rstrip("\n").partition(" ")
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        began, outcome, text = time.monotonic(), "read", ""
+        began = time.monotonic()
+        outcome = "read"
+        text = ""
         try:
             READERS[kind](Path(path))
         except UrEnergyError as error:
-            outcome, text = "refused", str(error)
+            outcome = "refused"
+            text = str(error)
         except (Exception, SystemExit) as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             file = Path(place.filename).name
@@ -145,7 +152,11 @@ def main() -> None:
             text = f"{type(error).__name__} in {file}:{place.lineno}: {error}"
         seconds = time.monotonic() - began
         answer = {"outcome": outcome, "text": text[:2000], "seconds": seconds}
-        print(json.dumps({**answer, "memory": peak_memory(os.getpid())}), file=answers, flush=True)
+        print(
+            json.dumps({**answer, "memory": peak_memory(os.getpid())}),
+            file=answers,
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

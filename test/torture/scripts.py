@@ -72,13 +72,18 @@ def hostile_script(random: random.Random) -> bytes:
         text = "def f():\n" + "".join(f"  {call}\n" for call in calls) + "end\n"
     if kind > 0.95:
         cut = random.randrange(len(text))
-        text = text[:cut] + random.choice(("", "\n", "\nend\n", ")" * 50, "[" * 300)) + text[cut:]
+        text = (
+            text[:cut]
+            + random.choice(("", "\n", "\nend\n", ")" * 50, "[" * 300))
+            + text[cut:]
+        )
     return text.encode()
 
 
 def _call(random: random.Random) -> str:
     """A right call, one with another number, or one with any arguments."""
-    call, kind = random.choice(RIGHT), random.random()
+    call = random.choice(RIGHT)
+    kind = random.random()
     if kind < 0.3:
         values = random.choices(VALUES, k=random.choice((0, 1, 1, 2, 2, 3, 4, 6, 9)))
         return f"{call.partition('(')[0]}({', '.join(values)})"
@@ -97,12 +102,16 @@ SCRIPT_PORTS = PORTS[2:5]
 def junk(draw: random.Random) -> Iterator[bytes]:
     """Bytes for any port: junk, endless lines, lying frames, hostile setups and scripts."""
     names = ",".join(sorted(FIELDS)).encode()
-    frequency = struct.pack(">d", draw.choice((0.0, -1.0, float("nan"), 1e300, 1e-320, 500.0)))
+    frequency = struct.pack(
+        ">d", draw.choice((0.0, -1.0, float("nan"), 1e300, 1e-320, 500.0))
+    )
     yield draw.randbytes(draw.randint(1, 5000))
     yield from (b"\n" * 20_000, b"x" * 200_000 + b"\n", struct.pack(">HB", 2, ord("V")))
     yield b"load " + b"\xff" * 3000 + b"\x1b[2J.urp\nplay\nget loaded program\n" * 20
     yield b"fault garbage_values:timestamp\nclear\n" * 200
-    yield frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("actual_q",) * 1500, 500.0))
+    yield frame(
+        PacketType.SETUP_OUTPUTS, encode_output_setup(("actual_q",) * 1500, 500.0)
+    )
     yield frame(PacketType.SETUP_OUTPUTS, (frequency + names)[: MAX_FRAME - 3])
     mask = frame(PacketType.SETUP_INPUTS, b"speed_slider_mask")
     yield mask + frame(PacketType.DATA_PACKAGE, b"\x01\xff\xff\xff\xff")
@@ -132,27 +141,36 @@ def run(case: Case) -> Verdict:
         sent = [(draw.choice(PORTS), data) for data in draw.sample([*junk(draw)], 5)]
     began = time.monotonic()
     _send(host, sent, draw.choice(("whole", "split", "cut off")), draw)
-    for port, ending in ((29998, b"clear\nquit\n"), (29999, b"unlock protective stop\nquit\n")):
+    for port, ending in (
+        (29998, b"clear\nquit\n"),
+        (29999, b"unlock protective stop\nquit\n"),
+    ):
         with suppress(OSError), socket.create_connection((host, port), SILENCE) as client:
             client.sendall(ending)
             while client.recv(65536):
                 pass
     found = _packages(host)
     verdict.time_since(began)
-    verdict.expect(found >= PACKAGES, f"{found} data packages within {SILENCE:g} s after it")
+    verdict.expect(
+        found >= PACKAGES, f"{found} data packages within {SILENCE:g} s after it"
+    )
     if not verdict.expect(robot.running, "the simulated controller ended"):
         robot.judge(verdict)
     verdict.weigh(robot.memory)
     return verdict
 
 
-def _send(host: str, sent: list[tuple[int, bytes]], how: str, draw: random.Random) -> None:
+def _send(
+    host: str, sent: list[tuple[int, bytes]], how: str, draw: random.Random
+) -> None:
     """Send all at once, each on a connection of its own; the controller may close them."""
     with ExitStack() as opened:
         for port, data in sent:
             cut = len(data) if how == "whole" else draw.randrange(len(data) + 1)
             with suppress(OSError):
-                client = opened.enter_context(socket.create_connection((host, port), SILENCE))
+                client = opened.enter_context(
+                    socket.create_connection((host, port), SILENCE)
+                )
                 client.sendall(data[:cut])
                 if how == "split":
                     time.sleep(0.01)
@@ -164,12 +182,18 @@ def _send(host: str, sent: list[tuple[int, bytes]], how: str, draw: random.Rando
 
 def _packages(host: str) -> int:
     """Data packages that a new client gets within a while, at most `PACKAGES`."""
-    count, rest, end = 0, bytearray(), time.monotonic() + SILENCE
+    count = 0
+    rest = bytearray()
+    end = time.monotonic() + SILENCE
     with suppress(OSError), socket.create_connection((host, 30004), SILENCE) as client:
         client.sendall(frame(PacketType.REQUEST_PROTOCOL_VERSION, struct.pack(">H", 2)))
-        client.sendall(frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("timestamp",), 500.0)))
+        client.sendall(
+            frame(PacketType.SETUP_OUTPUTS, encode_output_setup(("timestamp",), 500.0))
+        )
         client.sendall(frame(PacketType.START, b""))
-        while count < PACKAGES and time.monotonic() < end and (data := client.recv(65536)):
+        while (
+            count < PACKAGES and time.monotonic() < end and (data := client.recv(65536))
+        ):
             count += sum(packet[2] == DATA for packet in packets(rest, data))
     return count
 

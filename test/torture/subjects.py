@@ -28,7 +28,8 @@ from ur_energy_model.typing import Array
 
 TOLERANCE = 1e-7  # of a controller timestamp [s]
 RATE = 500.0
-SLACK = 1.0  # time that a recording may be shorter than asked without being called short [s]
+# time that a recording may be shorter than asked without being called short [s]
+SLACK = 1.0
 SHORT = 3  # exit code of a recording that is shorter than asked
 STOP_SECONDS = 20.0
 """Longest time for the end of a recording [s], on a busy machine and a sick disk."""
@@ -39,8 +40,9 @@ _RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
 class Subject:
     """`record`, a node in a ROS domain of its own, or "cell": logger and estimator in one process.
 
-    `record` writes the folder's `bag`, nodes write bags to its `bags`, and the energy state to
-    `state.json`. `launch` takes the place of the Python interpreter or the node's program.
+    `record` writes the folder's `bag`, nodes write bags to its `bags`, and the energy
+    state to `state.json`. `launch` takes the place of the Python interpreter or the
+    node's program.
     """
 
     def __init__(
@@ -55,13 +57,19 @@ class Subject:
         output: Path | None = None,
         **parameters: Value,
     ) -> None:
-        self._verdict, self.name, self._seconds = verdict, name, seconds
+        self._verdict = verdict
+        self.name = name
+        self._seconds = seconds
         self.bag = case.folder / "bag" if output is None else output
         if name == "record":
             self.environment = case.around.environment
             words = ["--host", host, "--robot", "ur5e", "--fields", FIELDS, "--json"]
             words += ["--duration", str(seconds), "-o", str(self.bag)]
-            line = [*launch, "ur_energy", "record", *words] if launch else command("record", *words)
+            line = (
+                [*launch, "ur_energy", "record", *words]
+                if launch
+                else command("record", *words)
+            )
         else:
             self.environment = case.around.ros_environment()
             values: dict[str, Value] = {"robot_ip": host}
@@ -95,14 +103,17 @@ class Subject:
     ) -> int | None:
         """Let it end, and compare what it reported with what can be read back.
 
-        `passed` are the controller timestamps that it was sent [s], if known and the stream was
-        `honest`. With `whole`, a recording shorter than asked must report it, by exit code and
-        seconds lost; the code may be 0 where samples came again when the time was over. A logger
-        may take `patience` [s] to begin. Returns the number of samples recorded or lost.
+        `passed` are the controller timestamps that it was sent [s], if known and the
+        stream was `honest`. With `whole`, a recording shorter than asked must report it,
+        by exit code and seconds lost; the code may be 0 where samples came again when the
+        time was over. A logger may take `patience` [s] to begin. Returns the number of
+        samples recorded or lost.
         """
-        verdict, process = self._verdict, self.process
+        verdict = self._verdict
+        process = self.process
         told: tuple[Path, int, int] | None = None
-        code, seconds = 0, 0.0
+        code = 0
+        seconds = 0.0
         if self.name == "record":
             code = process.finish()
             verdict.time_since(process.began)
@@ -125,17 +136,23 @@ class Subject:
             times = readable_times(bag)
             if not len(times):  # it was renamed, and nothing else is in its place
                 times = readable_times(bag.with_name("other"))
-            verdict.expect(samples == len(times), f"{samples} samples told, {len(times)} readable")
+            verdict.expect(
+                samples == len(times), f"{samples} samples told, {len(times)} readable"
+            )
             if honest and len(times):
                 compare(verdict, times, lost, passed)
             if honest and whole and self.name == "record" and len(times):
                 span = float(times[-1] - times[0]) + 1.0 / RATE
                 short = self._seconds - span - SLACK
                 back = max(passed or (), default=0.0) >= times[0] + self._seconds
-                problem = f"{span:.1f} s of {self._seconds:g} s recorded with exit code {code}"
+                problem = (
+                    f"{span:.1f} s of {self._seconds:g} s recorded with exit code {code}"
+                )
                 verdict.expect(short <= 0 or back or code == SHORT, problem)
                 said = max(seconds, lost / RATE)
-                problem = f"{short + SLACK:.1f} s are missing at the end, {said:.1f} s reported"
+                problem = (
+                    f"{short + SLACK:.1f} s are missing at the end, {said:.1f} s reported"
+                )
                 verdict.expect(said >= short, problem)
         if self.name != "record":
             self.end(codes or (0,))
@@ -165,7 +182,10 @@ def node_line(name: str, parameters: Mapping[str, Value]) -> list[str]:
     """Command line of a node; in the cell, parameters apply to both nodes."""
     if name != "cell":
         return node_command(name, dict(parameters))
-    texts = (f"{k}:='{v}'" if isinstance(v, str) else f"{k}:={v}" for k, v in parameters.items())
+    texts = (
+        f"{k}:='{v}'" if isinstance(v, str) else f"{k}:={v}"
+        for k, v in parameters.items()
+    )
     program = Path(node_command("logger", {})[0]).parent / "cell_node"
     words = [part for text in texts for part in ("-p", text.replace(":=True", ":=true"))]
     return [str(program), "--ros-args", *words]
@@ -181,7 +201,9 @@ def readable_times(bag: Path, *, recover: bool = False) -> Array:
         return np.zeros(0)
 
 
-def compare(verdict: Verdict, times: Array, lost: int, passed: Sequence[float] | None) -> None:
+def compare(
+    verdict: Verdict, times: Array, lost: int, passed: Sequence[float] | None
+) -> None:
     """Samples are in order, and every missing cycle in between is reported as lost.
 
     What is readable was received, and what was received is readable or reported as lost.
@@ -189,7 +211,9 @@ def compare(verdict: Verdict, times: Array, lost: int, passed: Sequence[float] |
     readable = len(times)
     verdict.expect(bool((np.diff(times) > 0.0).all()), "samples are out of order")
     missing = round((times[-1] - times[0]) * RATE) + 1 - readable
-    verdict.expect(missing <= lost, f"{missing} cycles are missing, {lost} reported as lost")
+    verdict.expect(
+        missing <= lost, f"{missing} cycles are missing, {lost} reported as lost"
+    )
     if passed is None:
         return
     received = np.unique(np.asarray(passed, dtype=float))
@@ -218,7 +242,8 @@ class RosClient(Observer):
 
     def answer(self, service: str, seconds: float = 5.0) -> str | None:
         """Message of a Trigger service's response, None if it does not answer in time."""
-        client, end = self.node.create_client(Trigger, service), time.monotonic() + seconds
+        client = self.node.create_client(Trigger, service)
+        end = time.monotonic() + seconds
         self.spin_until(client.service_is_ready, seconds)
         found = None
         if client.service_is_ready():
@@ -248,7 +273,9 @@ class RosClient(Observer):
 @contextmanager
 def ros_client(environment: Mapping[str, str]) -> Iterator[RosClient]:
     """A node in the domain of these variables."""
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = environment["ROS_AUTOMATIC_DISCOVERY_RANGE"]
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = environment[
+        "ROS_AUTOMATIC_DISCOVERY_RANGE"
+    ]
     client = RosClient(int(environment["ROS_DOMAIN_ID"]))
     try:
         yield client

@@ -21,11 +21,15 @@ FAULTS = {
 }
 
 
-def test_faulty_programs_fail_and_sound_ones_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    programs, drawn = [*FAULTS.values(), "print('fine')"], list[float]()
+def test_faulty_programs_fail_and_sound_ones_pass(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    programs = [*FAULTS.values(), "print('fine')"]
+    drawn = list[float]()
 
     def run(case: Case) -> Verdict:
-        verdict, text = Verdict("a stand-in"), programs[case.number]
+        verdict = Verdict("a stand-in")
+        text = programs[case.number]
         drawn.append(case.random.random())
         process = Watched([sys.executable, "-c", text], case.folder)
         process.finish(2.0 if "sleep" in text else 60.0)
@@ -37,7 +41,9 @@ def test_faulty_programs_fail_and_sound_ones_pass(capsys: pytest.CaptureFixture[
         assert report(results, 3) == (number < len(FAULTS))
         out = capsys.readouterr().out
         assert fault in out
-        assert (f"--seed 3 --only stand-in --case {number}" in out) == (number < len(FAULTS))
+        assert (f"--seed 3 --only stand-in --case {number}" in out) == (
+            number < len(FAULTS)
+        )
     run_families([Family("stand-in", 1.0, run)], 3, 60.0, only_case=number)
     assert drawn[-1] == drawn[-2], "cases depend on seed and number alone"
     assert len(set(drawn)) == len(programs)

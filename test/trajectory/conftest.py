@@ -10,7 +10,9 @@ import numpy as np
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis
 
 
-def random_trajectory(harmonics: int = 5, seed: int = 0, repetitions: int = 2) -> FourierTrajectory:
+def random_trajectory(
+    harmonics: int = 5, seed: int = 0, repetitions: int = 2
+) -> FourierTrajectory:
     basis = rest_basis(harmonics)
     free = np.random.default_rng(seed).normal(size=(basis.shape[1], 6))
     coefficients = basis @ free

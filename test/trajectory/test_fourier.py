@@ -17,8 +17,11 @@ from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 
 def test_velocity_and_acceleration_are_derivatives():
     trajectory = random_trajectory()
-    time, step = np.linspace(1.0, 7.0, 50), 1e-6
-    pairs = zip(trajectory.sample(time + step), trajectory.sample(time - step), strict=True)
+    time = np.linspace(1.0, 7.0, 50)
+    step = 1e-6
+    pairs = zip(
+        trajectory.sample(time + step), trajectory.sample(time - step), strict=True
+    )
     q, qd, _ = ((after - before) / (2 * step) for after, before in pairs)
     np.testing.assert_allclose(trajectory.sample(time)[1], q, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(trajectory.sample(time)[2], qd, rtol=1e-6, atol=1e-7)

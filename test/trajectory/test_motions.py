@@ -36,7 +36,8 @@ MOVING = pytest.mark.parametrize("name", [name for name in MOTIONS if name != "h
 def test_velocity_and_acceleration_are_derivatives(name):
     t, q, qd, qdd = sampled(named_motion(name, load_robot("ur5e")))
     dt = t[1] - t[0]
-    # Steps of the acceleration make the difference quotient wrong by dt qdd at single samples.
+    # Steps of the acceleration make the difference quotient wrong by dt qdd at single
+    # samples.
     assert np.abs(np.gradient(q, dt, axis=0) - qd)[2:-2].max() < 6.5 * dt
     error = np.abs(np.gradient(qd, dt, axis=0) - qdd)[2:-2].max(axis=1)
     assert np.quantile(error, 0.95) < 0.02
@@ -54,7 +55,10 @@ def test_named_motions_respect_the_limits_of_every_arm(name, arm):
     assert np.all(np.abs(q) <= robot.max_position)
     dynamics = ArmDynamics(robot)
     assert np.linalg.norm(dynamics.flange_speed(q, qd), axis=1).max() <= TOOL_SPEED * 1.02
-    torque = dynamics.inverse_dynamics(q, qd, qdd) + np.nan_to_num(robot.reflected_inertia) * qdd
+    torque = (
+        dynamics.inverse_dynamics(q, qd, qdd)
+        + np.nan_to_num(robot.reflected_inertia) * qdd
+    )
     assert np.all(np.abs(torque) <= TORQUE_SHARE * robot.max_torque * 1.02)
     assert dynamics.flange_pose(q[::20])[:, 2, 3].min() > 0.0
     assert repeats(motion)
@@ -71,6 +75,7 @@ def test_every_motion_is_clear_of_arm_and_table(name):
 
 def test_arms_without_geometry_are_clear_of_table_and_column():
     planner = Planner(replace(load_robot("fr3"), name="an arm without geometry"))
-    assert not planner.is_clear(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))  # to the table
+    # to the table
+    assert not planner.is_clear(np.array([[0.0, 1.9, 0.0, -0.2, 0.0, 0.0, 0.0]]))
     assert not planner.is_clear(np.zeros((1, 7)))  # over the column
     assert planner.is_clear(planner.random_points(5))

@@ -44,7 +44,9 @@ def test_the_motion_is_the_polynomial_of_the_points(points: int) -> None:
         assert motion.q == pytest.approx(curve(motion.time), abs=1e-9)
         assert motion.qd == pytest.approx(curve.derivative(1)(motion.time), abs=1e-9)
         inner = slice(0, -1)  # scipy extrapolates at the very last point
-        assert motion.qdd[inner] == pytest.approx(curve.derivative(2)(motion.time[inner]), abs=1e-7)
+        assert motion.qdd[inner] == pytest.approx(
+            curve.derivative(2)(motion.time[inner]), abs=1e-7
+        )
 
 
 def test_impossible_points_are_refused() -> None:
@@ -67,8 +69,15 @@ NAMES = load_robot("ur5e").joint_names
 def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
     table = np.random.default_rng(1).random((5, 14))
     table[:, 0] = np.linspace(0.0, 2.0, 5)
-    names = ["time", *(f"{stem}_{i}" for i in range(6)), *(f"qd_{i}" for i in range(6)), "note"]
-    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=",".join(names), comments="")
+    names = [
+        "time",
+        *(f"{stem}_{i}" for i in range(6)),
+        *(f"qd_{i}" for i in range(6)),
+        "note",
+    ]
+    np.savetxt(
+        tmp_path / "t.csv", table, delimiter=",", header=",".join(names), comments=""
+    )
     read = read_plan(tmp_path / "t.csv", NAMES)
     assert read.q == pytest.approx(table[:, 1:7])
     assert read.qd == pytest.approx(table[:, 7:13])
@@ -98,7 +107,8 @@ def test_a_plan_in_milliseconds_is_doubted() -> None:
 
 
 def test_unusable_csv_files_are_refused_with_the_reason(tmp_path: Path) -> None:
-    path, header = tmp_path / "t.csv", "time,q_0,q_1,q_2,q_3,q_4,q_5\n"
+    path = tmp_path / "t.csv"
+    header = "time,q_0,q_1,q_2,q_3,q_4,q_5\n"
     for text, problem in (
         ("", "is empty"),
         (f"{header}0,1\n", "line 2 has 2 columns"),
@@ -115,13 +125,20 @@ MODEL = known_model()
 
 def swing(time: Array) -> tuple[Array, Array, Array]:
     """Smooth swings of all joints that start and end at rest, over whole seconds."""
-    angle, reach = np.pi * time, np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
-    parts = (1 - np.cos(angle)) / 2, np.pi / 2 * np.sin(angle), np.pi**2 / 2 * np.cos(angle)
+    angle = np.pi * time
+    reach = np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
+    parts = (
+        (1 - np.cos(angle)) / 2,
+        np.pi / 2 * np.sin(angle),
+        np.pi**2 / 2 * np.cos(angle),
+    )
     q, qd, qdd = (np.outer(part, reach) for part in parts)
     return q, qd, qdd
 
 
-@pytest.mark.parametrize(("rate", "noise", "jitter"), [(500, 3e-5, 0.0), (100, 3e-4, 0.2)])
+@pytest.mark.parametrize(
+    ("rate", "noise", "jitter"), [(500, 3e-5, 0.0), (100, 3e-4, 0.2)]
+)
 def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
     random = np.random.default_rng(2)
     time = np.arange(4 * rate + 1) / rate
@@ -140,7 +157,9 @@ def fourier(time: Array, seed: int) -> tuple[Array, Array, Array]:
     pace = 0.2 * np.pi * np.arange(1, 6)[:, None, None]
     angle = pace * time
     waves = (np.sin(angle), -np.cos(angle)), (np.cos(angle), np.sin(angle))
-    q, qd = (sum(size * wave / pace ** (1 - d)).sum(axis=0).T for d, wave in enumerate(waves))
+    q, qd = (
+        sum(size * wave / pace ** (1 - d)).sum(axis=0).T for d, wave in enumerate(waves)
+    )
     qdd = (pace * (size[1] * np.cos(angle) - size[0] * np.sin(angle))).sum(axis=0).T
     limits = (q, 3.0), (qd, 3.0), (qdd, LIMIT)
     share = 0.9 * min((limit / np.abs(part).max(axis=0)).min() for part, limit in limits)
@@ -150,7 +169,9 @@ def fourier(time: Array, seed: int) -> tuple[Array, Array, Array]:
 def trapezoid(time: Array, seed: int) -> tuple[Array, Array, Array]:
     random = np.random.default_rng(seed)
     start, end = random.uniform(-2.0, 2.0, (2, 6))
-    return move(start, end, random.uniform(0.5, 3.0), random.uniform(1.0, 6.0)).sample(time)
+    return move(start, end, random.uniform(0.5, 3.0), random.uniform(1.0, 6.0)).sample(
+        time
+    )
 
 
 def between(time: Array, seed: int) -> tuple[Array, Array, Array]:
@@ -170,18 +191,22 @@ PLANS = {
 
 
 @given(**PLANS, uneven=st.floats(0.0, 1.0), digits=st.sampled_from([9, 6, 3]))
-@example(motion=fourier, seed=0, rate=237.0, derivatives=1, uneven=1.0, digits=6)  # 0.2 ms steps
+# 0.2 ms steps
+@example(motion=fourier, seed=0, rate=237.0, derivatives=1, uneven=1.0, digits=6)
 @example(motion=fourier, seed=0, rate=453.0, derivatives=1, uneven=0.0, digits=6)
 @example(motion=trapezoid, seed=1072, rate=466.25, derivatives=1, uneven=0.0, digits=6)
 @settings(max_examples=100, deadline=None)
 def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, digits):
     """Of any kind and rate, with stamps that are even, uneven (by up to a period), rounded."""
-    random, period = np.random.default_rng(seed), 1.0 / rate
+    random = np.random.default_rng(seed)
+    period = 1.0 / rate
     if digits == 3:  # of a planner that rounds: its period is whole milliseconds
         period = max(round(period, 3), 0.002)
     index = np.arange(random.integers(2, max(6, round(4.0 / period))))
     time = np.unique((index + uneven * random.uniform(-0.5, 0.5, len(index))) * period)
-    time = np.append(time[np.diff(time, append=np.inf) > 0.01 * period], time[-1] + 1.37 * period)
+    time = np.append(
+        time[np.diff(time, append=np.inf) > 0.01 * period], time[-1] + 1.37 * period
+    )
     if digits == 3:
         time = np.unique(time.round(3))
     parts = motion(time, seed)
@@ -198,12 +223,15 @@ def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, d
 def test_jittered_plans_are_spaced_evenly(motion, seed, rate, derivatives, late):
     """With velocities, energy is that of the plan; of a smooth one its peak as well.
 
-    Where a trapezoid has its corners between the points is left open by them, and with it the peak.
+    Where a trapezoid has its corners between the points is left open by them, and with it
+    the peak.
     """
-    random, derivatives = np.random.default_rng(seed), max(derivatives, 1)
+    random = np.random.default_rng(seed)
+    derivatives = max(derivatives, 1)
     time = np.arange(max(40, round(4.0 * rate)) + 1) / rate
     parts = (fourier if motion is between else motion)(time, seed)[: 1 + derivatives]
-    assume((np.abs(parts[1]).max(axis=1) > 0.0).sum() > 16)  # fewer can be uneven by chance
+    # fewer can be uneven by chance
+    assume((np.abs(parts[1]).max(axis=1) > 0.0).sum() > 16)
     jitter = random.uniform(0.0 if late else -1.0, 1.0, len(time)) / rate
     stamps = np.sort(time + jitter)
     stamps += np.maximum.accumulate(np.append(0, np.maximum(1e-6 - np.diff(stamps), 0)))
@@ -221,7 +249,9 @@ def test_points_that_contradict_one_another_are_refused_with_the_place() -> None
     time = np.arange(401) / 100
     q, qd, _ = swing(time)
     step = 0.2 * (time > 2.495)[:, None]
-    with pytest.raises(InputError, match=r"between points 249 and 250 .* joint . would need"):
+    with pytest.raises(
+        InputError, match=r"between points 249 and 250 .* joint . would need"
+    ):
         checked_plan(Plan(time, q + step, qd), LIMIT)
     with pytest.raises(InputError, match="leave the velocities out"):
         checked_plan(Plan(time, q, np.degrees(qd)), LIMIT)

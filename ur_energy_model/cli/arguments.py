@@ -15,7 +15,12 @@ from typing import Any
 from ur_energy_model.cli.output import note, progress, warn
 from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
+from ur_energy_model.errors import (
+    InputError,
+    RecordingError,
+    UrEnergyError,
+    WrongRobotError,
+)
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_entry, model_words
@@ -67,18 +72,23 @@ def chosen_model(
     """The model of a file, else the generic one of a robot, which recordings may name.
 
     Raises:
-        InputError: no such model or robot, the model of another robot, or nothing names the robot.
+        InputError: no such model or robot, the model of another robot, or nothing names
+            the robot.
     """
     if model is None:
         return ChosenModel(generic_model(robot or recorded_robot(recordings)), None)
     loaded = load_model(model)
     if robot is not None and load_robot(robot).name != loaded.robot_name:
-        problem = f"is a model of a {loaded.robot_name}, not of a {load_robot(robot).name}"
+        problem = (
+            f"is a model of a {loaded.robot_name}, not of a {load_robot(robot).name}"
+        )
         raise WrongRobotError(model, problem, "leave out --robot, or give another model")
     return ChosenModel(loaded, model)
 
 
-def split_model(model: Path | None, bags: Sequence[Path]) -> tuple[Path | None, list[Path]]:
+def split_model(
+    model: Path | None, bags: Sequence[Path]
+) -> tuple[Path | None, list[Path]]:
     """A model that may have been left out, so that the first bag took its place, and the bags."""
     if model is not None and (model.is_dir() or model.suffix in BAG_SUFFIXES):
         return None, [model, *bags]
@@ -89,7 +99,8 @@ def model_needed(options: argparse.Namespace, recording: Path) -> EnergyModel:
     """The model of a command that has no use for a generic one; a usage error where it is missing.
 
     Args:
-        options: of the command; `model` is None, or a recording, where only those were given.
+        options: of the command; `model` is None, or a recording, where only those were
+            given.
         recording: the first one, for the remedy.
     """
     given: Path | None = options.model
@@ -120,18 +131,25 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
         if name is not None:
             return name
         source = bag
-    problem = "does not name the robot" if recordings else "is missing, and there is no model"
-    raise InputError(source, problem, "give --robot NAME, such as --robot ur5e, or a model file")
+    problem = (
+        "does not name the robot" if recordings else "is missing, and there is no model"
+    )
+    raise InputError(
+        source, problem, "give --robot NAME, such as --robot ur5e, or a model file"
+    )
 
 
 def tariff_given(options: argparse.Namespace) -> Tariff:
     """The tariff that the options describe; InputError for an efficiency that is no share."""
-    given = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
+    given = Tariff(
+        options.tariff, options.currency, options.co2, options.supply_efficiency
+    )
     hours = getattr(options, "hours_per_year", None)  # of commands that state savings
     return given if hours is None else replace(given, hours_per_year=hours)
 
 
-# `--scheduler` and `--workers`: where a command works on many bags, and bags that fail there.
+# `--scheduler` and `--workers`: where a command works on many bags, and bags that fail
+# there.
 
 
 def is_distributed(options: argparse.Namespace) -> bool:
@@ -193,6 +211,8 @@ def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:
         note(f"failed: {result.reason}")
     if failed:
         more = "" if len(failed) == 1 else f" (and {len(failed) - 1} more)"
-        error = UrEnergyError(f"{len(failed)} of {bags} bags failed: {failed[0].reason}{more}")
+        error = UrEnergyError(
+            f"{len(failed)} of {bags} bags failed: {failed[0].reason}{more}"
+        )
         error.exit_code = 3 if len(failed) < bags else 1
         raise error

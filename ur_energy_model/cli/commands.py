@@ -3,7 +3,8 @@
 
 """The subcommands of `ur_energy`: what each is for, and its options as the help describes them.
 
-What a command does is in the other modules of this folder, which are imported when it runs.
+What a command does is in the other modules of this folder, which are imported when it
+runs.
 """
 
 from __future__ import annotations

@@ -48,24 +48,34 @@ def simulate(options: argparse.Namespace) -> None:
 
         for truth in () if options.truth is None else truth_files(options.truth):
             check_output(truth, overwrite=options.overwrite)
-        for option, payload in (("--payload", options.payload), ("--carried", options.carried)):
+        for option, payload in (
+            ("--payload", options.payload),
+            ("--carried", options.carried),
+        ):
             if payload is not None:
                 warn(check_payload(load_robot(options.robot), payload.mass, option))
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:
             setup = replace(
-                setup, gravity=gravity_of_mounting(*np.radians((*options.mounting, 0.0)[:2]))
+                setup,
+                gravity=gravity_of_mounting(*np.radians((*options.mounting, 0.0)[:2])),
             )
-        names = "robot host motion seed ambient speed truth carried controller allow_network"
+        names = (
+            "robot host motion seed ambient speed truth carried controller allow_network"
+        )
         arm, server = Simulation(
             **picked(
-                options, f"{names} session drive_set version=controller_version faults=fault wall"
+                options,
+                f"{names} session drive_set version=controller_version faults=fault wall",
             ),
             setup=setup,
         ).build(report=note)
         with contextlib.suppress(OSError):  # a higher priority, if permitted
             os.nice(-10)
-        server.run(options.duration, lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True))
+        server.run(
+            options.duration,
+            lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True),
+        )
         arm.close()
         note(f"simulated {options.robot}: {server.ticker}")
 
@@ -105,16 +115,26 @@ def completion(options: argparse.Namespace) -> None:
     if options.shell not in shtab.SUPPORTED_SHELLS:
         problem = f"shtab {shtab.__version__} does not support this shell"
         raise InputError(options.shell, problem, "pip install --upgrade shtab")
-    words = {"robot": available_robots(), "friction": ("auto", *LAWS), "layout": tuple(LAYOUTS)}
+    words = {
+        "robot": available_robots(),
+        "friction": ("auto", *LAWS),
+        "layout": tuple(LAYOUTS),
+    }
     parser = build_parser()
     (subcommands,) = (
-        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+        action
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
     )
     for choice in subcommands._choices_actions:
         subparser = subcommands.choices[choice.dest]
         subparser.description = choice.help  # one line, for the menus of zsh and fish
         for action in subparser._actions:
             action.choices = action.choices or words.get(action.dest)
-            if action.choices is None and action.nargs != 0 and action.type in (None, Path):
+            if (
+                action.choices is None
+                and action.nargs != 0
+                and action.type in (None, Path)
+            ):
                 action.complete = shtab.FILE
     print(shtab.complete(parser, options.shell))

@@ -79,7 +79,9 @@ def estimate(options: argparse.Namespace) -> None:
     for flag, wanted in (("--csv", options.csv), ("--bag", out)):
         if wanted is not None and is_distributed(options):
             problem = "is written from a single recording in this process"
-            raise InputError(flag, problem, "give one BAG, without --scheduler and --workers")
+            raise InputError(
+                flag, problem, "give one BAG, without --scheduler and --workers"
+            )
     if options.csv is not None:
         check_output(options.csv, overwrite=options.overwrite)
     tariff = tariff_given(options)
@@ -163,7 +165,9 @@ def _estimated(
     log.finish()
     wrong = wrong_payload(model, bag, stated=payload)
     # With the intervals of another arm's model, where it is one.
-    matched = model_of_arm(model, read_info(bag), summary.controller_constants, same_arm=same_arm)
+    matched = model_of_arm(
+        model, read_info(bag), summary.controller_constants, same_arm=same_arm
+    )
     measures = find_measures(
         matched.model,
         bag,
@@ -185,14 +189,21 @@ def _show_many(
     """Print the energies of several recordings, a row for each, and their sums."""
     good = [(result.bag, result.value) for result in results if result.value is not None]
     failed = failed_of(results)
-    warnings = [f"{bag}: {text}" for bag, found in good for text in found.summary.warnings]
+    warnings = [
+        f"{bag}: {text}" for bag, found in good for text in found.summary.warnings
+    ]
     total = totals_json([found.summary for _, found in good]) if good else {}
     entries = [{"bag": bag, **found.as_json(tariff)} for bag, found in good]
     measures = Measures.together([found.measures for _, found in good])
     if good:
         total |= measures.as_json(tariff)
     if options.json:
-        content = {**total, "warnings": warnings, "results": entries, "failed": failed_json(failed)}
+        content = {
+            **total,
+            "warnings": warnings,
+            "results": entries,
+            "failed": failed_json(failed),
+        }
         print_json({"model": chosen.entry, **content})
     elif good:
         warn(warnings)
@@ -250,9 +261,13 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         },
     )
     session = summary.session
-    print_line(f"standby power of this session: {session.power_words()}, {session.words()}")
+    print_line(
+        f"standby power of this session: {session.power_words()}, {session.words()}"
+    )
     if summary.refused:
-        print_line(f"{summary.refused} samples with values not finite or impossible are left out")
+        print_line(
+            f"{summary.refused} samples with values not finite or impossible are left out"
+        )
     if summary.unaccounted:
         gaps = f"gaps of {summary.unaccounted:.2f} s in total"
         print_line(f"{gaps} are not included in these energies")
@@ -277,7 +292,8 @@ def evaluate(options: argparse.Namespace) -> None:
         return work(bag, progress=report)
 
     results = results_of_bags(options, "evaluating", here, work)
-    several, failed = len(results) > 1, failed_of(results)
+    several = len(results) > 1
+    failed = failed_of(results)
     entries = [
         replace(result.value, bag=str(result.bag)).as_json()
         for result in results
@@ -299,12 +315,23 @@ def evaluate(options: argparse.Namespace) -> None:
 
             def rmse(name: str) -> float | None:
                 """Weighted by duration [W]."""
-                known = [e for e in entries if e[name] is not None and e[name]["rmse"] is not None]
+                known = [
+                    e
+                    for e in entries
+                    if e[name] is not None and e[name]["rmse"] is not None
+                ]
                 weights = [e["duration"] for e in known]
                 squares = [e[name]["rmse"] ** 2 for e in known]
-                return float(np.average(squares, weights=weights) ** 0.5) if sum(weights) else None
+                return (
+                    float(np.average(squares, weights=weights) ** 0.5)
+                    if sum(weights)
+                    else None
+                )
 
-            sums = {key: sum(entry[key] for entry in entries) for key in ("samples", "duration")}
+            sums = {
+                key: sum(entry[key] for entry in entries)
+                for key in ("samples", "duration")
+            }
             errors = {f"{name}_rmse": rmse(name) for name in evaluation.POWERS}
             content["total"] = {"recordings": len(entries), **sums, **errors}
             content["failed"] = failed_json(failed)
@@ -318,13 +345,17 @@ def evaluate(options: argparse.Namespace) -> None:
     report_failed(failed, len(results))
 
 
-def _evaluated(model: EnergyModel, bag: Path, *, payload: Payload | None, **how: Any) -> Metrics:
+def _evaluated(
+    model: EnergyModel, bag: Path, *, payload: Payload | None, **how: Any
+) -> Metrics:
     """METRICS of a recording, and what it shows of the payload that was set or stated."""
     from ur_energy_model.identification.evaluation import evaluate
     from ur_energy_model.identification.payload_check import payload_contradictions
 
     metrics = evaluate(model, bag, payload=payload, **how)
-    return with_contradictions(metrics, payload_contradictions(model, bag, stated=payload))
+    return with_contradictions(
+        metrics, payload_contradictions(model, bag, stated=payload)
+    )
 
 
 def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
@@ -346,7 +377,11 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                 ),
                 {name: name for name in ("joint", "mean", "max", "rms")}
                 | {"R2": r2_words}
-                | ({"rms of null model": "null_rms"} if "null_rms" in entry[key][0] else {}),
+                | (
+                    {"rms of null model": "null_rms"}
+                    if "null_rms" in entry[key][0]
+                    else {}
+                ),
             )
     session = entry.get("session")
     if session is not None and session["anchored"]:
@@ -376,7 +411,11 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                 "R2": "r2",
                 "energy error [%]": "energy_error_percent",
             }
-            | ({"of three coefficients [%]": _NULL_ENERGY} if powers[0][_NULL_ENERGY] else {}),
+            | (
+                {"of three coefficients [%]": _NULL_ENERGY}
+                if powers[0][_NULL_ENERGY]
+                else {}
+            ),
         )
     print_joint_power(bag, entry.get("joint_power") or ())
 
@@ -413,7 +452,9 @@ def predict(options: argparse.Namespace) -> None:
     from ur_energy_model.identification.payload_check import payload_contradictions
 
     session: Path | None = options.session
-    chosen = chosen_model(options.model, options.robot, [] if session is None else [session])
+    chosen = chosen_model(
+        options.model, options.robot, [] if session is None else [session]
+    )
     model = chosen.model
     if chosen.path is None and session is not None:
         setup = evaluation.recorded_setup(model, session)
@@ -446,17 +487,27 @@ def predict(options: argparse.Namespace) -> None:
     )
     print_line(f"model: {chosen.words}")
     half_width = CONFIDENCE * energy.electrical_std
-    columns = (energy.names, energy.mechanical, energy.electrical, half_width, energy.efficiency)
+    columns = (
+        energy.names,
+        energy.mechanical,
+        energy.electrical,
+        half_width,
+        energy.efficiency,
+    )
     print_table(
         f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
         list(zip(*columns, strict=True)),
     )
     if session is None:
-        note("this holds for any session; --session BAG of the same day narrows the interval")
+        note(
+            "this holds for any session; --session BAG of the same day narrows the interval"
+        )
         if chosen.path is None:
             load = "without payload" if options.payload is None else "with this payload"
-            note(f"this holds for an arm mounted upright, {load}; --session BAG has its mounting")
+            note(
+                f"this holds for an arm mounted upright, {load}; --session BAG has its mounting"
+            )
 
 
 def report(options: argparse.Namespace) -> None:
@@ -492,8 +543,12 @@ def report(options: argparse.Namespace) -> None:
             for bag in made.bags:
                 several = len(made.bags) > 1  # a folder per recording
                 folder = options.figures / bag.label if several else options.figures
-                for chart in recording_charts(bag.analysis, joint_power=bag.metrics["joint_power"]):
-                    figures += save_chart(chart, folder, formats=options.format or ("png",))
+                for chart in recording_charts(
+                    bag.analysis, joint_power=bag.metrics["joint_power"]
+                ):
+                    figures += save_chart(
+                        chart, folder, formats=options.format or ("png",)
+                    )
         write_text(options.output, page)
     if options.json:
         shift = made.shift
@@ -516,9 +571,12 @@ def report(options: argparse.Namespace) -> None:
             }
         )
         return
-    warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))  # verdict: others
+    # verdict: others
+    warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))
     source = made.shift.total_source.words(made.shift.explained_share)
-    print_line(f"at the supply: {made.shift.energy:.1f} ± {made.shift.half_width:.1f} J, {source}")
+    print_line(
+        f"at the supply: {made.shift.energy:.1f} ± {made.shift.half_width:.1f} J, {source}"
+    )
     print_line(f"model: {chosen.words}")
     print_line(made.verdict.headline)
     for item in made.verdict.statements:

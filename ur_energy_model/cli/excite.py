@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.cli.arguments import PAYLOAD
-from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress, warn
+from ur_energy_model.cli.output import (
+    ask,
+    note,
+    picked,
+    print_json,
+    print_table,
+    progress,
+    warn,
+)
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import design_trajectory, genetic_search
@@ -41,7 +49,11 @@ from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
+from ur_energy_model.trajectory.fourier import (
+    FourierTrajectory,
+    load_trajectory,
+    save_trajectory,
+)
 
 TOOL_SPEED = 1.5  # speed limit of flange and elbow [m/s]
 
@@ -66,7 +78,9 @@ def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
         setup=Setup() if options.payload is None else Setup(payload=options.payload),
         walls=walls,
         tool=tool,
-        **picked(options, "harmonics period repetitions objective clearance tool_speed seed"),
+        **picked(
+            options, "harmonics period repetitions objective clearance tool_speed seed"
+        ),
     )
 
 
@@ -90,7 +104,9 @@ def _obstacles(
     for index, (*normal, offset) in enumerate(options.wall, 1):
         length = float(np.linalg.norm(normal))
         if length == 0:
-            raise InputError("--wall", "has no direction", "give a normal that is not zero")
+            raise InputError(
+                "--wall", "has no direction", "give a normal that is not zero"
+            )
         walls.append(Wall(f"wall {index}", np.array(normal) / length, offset / length))
     tool: tuple[Capsule, ...] = ()
     if options.tool:
@@ -103,7 +119,9 @@ def _obstacles(
 # Running a motion: confirmation, recording, and what is printed of it.
 
 
-def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool) -> ExecutionResult:
+def run_recorded(
+    plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool
+) -> ExecutionResult:
     """Run a trajectory and record it, with confirmation and progress.
 
     MotionRefusedError if it is not confirmed, or stopped before its end; the bag is kept.
@@ -133,7 +151,8 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
 
 def describe(summary: MotionSummary) -> None:
     """Describe on stderr what will move, how far and how fast."""
-    travel, speed = np.rad2deg(summary.travel), np.rad2deg(summary.joint_speed)
+    travel = np.rad2deg(summary.travel)
+    speed = np.rad2deg(summary.joint_speed)
     approach = np.rad2deg(np.abs(summary.start - summary.here).max())
     serial = "" if summary.serial is None else f", serial {summary.serial}"
     note(f"The {summary.robot} at {summary.host}{serial} is going to move:")
@@ -166,9 +185,17 @@ def describe(summary: MotionSummary) -> None:
 def run(options: argparse.Namespace) -> None:
     """Design, check, export or execute."""
     check_execution(options, "BAG")
-    actions = (options.robot, options.for_gap, options.execute, options.check, options.export)
+    actions = (
+        options.robot,
+        options.for_gap,
+        options.execute,
+        options.check,
+        options.export,
+    )
     if not any(actions):
-        options.parser.error("give --robot NAME to design, or --execute, --check or --export")
+        options.parser.error(
+            "give --robot NAME to design, or --execute, --check or --export"
+        )
     if options.execute is not None:
         trajectory = _trajectory(options.execute)
         request = request_of(options, trajectory.robot)
@@ -225,7 +252,9 @@ def _design(options: argparse.Namespace) -> None:
         model = load_model(options.for_gap)
         request = request_of(options, options.robot or model.robot_name)
         request = _for_gap(request, model, options.for_gap)
-    with progress(f"designing for {request.robot.name}, at most {options.time_limit:g} s") as bar:
+    with progress(
+        f"designing for {request.robot.name}, at most {options.time_limit:g} s"
+    ) as bar:
         if options.optimizer == "genetic":
             design = genetic_search(
                 request,
@@ -248,20 +277,28 @@ def _design(options: argparse.Namespace) -> None:
         ]
         for gap in shown or []:
             low, high = gap["speed_range"]
-            rows.append([f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]])
+            rows.append(
+                [f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]]
+            )
         if design.objective != "condition":
             rows.append([f"objective ({design.objective})", design.value])
         rows += [*_rows(design.verdict), ["descents tried", design.starts]]
         rows.append(["seconds", design.seconds])
-        print_table(f"Exciting trajectory for {request.robot.name}", ["figure", "value"], rows)
-        note(f"wrote {options.output}; check it with: ur_energy excite --check {options.output}")
+        print_table(
+            f"Exciting trajectory for {request.robot.name}", ["figure", "value"], rows
+        )
+        note(
+            f"wrote {options.output}; check it with: ur_energy excite --check {options.output}"
+        )
 
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
     """The request for what a learned model lacks; reports what no trajectory can show."""
     if model.robot_name != request.robot.name:
         raise InputError(
-            path, f"is of a {model.robot_name}, not a {request.robot.name}", "change --robot"
+            path,
+            f"is of a {model.robot_name}, not a {request.robot.name}",
+            "change --robot",
         )
     needs = needs_of(model, path)
     gaps = gaps_among(needs, request.robot, path)
@@ -278,7 +315,9 @@ def _check(options: argparse.Namespace) -> None:
     verdict = check(trajectory, problem.limits)
     condition = problem.condition_number(trajectory)
     if options.json:
-        print_json({"condition_number": condition, "passed": verdict.passed, **verdict.as_dict()})
+        print_json(
+            {"condition_number": condition, "passed": verdict.passed, **verdict.as_dict()}
+        )
     else:
         rows: list[list[str | float]] = [["condition number", condition], *_rows(verdict)]
         print_table(f"{options.check} ({trajectory.robot})", ["check", "value"], rows)
@@ -289,7 +328,9 @@ def _check(options: argparse.Namespace) -> None:
 def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the trajectory that the package includes for a robot."""
     included = config_file("excitation", f"{name.lower()}.yaml")
-    return load_trajectory(included if included.is_file() and not Path(name).is_file() else name)
+    return load_trajectory(
+        included if included.is_file() and not Path(name).is_file() else name
+    )
 
 
 def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:
@@ -297,8 +338,14 @@ def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:
     return [
         ["maximum share of the joint position limits", verdict.max_position_ratio],
         ["maximum share of the joint velocity limits", verdict.max_velocity_ratio],
-        ["maximum share of the joint acceleration limits", verdict.max_acceleration_ratio],
-        ["maximum share of the joint torque limits, no friction", verdict.max_torque_ratio],
+        [
+            "maximum share of the joint acceleration limits",
+            verdict.max_acceleration_ratio,
+        ],
+        [
+            "maximum share of the joint torque limits, no friction",
+            verdict.max_torque_ratio,
+        ],
         ["maximum speed of flange and elbow, m/s", verdict.max_tool_speed],
         [f"clearance, m: {' to '.join(verdict.closest)}", verdict.clearance],
     ]

@@ -56,7 +56,9 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
     """STORE, to be read; refused if it is no folder."""
     store = HistoryStore(options.store)
     if "://" not in options.store and not user_path(options.store).is_dir():
-        raise StoreError(options.store, "is not there", "make a store with ur_energy history add")
+        raise StoreError(
+            options.store, "is not there", "make a store with ur_energy history add"
+        )
     return store
 
 
@@ -93,7 +95,8 @@ def add(options: argparse.Namespace) -> None:
 
 
 def _print_added(added: Added, options: argparse.Namespace, **further: object) -> None:
-    count, joules = len(added.records), added.sum("energy")
+    count = len(added.records)
+    joules = added.sum("energy")
     if options.json:
         content: dict[str, object] = {
             "added": count,
@@ -113,9 +116,13 @@ def _print_added(added: Added, options: argparse.Namespace, **further: object) -
     )
     for record in added.records:
         if record.left_out >= 0.05:
-            note(f"{record.bag}: {record.left_out:.1f} s are already in the store, left out")
+            note(
+                f"{record.bag}: {record.left_out:.1f} s are already in the store, left out"
+            )
         if not record.host_time:
-            note(f"{record.bag}: has no time of day; its rows are in 1970, by its own clock")
+            note(
+                f"{record.bag}: has no time of day; its rows are in 1970, by its own clock"
+            )
 
 
 def watch(options: argparse.Namespace) -> None:
@@ -123,8 +130,11 @@ def watch(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.add import BagFolder
 
     if not options.folder.is_dir():
-        raise InputError(options.folder, "is not a folder", "name the folder with the bags")
-    folder, stop = BagFolder(options.folder), threading.Event()
+        raise InputError(
+            options.folder, "is not a folder", "name the folder with the bags"
+        )
+    folder = BagFolder(options.folder)
+    stop = threading.Event()
     with on_stop_signal(stop.set):
         while not stop.is_set():
             for bag in folder.take():
@@ -181,7 +191,9 @@ def _database_given(options: argparse.Namespace) -> HistoryDatabase:
     """The tables of STORE, as far as the options select them."""
     from ur_energy_model.plant.database import HistoryDatabase
 
-    return HistoryDatabase(store_given(options), _period_given(options), arms=tuple(options.arm))
+    return HistoryDatabase(
+        store_given(options), _period_given(options), arms=tuple(options.arm)
+    )
 
 
 _ENERGIES = {"J": 1.0, "Wh": 3600.0, "kWh": JOULES_PER_KWH, "MWh": 1e3 * JOULES_PER_KWH}
@@ -197,7 +209,11 @@ def _unit(total: float | None, units: Mapping[str, float]) -> tuple[str, float]:
 def _damage(holdings: Holdings) -> dict[str, object]:
     """For JSON: what is wrong with the store in words, what it has lost, and what mends it."""
     lost = [loss.entry() for loss in holdings.lost]
-    return {"warnings": list(holdings.warnings), "lost": lost, "repairs": list(holdings.repairs)}
+    return {
+        "warnings": list(holdings.warnings),
+        "lost": lost,
+        "repairs": list(holdings.repairs),
+    }
 
 
 def summary(options: argparse.Namespace) -> None:
@@ -205,7 +221,8 @@ def summary(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.database import shift_starts
     from ur_energy_model.plant.summary import explained_share, summarise, total_source
 
-    tariff, keys = tariff_given(options), tuple(dict.fromkeys(options.by or ["arm"]))
+    tariff = tariff_given(options)
+    keys = tuple(dict.fromkeys(options.by or ["arm"]))
     with _database_given(options) as database:
         shifts = () if options.shifts is None else shift_starts(options.shifts)
         summary = summarise(database, keys, shifts)
@@ -226,7 +243,8 @@ def summary(options: argparse.Namespace) -> None:
         paid = row["energy"], row["wall_energy"]
         return {**found, "cost": tariff.cost(*paid), "co2": tariff.emission(*paid)}
 
-    rows, total = [completed(row) for row in summary.rows], completed(summary.total)
+    rows = [completed(row) for row in summary.rows]
+    total = completed(summary.total)
     outside = {} if summary.outside_cycles is None else completed(summary.outside_cycles)
     if options.json:
         content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
@@ -237,7 +255,9 @@ def summary(options: argparse.Namespace) -> None:
     def share(part: str) -> Callable[[Mapping[str, Any]], float | None]:
         name = f"{part}_energy"
         return lambda row: (
-            100 * row[name] / row["energy"] if row["energy"] and row[name] is not None else None
+            100 * row[name] / row["energy"]
+            if row["energy"] and row[name] is not None
+            else None
         )
 
     def over(name: str, divisor: float) -> Callable[[Mapping[str, Any]], float | None]:
@@ -276,11 +296,15 @@ def summary(options: argparse.Namespace) -> None:
         shown += [{**row, **dict.fromkeys(keys, ""), keys[0]: first}] if row else []
     arms = summary.total["arms"]
     title = f"energy of {arms} arm{'' if arms == 1 else 's'}"
-    print_objects(title + (", without rows that are lost" if holdings.lost else ""), shown, columns)
+    print_objects(
+        title + (", without rows that are lost" if holdings.lost else ""), shown, columns
+    )
     if not summary.rows:
-        missing, remedy = "energy", "add recordings with history add"
+        missing = "energy"
+        remedy = "add recordings with history add"
         if arms:
-            missing, remedy = "complete cycle", "its energy is outside of cycles"
+            missing = "complete cycle"
+            remedy = "its energy is outside of cycles"
         of_arms = " of these arms" if options.arm else ""
         note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
     source = total_source(summary.total)
@@ -317,7 +341,9 @@ def report(options: argparse.Namespace) -> None:
                 "co2": tariff.emission(energy, wall),
                 "headline": verdict.headline,
                 "statements": [item.text for item in verdict.statements],
-                "anomalies": [vars(each) | {"text": each.text} for each in report.anomalies],
+                "anomalies": [
+                    vars(each) | {"text": each.text} for each in report.anomalies
+                ],
                 **_damage(holdings),
             }
         )
@@ -349,7 +375,9 @@ def health(options: argparse.Namespace) -> None:
                 "joint": lambda level: level["joint"] or "whole arm",
                 "what": "what",
                 "level": lambda level: f"{level['value']:.4g}",
-                "± 95 %": lambda level: f"{(level['interval'][1] - level['interval'][0]) / 2:.2g}",
+                "± 95 %": lambda level: (
+                    f"{(level['interval'][1] - level['interval'][0]) / 2:.2g}"
+                ),
                 "unit": "unit",
                 "degC": lambda level: (
                     "-" if level["temperature"] is None else f"{level['temperature']:.0f}"
@@ -364,7 +392,9 @@ def health(options: argparse.Namespace) -> None:
             interval = f"{low:+.1f} to {high:+.1f} W"
         print_line(f"{change.words} (95 % interval {interval})")
     quiet = sum(not arm.changes for arm in arms)
-    note(f"{quiet} of {len(arms)} arms without a change that is larger than its uncertainty")
+    note(
+        f"{quiet} of {len(arms)} arms without a change that is larger than its uncertainty"
+    )
 
 
 def export(options: argparse.Namespace) -> None:
@@ -372,15 +402,24 @@ def export(options: argparse.Namespace) -> None:
     from ur_energy_model.plant.database import export_csv
 
     check_output(options.output, overwrite=options.overwrite)
-    period, store, arms = _period_given(options), store_given(options), tuple(options.arm)
+    period = _period_given(options)
+    store = store_given(options)
+    arms = tuple(options.arm)
     with progress("exporting") as report:
         rows, holdings = export_csv(
-            store, options.table, options.output, period=period, arms=arms, progress=report
+            store,
+            options.table,
+            options.output,
+            period=period,
+            arms=arms,
+            progress=report,
         )
     warn(holdings.warnings)
     if options.json:
         file = str(options.output)
-        print_json({"file": file, "table": options.table, "rows": rows, **_damage(holdings)})
+        print_json(
+            {"file": file, "table": options.table, "rows": rows, **_damage(holdings)}
+        )
     else:
         note(f"{rows} rows of {options.table} written to {options.output}")
 
@@ -392,14 +431,21 @@ def sql(options: argparse.Namespace) -> None:
     """`ur_energy history sql`."""
     from ur_energy_model.plant.query import Query
 
-    store, period, arms = store_given(options), _period_given(options), tuple(options.arm)
-    with Query(store.address, options.sql, period, arms=arms, timeout=options.timeout) as result:
+    store = store_given(options)
+    period = _period_given(options)
+    arms = tuple(options.arm)
+    with Query(
+        store.address, options.sql, period, arms=arms, timeout=options.timeout
+    ) as result:
         warn(result.warnings)
-        names, rows = result.schema.names, _rows(result.batches)
+        names = result.schema.names
+        rows = _rows(result.batches)
         if options.json:
             _write_json(names, rows, result)
             return
-        shown = [[_cell(plain(value)) for value in row] for row in islice(rows, options.limit)]
+        shown = [
+            [_cell(plain(value)) for value in row] for row in islice(rows, options.limit)
+        ]
         more = next(rows, None) is not None
     if not shown:
         print_line(f"no rows; columns: {', '.join(names)}")
@@ -407,7 +453,9 @@ def sql(options: argparse.Namespace) -> None:
         print_table(f"{len(shown)} row{'' if len(shown) == 1 else 's'}", names, shown)
     else:
         for number, row in enumerate(shown, start=1):
-            print_table(f"row {number}", ("column", "value"), list(zip(names, row, strict=True)))
+            print_table(
+                f"row {number}", ("column", "value"), list(zip(names, row, strict=True))
+            )
     if more:
         note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
 
@@ -425,7 +473,8 @@ def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         try:
             found = list(column.to_pylist())
             if str(column.type).startswith("decimal128") and column.type.scale == 0:
-                return [None if each is None else int(each) for each in found]  # sums of integers
+                # sums of integers
+                return [None if each is None else int(each) for each in found]
             return found
         except (ValueError, OverflowError):  # one by one takes six times as long
             return list(map(value, column))
@@ -438,7 +487,9 @@ def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query
     """One object, written row by row: a result may be larger than memory."""
 
     def text(row: tuple[Any, ...]) -> str:
-        return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)
+        return json.dumps(
+            plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str
+        )
 
     def write(part: str) -> None:
         with result.paused():  # such as a pager that waits for its user

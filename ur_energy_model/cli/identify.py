@@ -38,7 +38,11 @@ from ur_energy_model.cli.parser import IDENTIFY
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import (
+    Identification,
+    IdentificationOptions,
+    identify,
+)
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.friction import coulomb_viscous_fit
 from ur_energy_model.model.model_file import save_model
@@ -162,13 +166,15 @@ def _print(result: Identification) -> None:
         )
     print_line(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
     if (wall := model.wall) is not None:
-        ends, box = CONFIDENCE * wall.std, wall.box["running"]
+        ends = CONFIDENCE * wall.std
+        box = wall.box["running"]
         print_line(
             f"wall: control box {box:.1f} ± {ends[2]:.1f} W while running, "
             f"{wall.proportional:.3f} ± {ends[3]:.3f} W per W at the bus; energy of times held out "
             f"within {wall.held_out_error_percent:.2g} %; meter {wall.delay:.1f} s behind"
         )
-    sessions, spread = model.sessions, model.sessions.friction_of(model.dof)
+    sessions = model.sessions
+    spread = model.sessions.friction_of(model.dof)
     known = f"from {sessions.count} sessions" if sessions.count else "typical values"
     print_line(
         f"spread between sessions ({known}): standby ± {CONFIDENCE * sessions.standby:.1f} W, "
@@ -177,7 +183,9 @@ def _print(result: Identification) -> None:
     )
     if "current_delay" in result.power.factors:
         delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
-        print_line(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")
+        print_line(
+            f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds"
+        )
 
 
 # JSON of an identification, as `ur_energy identify --json` prints it.
@@ -189,8 +197,11 @@ _CURVE_SPEEDS = (0.1, 0.25, 0.5, 1.0)
 def identification_json(result: Identification) -> Mapping[str, Any]:
     """`ur_energy identify --json`."""
     model = result.model
-    setup, tensors, sessions = model.setup, model.link_tensors, model.sessions
-    bus, factors = model.bus, result.power.factors.items()
+    setup = model.setup
+    tensors = model.link_tensors
+    sessions = model.sessions
+    bus = model.bus
+    factors = result.power.factors.items()
     return {
         "robot": model.robot,
         "setup": {
@@ -210,12 +221,16 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         if tensors is None
         else {
             joint.name: {"value": value, "std": std}
-            for joint, value, std in zip(model.joints, tensors.values, tensors.std, strict=True)
+            for joint, value, std in zip(
+                model.joints, tensors.values, tensors.std, strict=True
+            )
         },
         "bus_power": {
             **picked(bus, "kind standby driver residual mode_power"),
             "standby_std": bus.std.get("standby"),
-            "factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
+            "factors": {
+                name: {"value": value, "std": std} for name, (value, std) in factors
+            },
             "comparison": result.power.comparison,
             "reason": bus.reason,
         }
@@ -238,7 +253,9 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
     """The wall as a power meter showed it, None without one."""
     if wall is None:
         return None
-    std = dict(zip((*wall.box, "proportional_std", "quadratic_std"), wall.std, strict=True))
+    std = dict(
+        zip((*wall.box, "proportional_std", "quadratic_std"), wall.std, strict=True)
+    )
     return {
         "box": wall.box,
         "box_std": {state: std.pop(state) for state in wall.box},
@@ -250,12 +267,16 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
 
 def _joint_json(result: Identification, j: int) -> dict[str, Any]:
     """A joint; friction over speed has deviations for the fitted sessions and for any session."""
-    model, fit, robot = result.model, result.joints[j], result.robot
-    joint, fastest = model.joints[j], float(robot.max_velocity[j])
+    model = result.model
+    fit = result.joints[j]
+    robot = result.robot
+    joint = model.joints[j]
+    fastest = float(robot.max_velocity[j])
     friction = joint.friction
     direct, reverse = friction.coulomb
     spread = float(model.sessions.friction_of(model.dof)[j])
-    k_t, resistance = robot.torque_constant[j], robot.winding_resistance[j]
+    k_t = robot.torque_constant[j]
+    resistance = robot.winding_resistance[j]
     constants = "torque_constant reflected_inertia winding_resistance back_emf_constant"
     return {
         **picked(joint, f"name {constants} friction_reason std source"),
@@ -278,11 +299,14 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
             "friction_session_scales=session_scales",
         ),
         "friction_session_std": spread,
-        "friction_curve": friction_curve(joint, spread, np.array([*_CURVE_SPEEDS, fastest])),
+        "friction_curve": friction_curve(
+            joint, spread, np.array([*_CURVE_SPEEDS, fastest])
+        ),
     }
 
 
-# `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other arms.
+# `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other
+# arms.
 
 _SINGLE = ("gravity", "payload", "validate")  # options that state something of one arm
 
@@ -291,7 +315,9 @@ def _identify_per_arm(options: argparse.Namespace) -> None:
     """Identify the arms of all bags, save and print."""
     given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
     if given:
-        raise InputError(given[0], "states something of one arm", "leave it out with --per-arm")
+        raise InputError(
+            given[0], "states something of one arm", "leave it out with --per-arm"
+        )
     if options.output.suffix == ".yaml":
         remedy = "name a folder for one model per arm, or leave out --per-arm"
         raise InputError(options.output, "is the name of a model file", remedy)

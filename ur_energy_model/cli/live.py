@@ -29,7 +29,13 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.options import given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
-from ur_energy_model.sinks.terminal import Lines, Screen, json_line, last_text_line, text_line
+from ur_energy_model.sinks.terminal import (
+    Lines,
+    Screen,
+    json_line,
+    last_text_line,
+    text_line,
+)
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -71,7 +77,9 @@ def run(options: argparse.Namespace) -> None:
 
     def source() -> TelemetrySource:
         if options.bag is not None:
-            return BagSource(options.bag, fields=fields, real_time=True, batch_seconds=span)
+            return BagSource(
+                options.bag, fields=fields, real_time=True, batch_seconds=span
+            )
         return RtdeSource(options.host, robot=robot, fields=fields, batch_seconds=span)
 
     arm = LiveArm(
@@ -99,7 +107,9 @@ def run(options: argparse.Namespace) -> None:
     _end(options, arm)
 
 
-def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
+def _model(
+    options: argparse.Namespace,
+) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
     """Finds the model for the arm that the first samples name."""
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:
@@ -127,7 +137,8 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
         while (left := min(due, end) - time.monotonic()) > 0.0:
             if viewer.wait(left):
                 return
-        if arm.reader.failure is not None:  # printed once, as the error that ends the command
+        # printed once, as the error that ends the command
+        if arm.reader.failure is not None:
             return
         viewer.update()
         now = time.monotonic()
@@ -139,7 +150,11 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
 
 
 def measures_seen(
-    arm: LiveArm, *, model_path: Path | None = None, bag: Path | None = None, host: str = ""
+    arm: LiveArm,
+    *,
+    model_path: Path | None = None,
+    bag: Path | None = None,
+    host: str = "",
 ) -> Measures:
     """What can be done for less energy, by what was seen of an arm; none before a sample.
 
@@ -180,7 +195,9 @@ def measures_seen(
 def _measures(options: argparse.Namespace, arm: LiveArm) -> Measures:
     """`measures_seen`; none, with a line, where that fails or the user stops it."""
     try:
-        return measures_seen(arm, model_path=options.model, bag=options.bag, host=options.host)
+        return measures_seen(
+            arm, model_path=options.model, bag=options.bag, host=options.host
+        )
     except (UrEnergyError, OSError) as error:
         note(f"what can be done is not known: {error}")
     except KeyboardInterrupt:
@@ -198,7 +215,9 @@ def _end(options: argparse.Namespace, arm: LiveArm) -> None:
         if options.duration is None and not arm.reader.ended:
             return
         if options.bag is not None:
-            raise InputError(options.bag, "holds no samples that can be used", "record again")
+            raise InputError(
+                options.bag, "holds no samples that can be used", "record again"
+            )
         raise UrEnergyError(f"{options.host}: no samples came: {state.silence}")
     if not options.json:
         print(last_text_line(state), flush=True)

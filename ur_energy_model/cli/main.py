@@ -15,13 +15,19 @@ from pathlib import Path
 
 from ur_energy_model.cli.parser import ALL, build_parser, is_recording
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
-from ur_energy_model.interrupts import EndRequest, exit_code, leave_closed_terminal, raised_once
+from ur_energy_model.interrupts import (
+    EndRequest,
+    exit_code,
+    leave_closed_terminal,
+    raised_once,
+)
 
-# With many small matrices, linear algebra threads only wait for each other (ten times slower on a
-# busy machine). Must be set before numpy is imported.
+# With many small matrices, linear algebra threads only wait for each other (ten times
+# slower on a busy machine). Must be set before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-DONE, REFUSED = 0, 1
+DONE = 0
+REFUSED = 1
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -31,7 +37,9 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)
     if rest:
-        options.parser.error(f"{' '.join(rest)}: one word too many, or an option that is not there")
+        options.parser.error(
+            f"{' '.join(rest)}: one word too many, or an option that is not there"
+        )
     return options
 
 
@@ -63,11 +71,17 @@ def _check_kinds(options: argparse.Namespace) -> None:
             raise InputError(path, "is a recording", f"give {action.metavar} instead")
     for path in recordings:
         if _is_yaml(path) and path.is_file():
-            alone = len(recordings) == 1 and not models and options.__dict__.keys() >= {"model"}
+            alone = (
+                len(recordings) == 1
+                and not models
+                and options.__dict__.keys() >= {"model"}
+            )
             remedy = "the bag is missing, add it" if alone else "give a bag"
             raise InputError(path, "is a model or robot file, not a recording", remedy)
         if path.name.endswith((".csv", ".csv.gz", ".txt")) and path.is_file():
-            raise InputError(path, "is no bag", "make a bag of a CSV file with: ur_energy import")
+            raise InputError(
+                path, "is no bag", "make a bag of a CSV file with: ur_energy import"
+            )
 
 
 def _is_yaml(path: Path) -> bool:
@@ -77,8 +91,8 @@ def _is_yaml(path: Path) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code.
 
-    0 done, 1 refused, 2 usage error, 3 done in part (`record`, or some of many bags failed),
-    130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
+    0 done, 1 refused, 2 usage error, 3 done in part (`record`, or some of many bags
+    failed), 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
     """
     name = "ur_energy"
     try:
@@ -97,7 +111,9 @@ def _outcome(options: argparse.Namespace) -> int:
         _check_kinds(options)
         with optional_import():
             module, _, function = options.run.rpartition(".")
-            getattr(importlib.import_module(f"ur_energy_model.cli.{module}"), function)(options)
+            getattr(importlib.import_module(f"ur_energy_model.cli.{module}"), function)(
+                options
+            )
         sys.stdout.flush()
         return DONE
     except UrEnergyError as error:

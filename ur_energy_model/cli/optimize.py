@@ -28,7 +28,11 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.cli.parser import is_recording
 from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.experiment.cycle_exports import export_cycle
-from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
+from ur_energy_model.experiment.cycle_proof import (
+    Proof,
+    measured_saving,
+    require_predicted,
+)
 from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.experiment.same_arm import arm_of_recording
 from ur_energy_model.files import check_output, check_output_folder, write_text
@@ -54,7 +58,9 @@ def run(options: argparse.Namespace) -> None:
     if options.bag is None and options.model is not None and is_recording(options.model):
         options.model, options.bag = None, options.model
     if options.bag is None:
-        options.parser.error("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
+        options.parser.error(
+            "MODEL.yaml and BAG are needed, or --before BAG... --after BAG..."
+        )
     check_execution(options, "FOLDER")
     if options.output is not None:
         check_output_folder(options.output, overwrite=options.overwrite)
@@ -67,7 +73,9 @@ def run(options: argparse.Namespace) -> None:
     matched = model_of_recording(model, options.bag, same_arm=options.same_arm)
     model = matched.model
     warnings = [] if matched.warning is None else [matched.warning]
-    names = "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
+    names = (
+        "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
+    )
     wanted = OptimizationOptions(
         **picked(options, f"{names} max_speedup"),
         pareto=options.pareto or page is not None,
@@ -76,11 +84,15 @@ def run(options: argparse.Namespace) -> None:
     wrong = wrong_payload(model, options.bag)
     carried = None if wrong is None else wrong.shown
     with progress("optimizing the cycle") as report:
-        optimized = optimize_cycle(model, options.bag, wanted, payload=carried, progress=report)
+        optimized = optimize_cycle(
+            model, options.bag, wanted, payload=carried, progress=report
+        )
     contradictions = [] if wrong is None else [wrong.contradiction]
     doubts = [each.words() for each in contradictions]
     if wrong is not None:
-        doubts.append(f"predicted for the {wrong.shown.mass:.2f} kg that the currents show")
+        doubts.append(
+            f"predicted for the {wrong.shown.mass:.2f} kg that the currents show"
+        )
     optimized = replace(optimized, notes=[*doubts, *optimized.notes])
     warnings = [*doubts, *warnings]
     robot = model.description()
@@ -88,10 +100,15 @@ def run(options: argparse.Namespace) -> None:
         for path, purpose in export_cycle(optimized, robot, options.output).items():
             note(f"wrote {path}: {purpose}")
     if options.execute:
-        optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
+        optimized = replace(
+            optimized, measured=_measured(optimized, model, robot, options)
+        )
         export_cycle(optimized, robot, options.output)  # with the measured saving
     if page is not None:
-        from ur_energy_model.report.optimization import make_optimization_report, optimization_page
+        from ur_energy_model.report.optimization import (
+            make_optimization_report,
+            optimization_page,
+        )
         from ur_energy_model.report.page import render
 
         model = in_session_of(model, options.bag, payload=carried)
@@ -114,8 +131,11 @@ def _measured(
     options: argparse.Namespace,
 ) -> MeasuredSaving:
     """Run the cycle as recorded and as typed in turns and measure the saving."""
-    cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
-    carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
+    cycle = optimized.cycle
+    proof = Proof.of(optimized, options.cycles)
+    carried = [
+        model.setup.payload if m.payload is None else m.payload for m in cycle.moves
+    ]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
     limits = proof.limits(surroundings_given(options, robot, setup))
     plan = ExecutionPlan(
@@ -128,7 +148,8 @@ def _measured(
     bag: Path = options.output / PROOF
     number = 2
     while bag.exists():
-        bag, number = options.output / f"{PROOF}_{number}", number + 1
+        bag = options.output / f"{PROOF}_{number}"
+        number = number + 1
     run_recorded(plan, options.host, bag, assume_yes=options.yes)
     note(f"recorded {bag}")
     return require_predicted(measured_saving(bag, proof), optimized, bag)
@@ -139,7 +160,8 @@ def _measured(
 
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     """The result; with `pareto`, also the least energy over the cycle time."""
-    cycle, sheet = optimized.cycle, optimized.sheet
+    cycle = optimized.cycle
+    sheet = optimized.sheet
     numbered = any(step.lines for step in sheet)
     line_heading = ["line"] if numbered else []
     _print_text(optimized.ceiling.text())
@@ -198,7 +220,10 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         print_table(
             "Least energy over the cycle time",
             ["cycle time [s]", "energy [J]"],
-            [(f"{time:.2f}", f"{energy:.1f}") for time, energy in optimized.pareto.tolist()],
+            [
+                (f"{time:.2f}", f"{energy:.1f}")
+                for time, energy in optimized.pareto.tolist()
+            ],
         )
     for text in optimized.notes:
         print_line(f"- {text}")
@@ -219,13 +244,25 @@ def _print_text(text: str) -> None:
 def _compare_production(options: argparse.Namespace) -> None:
     """Print the saving of a changed program."""
     from ur_energy_model.optimization.before_after import compare
-    from ur_energy_model.optimization.production import recorded_productions, stored_productions
+    from ur_energy_model.optimization.production import (
+        recorded_productions,
+        stored_productions,
+    )
 
     if options.model is not None or options.execute or options.output or options.report:
-        options.parser.error("--before, --after and --changed need no model, and write no files")
+        options.parser.error(
+            "--before, --after and --changed need no model, and write no files"
+        )
     if options.history is not None or options.changed is not None:
-        if options.history is None or options.changed is None or options.before or options.after:
-            options.parser.error("--history STORE and --changed DATE belong together, alone")
+        if (
+            options.history is None
+            or options.changed is None
+            or options.before
+            or options.after
+        ):
+            options.parser.error(
+                "--history STORE and --changed DATE belong together, alone"
+            )
         from ur_energy_model.cli.history import store_given
         from ur_energy_model.plant.database import HistoryDatabase, instant
 
@@ -238,7 +275,9 @@ def _compare_production(options: argparse.Namespace) -> None:
         if not options.before or not options.after:
             options.parser.error("--before BAG... and --after BAG... belong together")
         with progress("finding the cycles") as report:
-            before, after = recorded_productions(options.before, options.after, progress=report)
+            before, after = recorded_productions(
+                options.before, options.after, progress=report
+            )
     comparison = compare(before, after)
     if options.json:
         print_json(comparison.as_json())
@@ -246,7 +285,15 @@ def _compare_production(options: argparse.Namespace) -> None:
     source = "measured at the bus" if comparison.is_measured else "from the model"
     print_table(
         f"Cycles of ordinary production, {source}",
-        ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
+        [
+            "",
+            "recordings",
+            "cycles",
+            "cycle [s]",
+            "energy [J]",
+            "scatter [J]",
+            "at rest [W]",
+        ],
         [_side_row("before", before), _side_row("after", after)],
     )
     percent = 100.0 / comparison.energy

@@ -55,7 +55,9 @@ def note(text: str) -> None:
     """Print a line for the user on stderr: what happened, what to do next."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(known(one_line(text)), markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        known(one_line(text)), markup=False
+    )
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -76,12 +78,14 @@ def ask(question: str) -> str:
     return sys.stdin.readline().strip()
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
     """Print a table on stdout: numbers with four significant digits, first column left-aligned.
 
-    A table that is too wide gets headings of several lines, joints without "_joint", no space
-    around its columns, and outside a terminal more than `WIDTH` columns. Words that name a row
-    stay whole.
+    A table that is too wide gets headings of several lines, joints without "_joint", no
+    space around its columns, and outside a terminal more than `WIDTH` columns. Words that
+    name a row stay whole.
     """
     from rich.console import Console
     from rich.measure import Measurement
@@ -155,7 +159,9 @@ def _table(title: str, headings: list[str], cells: list[list[str]], space: int) 
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
+    )
     table.padding = (0, space)
     numeric = _numeric(headings, cells)
     for column, heading in enumerate(headings):
@@ -192,8 +198,8 @@ QUIET = 1.0  # time after which a task that takes long is named where there is n
 def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show the progress of a task on stderr: a bar in a terminal, elsewhere one line.
 
-    What the context gives takes the fraction done (0 to 1, NaN if unknown) and, where it changes,
-    what is being done.
+    What the context gives takes the fraction done (0 to 1, NaN if unknown) and, where it
+    changes, what is being done.
     """
     from rich import progress as rich
     from rich.console import Console
@@ -208,13 +214,16 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         transient=True,
         disable=not console.is_terminal,
     )
-    task, began = bar.add_task(one_line(title), total=1.0), time.monotonic()
+    task = bar.add_task(one_line(title), total=1.0)
+    began = time.monotonic()
     named = not bar.disable
 
     def report(fraction: float, text: str | None = None) -> None:
         nonlocal named
         known = math.isfinite(fraction)
-        bar.update(task, total=1.0 if known else None, completed=fraction if known else 0.0)
+        bar.update(
+            task, total=1.0 if known else None, completed=fraction if known else 0.0
+        )
         if text is not None:
             bar.update(task, description=one_line(text))
         if not named and time.monotonic() - began > QUIET:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from ur_energy_model.identification.base_parameter_fit import BagBaseParameters
 
-# `ur_energy learn`: a model that improves over recordings, as the estimator would learn live.
+# `ur_energy learn`: a model that improves over recordings, as the estimator would learn
+# live.
 
 
 def learn(options: argparse.Namespace) -> None:
@@ -43,14 +44,20 @@ def learn(options: argparse.Namespace) -> None:
 
     figure = options.figure or options.output.with_suffix(".png")
     if figure.suffix not in (".png", ".svg"):
-        raise InputError("--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg")
+        raise InputError(
+            "--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg"
+        )
     for path in (options.output, figure):
         check_output(path, overwrite=options.overwrite)
     if options.robot is None and options.model is not None:
         robot = load_model(options.model).description()
     else:
         robot = load_robot(options.robot or recorded_robot(options.bags))
-    first = learning.first_model(robot) if options.model is None else load_model(options.model)
+    first = (
+        learning.first_model(robot)
+        if options.model is None
+        else load_model(options.model)
+    )
     check_joints(first, robot)
     learner = learning.Learner(robot, first)
     with progress("learning") as report:
@@ -61,12 +68,16 @@ def learn(options: argparse.Namespace) -> None:
         from ur_energy_model.report.model_charts import learning_chart
 
         chart = learning_chart(attempts, robot.joint_names)
-        save_chart(chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem)
+        save_chart(
+            chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem
+        )
     if options.json:
         print_json({"history": attempts, "events": changes})
         return
     if not attempts:
-        note("too little motion to learn from: the first model is tried after 20 s of work")
+        note(
+            "too little motion to learn from: the first model is tried after 20 s of work"
+        )
     print_objects(
         f"{learner.robot.name}: attempts to improve the model",
         attempts,
@@ -75,7 +86,9 @@ def learn(options: argparse.Namespace) -> None:
             "version": "version",
             "error at the supply [%]": "supply_energy_error_percent",
             "worst joint ± [%]": lambda each: max(each.joint_energy_interval_percent),
-            "result": lambda each: ("taken over: " if each.accepted else "kept: ") + each.reason,
+            "result": lambda each: (
+                ("taken over: " if each.accepted else "kept: ") + each.reason
+            ),
         },
     )
     for change in changes:
@@ -93,7 +106,10 @@ def learn(options: argparse.Namespace) -> None:
 
 def payload(options: argparse.Namespace) -> None:
     """Identify the payload and print it."""
-    from ur_energy_model.identification.payload import identify_payload, with_torque_constants
+    from ur_energy_model.identification.payload import (
+        identify_payload,
+        with_torque_constants,
+    )
 
     calibrated = options.known_payload is not None
     if options.output is not None and not calibrated:
@@ -127,15 +143,26 @@ def payload(options: argparse.Namespace) -> None:
         note(f"calibrated model written to {options.output}")
     constants = None
     if calibrated:
-        values = zip(model.joints, found.torque_constants, found.torque_constants_std, strict=True)
+        values = zip(
+            model.joints, found.torque_constants, found.torque_constants_std, strict=True
+        )
         constants = [
-            {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
+            {
+                "name": joint.name,
+                "model": joint.torque_constant,
+                "calibrated": value,
+                "std": std,
+            }
             for joint, value, std in values
         ]
     if not options.json:
         center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
         rows = [
-            ("mass [kg]", found.shown_mass, None if calibrated else CONFIDENCE * found.mass_std),
+            (
+                "mass [kg]",
+                found.shown_mass,
+                None if calibrated else CONFIDENCE * found.mass_std,
+            ),
             *(
                 (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
                 for axis, value, std in center
@@ -146,11 +173,14 @@ def payload(options: argparse.Namespace) -> None:
         print_table("payload", ("", "value", "± 95 %"), rows)
         if constants is not None:
             columns = ("joint", "model", "calibrated", "std")
-            print_table("torque constants [N m/A]", columns, [(*c.values(),) for c in constants])
+            print_table(
+                "torque constants [N m/A]", columns, [(*c.values(),) for c in constants]
+            )
         return
     print_json(
         {
-            "mass": found.shown_mass,  # a calibration has no uncertainty of its known mass
+            # a calibration has no uncertainty of its known mass
+            "mass": found.shown_mass,
             "std": None if calibrated else found.mass_std,
             "interval": None if calibrated else found.interval,
             **picked(
@@ -178,7 +208,9 @@ def base_parameters(options: argparse.Namespace) -> None:
         model = load_model(options.model)
         if model.robot_name != robot.name:
             problem = f"is a model of a {model.robot_name}"
-            raise WrongRobotError(options.model, problem, f"use a model of a {robot.name}")
+            raise WrongRobotError(
+                options.model, problem, f"use a model of a {robot.name}"
+            )
         constants = np.array([joint.torque_constant for joint in model.joints])
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(
@@ -197,7 +229,8 @@ def base_parameters(options: argparse.Namespace) -> None:
 
 
 def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -> None:
-    found, verification = result.parameters, result.verification
+    found = result.parameters
+    verification = result.verification
     print_table(
         f"{found.regrouping.rank} base parameters of {robot.name}, condition number "
         f"{found.condition_number:.0f}",
@@ -210,7 +243,10 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
     print_table(
         f"torque [N m], normalised error {result.normalised_error:.4g} N m "
         f"({'validation bags' if verification else 'cross-validated'})",
-        ("joint", *(f"{name} {figure}" for name, *_ in checks for figure in ("RMS", "R2"))),
+        (
+            "joint",
+            *(f"{name} {figure}" for name, *_ in checks for figure in ("RMS", "R2")),
+        ),
         [
             (name, *(value for _, rms, r2 in checks for value in (rms[j], r2[j])))
             for j, name in enumerate(robot.joint_names)
@@ -225,7 +261,8 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
 
 
 def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
-    found, verification = result.parameters, result.verification
+    found = result.parameters
+    verification = result.verification
     regrouping = found.regrouping
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
     return {
@@ -234,7 +271,9 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
             {"expression": text, "value": value, "std": std, "ordinary": ordinary}
             for text, value, std, ordinary in zip(*columns, strict=True)
         ],
-        "normalised_error_on": "cross-validation" if verification is None else "validation",
+        "normalised_error_on": "cross-validation"
+        if verification is None
+        else "validation",
         **picked(result, "normalised_error published_error gravity gravity_source"),
         **picked(found, "condition_number torque_from=torque_source samples"),
         "self_verification": picked(found, "rms=torque_rms r2=torque_r2"),

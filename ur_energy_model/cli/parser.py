@@ -37,17 +37,17 @@ ALL = tuple(name for names in GROUPS.values() for name in names)  # the subcomma
 USAGE = 2  # exit code of a usage error
 _Subparsers = argparse._SubParsersAction
 _FEW = 9  # fewer words than these are listed
-_SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
-    ("time", "duration"), ("duration", "period", "cycle-time")
-)
+_SYNONYMS = dict.fromkeys(
+    ("ip", "address", "robot-ip", "robot_ip"), ("host",)
+) | dict.fromkeys(("time", "duration"), ("duration", "period", "cycle-time"))
 """Names that other programs or commands have for options."""
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose messages, which quote the command line, cannot control the terminal.
 
-    Options may stand between positional arguments, also if one of these is optional. Subcommands
-    are listed by `GROUPS`; `notes` makes what the help ends with.
+    Options may stand between positional arguments, also if one of these is optional.
+    Subcommands are listed by `GROUPS`; `notes` makes what the help ends with.
     """
 
     notes: Callable[[], str] = str
@@ -77,7 +77,9 @@ class Parser(argparse.ArgumentParser):
         subparsers = next((a for a in self._actions if isinstance(a, _Subparsers)), None)
         if subparsers is None or subparsers.dest != "command":
             notes = self.notes()
-            return f"{super().format_help()}\n{notes}\n" if notes else super().format_help()
+            return (
+                f"{super().format_help()}\n{notes}\n" if notes else super().format_help()
+            )
         commands = {action.dest: action for action in subparsers._choices_actions}
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -86,7 +88,9 @@ class Parser(argparse.ArgumentParser):
             title: [commands[name] for name in names if name in commands]
             for title, names in GROUPS.items()
         }
-        groups["options"] = [action for action in self._actions if action is not subparsers]
+        groups["options"] = [
+            action for action in self._actions if action is not subparsers
+        ]
         for title, actions in groups.items():
             formatter.start_section(title)
             formatter.add_arguments(actions)
@@ -101,7 +105,9 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action, _Subparsers):
             text = f"there is no command {value!r}{_suggestion(value, known)}"
             raise argparse.ArgumentError(None, text)
-        raise argparse.ArgumentError(action, f"there is no {value!r}{_suggestion(value, known)}")
+        raise argparse.ArgumentError(
+            action, f"there is no {value!r}{_suggestion(value, known)}"
+        )
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """The value of an argument; a refusal names what it is, with its unit."""
@@ -117,7 +123,9 @@ class Parser(argparse.ArgumentParser):
         parser: argparse.ArgumentParser = self
         for word in arguments:
             option = word.partition("=")[0]
-            nested = next((a for a in parser._actions if isinstance(a, _Subparsers)), None)
+            nested = next(
+                (a for a in parser._actions if isinstance(a, _Subparsers)), None
+            )
             if nested is not None and word in nested.choices:
                 parser = nested.choices[word]
             elif word == "--":
@@ -126,7 +134,9 @@ class Parser(argparse.ArgumentParser):
                 known = parser._option_string_actions
                 if not any(each.startswith(option) for each in known):
                     longer = tuple(each[2:] for each in known if each.startswith("--"))
-                    meant = (each for each in _SYNONYMS.get(option[2:], ()) if each in longer)
+                    meant = (
+                        each for each in _SYNONYMS.get(option[2:], ()) if each in longer
+                    )
                     word = next(meant, option[2:])
                     text = f"there is no {option}{_suggestion(word, longer, '--')}"
                     parser.error(text)
@@ -137,13 +147,17 @@ def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     near = get_close_matches(word.lower(), known, 1)
     text = f": did you mean {before}{near[0]}?" if near else ""
     few = not before and len(known) < _FEW
-    return f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
+    return (
+        f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
+    )
 
 
 # The text of `commands`, section by section.
 
 _SECTIONS = dict(each.split("\n", 1) for each in re.split(r"^== ", TEXT, flags=re.M)[1:])
-_SHARED = {head[1:]: body.strip() for head, body in _SECTIONS.items() if head.startswith("@")}
+_SHARED = {
+    head[1:]: body.strip() for head, body in _SECTIONS.items() if head.startswith("@")
+}
 _HEADS = {head.split(" (")[0].split(":")[0]: head for head in _SECTIONS}
 """Heads of the sections by name, such as "history add"."""
 
@@ -188,7 +202,9 @@ def _add_command(subparsers: Any, name: str) -> Parser:
         name.rpartition(" ")[2],
         help=head[2],
         description=textwrap.fill(" ".join(description.split()), WIDTH),
-        epilog=textwrap.indent(f"examples:\n{examples.strip()}", "  ")[2:].replace("$ ", ""),
+        epilog=textwrap.indent(f"examples:\n{examples.strip()}", "  ")[2:].replace(
+            "$ ", ""
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(parser=parser, run=head[1])
@@ -222,14 +238,19 @@ def _expanded(options: str) -> str:
     return re.sub(rf"^@({'|'.join(_SHARED)})(?: (.*))?$", shared, options, flags=re.M)
 
 
-def _add_option(parser: argparse._ActionsContainer, words: list[str], description: str) -> None:
-    limits = next((each for each in words if re.fullmatch(r"-?[\d.e]+:-?[\d.e]+", each)), None)
+def _add_option(
+    parser: argparse._ActionsContainer, words: list[str], description: str
+) -> None:
+    limits = next(
+        (each for each in words if re.fullmatch(r"-?[\d.e]+:-?[\d.e]+", each)), None
+    )
     default = next((each[1:] for each in words if each.startswith("=")), None)
     words = [each for each in words if each != limits and not each.startswith("=")]
     flags = [words.pop(0) for each in words[:] if each.startswith("-")]
     named: dict[str, Any] = {"default": default}
     if not flags:
-        flags, named = [words.pop(0)], {}
+        flags = [words.pop(0)]
+        named = {}
     elif words and words[0].isidentifier() and words[0].islower():
         named["dest"] = words.pop(0)
     if not words:
@@ -244,9 +265,11 @@ def _add_option(parser: argparse._ActionsContainer, words: list[str], descriptio
     if words[-1].endswith("!"):
         named["required"] = True
     if values.startswith("["):
-        named["nargs"], values = "?", values[1:-1]
+        named["nargs"] = "?"
+        values = values[1:-1]
     elif values.endswith("...") and not values.endswith(",..."):
-        named["nargs"], values = "+", values[:-3]
+        named["nargs"] = "+"
+        values = values[:-3]
         if "default" in named:
             named["default"] = []
     is_path = values in ("FILE", "FOLDER", "BAG", "DIR", "OUT", "PATH", "CSV")
@@ -267,7 +290,8 @@ def _add_option(parser: argparse._ActionsContainer, words: list[str], descriptio
             if default is not None:
                 named["default"] = kind(default)
         elif default == "()":
-            default, named["default"] = None, ()
+            default = None
+            named["default"] = ()
             named["type"] = _KINDS[values]
         elif is_path or re.search(r"\.[a-z]+$", values):
             named["type"] = Path
@@ -282,7 +306,8 @@ def _add_option(parser: argparse._ActionsContainer, words: list[str], descriptio
 
 # Values of options that are neither paths, numbers nor words of a list.
 
-IDENTIFY = "identify"  # in place of a mass: the payload is identified from the motor currents
+# in place of a mass: the payload is identified from the motor currents
+IDENTIFY = "identify"
 
 
 def _add_payload(parser: argparse._ActionsContainer, name: str, default: str) -> None:
@@ -290,7 +315,9 @@ def _add_payload(parser: argparse._ActionsContainer, name: str, default: str) ->
     identifiable = name == "@payload-or-identify"
 
     class PayloadAction(argparse.Action):
-        def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        def __call__(
+            self, parser: Any, namespace: Any, values: Any, option: Any = None
+        ) -> None:
             try:
                 payload = IDENTIFY if values == [IDENTIFY] else _payload(*values)
             except argparse.ArgumentTypeError as error:
@@ -332,7 +359,9 @@ def _payload(*words: str) -> Payload:
     if right is not None:
         raise argparse.ArgumentTypeError(f"'{typed}' is not a mass in kg, write {right}")
     if valid and farthest > LENGTH.high:
-        raise argparse.ArgumentTypeError(f"'{typed}' has a centre of mass that is not in m")
+        raise argparse.ArgumentTypeError(
+            f"'{typed}' has a centre of mass that is not in m"
+        )
     raise argparse.ArgumentTypeError(
         f"'{typed}' is not a mass; give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word"
     )
@@ -367,7 +396,10 @@ _KINDS: dict[str, Callable[[str], Any]] = {
     "X.Y.Z": _listed(r"[0-9]+([.][0-9]+){1,3}", "a version such as 5.11.1", int, "."),
     "KG[,X,Y,Z]": _payload,
     "TILT[,ROTATION]": _listed(
-        rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float, unit="deg"
+        rf"{_DEGREES}(,{_DEGREES})?",
+        "TILT or TILT,ROTATION in degrees",
+        float,
+        unit="deg",
     ),
     "MOVE[,MOVE]": _listed(_STEPS, "a list of step numbers such as 3,5", int),
 }
@@ -382,11 +414,15 @@ def _notes(command: str, text: str) -> str:
     if command == "identify":
         from ur_energy_model.model.friction import LAWS
 
-        return _defined("friction laws", {name: law.description for name, law in LAWS.items()})
+        return _defined(
+            "friction laws", {name: law.description for name, law in LAWS.items()}
+        )
     if command == "import":
         from ur_energy_model.telemetry.csv.columns import LAYOUTS
 
-        return _defined("layouts", {name: layout.source for name, layout in LAYOUTS.items()})
+        return _defined(
+            "layouts", {name: layout.source for name, layout in LAYOUTS.items()}
+        )
     if command == "simulate":
         from ur_energy_model.simulation.faults import FAULTS
 

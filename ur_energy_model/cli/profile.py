@@ -32,14 +32,19 @@ from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
 
-SHOWN = 8  # columns of the nodes' table in a terminal; the page has those per cycle and joint
-BAR, SHARE_SHOWN = 12, 0.005  # cells of a bar; least share with which a line is in the listing
+# columns of the nodes' table in a terminal; the page has those per cycle and joint
+SHOWN = 8
+# cells of a bar; least share with which a line is in the listing
+BAR = 12
+SHARE_SHOWN = 0.005
 
 
 def run(options: argparse.Namespace) -> None:
     """`ur_energy profile`."""
     if options.compare_script is not None and options.compare is None:
-        raise InputError("--compare-script", "is of the other recording", "add --compare OTHER")
+        raise InputError(
+            "--compare-script", "is of the other recording", "add --compare OTHER"
+        )
     page: Path | None = options.html
     if page is None and options.output is not None:
         page = options.output / "profile.html"
@@ -82,7 +87,9 @@ def run(options: argparse.Namespace) -> None:
         content["compare_sources"] = sources_json(found.total_source, other.total_source)
         words = sources_words(found, other)
     if options.output is not None:
-        write_text(options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n")
+        write_text(
+            options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n"
+        )
         stacks = (f"{';'.join(k)} {max(v, 0.0):.3f}" for k, v in found.stacks().items())
         write_text(options.output / "profile.folded", "\n".join(stacks) + "\n")
     if page is not None:
@@ -96,8 +103,11 @@ def run(options: argparse.Namespace) -> None:
     warn(content["warnings"])
     from ur_energy_model.report.profile import changes_table, part_table, shift_tables
 
-    title = f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"
-    nodes, rest = part_table(title, found, found.nodes()), content["unattributed"]
+    title = (
+        f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"
+    )
+    nodes = part_table(title, found, found.nodes())
+    rest = content["unattributed"]
     if nodes.rows:
         print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
     else:
@@ -124,7 +134,9 @@ def _listing(profile: ProgramProfile, content: dict[str, Any]) -> None:
     most = max((row["energy"] for row in rows.values()), default=0.0)
     for number in profile.listed():
         row = rows.get(number)
-        joules, bar = "", ""
+        joules = ""
+        bar = ""
         if row is not None and (row["share"] or 0.0) >= SHARE_SHOWN:
-            joules, bar = f"{row['energy']:.1f}", "█" * round(BAR * row["energy"] / most)
+            joules = f"{row['energy']:.1f}"
+            bar = "█" * round(BAR * row["energy"] / most)
         print_line(f"{number:5d} {joules:>9} {bar:<{BAR}} {profile.shown(number)}"[:160])

@@ -12,7 +12,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress, warn
+from ur_energy_model.cli.output import (
+    ask,
+    note,
+    picked,
+    print_json,
+    print_table,
+    progress,
+    warn,
+)
 from ur_energy_model.errors import ControllerError, InputError
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.same_arm import arm_of_plan
@@ -25,15 +33,21 @@ def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
     if options.simulated == (options.host is not None):
         remedy = "give one of them: --host ADDRESS of a robot, or --simulated"
-        raise InputError("--host", "and --simulated exclude each other, and one is needed", remedy)
+        raise InputError(
+            "--host", "and --simulated exclude each other, and one is needed", remedy
+        )
     if options.protocol == "all":
         _run_all(options)
         return
     folder: Path = options.output
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(folder, "exists and is not an empty folder", "choose another folder")
+        raise InputError(
+            folder, "exists and is not an empty folder", "choose another folder"
+        )
     if options.campaign and options.protocol != "s1":
-        raise InputError("--campaign", "belongs to s1", "leave it out, or run protocol s1")
+        raise InputError(
+            "--campaign", "belongs to s1", "leave it out, or run protocol s1"
+        )
     if not options.simulated:
         _report(_run_on_robot(options), folder, as_json=options.json)
         return
@@ -58,7 +72,9 @@ def _run_all(options: argparse.Namespace) -> None:
         remedy = "add --simulated, without --host"
         raise InputError("protocol all", "moves simulated arms only", remedy)
     with progress("protocol all") as bar:
-        results = run_papers(options.output, seed=options.seed, quick=options.quick, progress=bar)
+        results = run_papers(
+            options.output, seed=options.seed, quick=options.quick, progress=bar
+        )
     failed = [error for result in results for error in result.errors]
     if options.json:
         print_json({result.paper.key: result.as_dict() for result in results})
@@ -93,7 +109,8 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
         plan = replace(plan, arm=arm, another_arm=options.another_arm)
         return run_recorded(plan, options.host, bag, assume_yes=options.yes)
 
-    mount: Mount | None = None  # by a command to a simulated arm, or by a user who is asked
+    # by a command to a simulated arm, or by a user who is asked
+    mount: Mount | None = None
     if info.simulated:
         mount = partial(_carry, options.host)
     elif not options.yes and sys.stdin.isatty():
@@ -110,7 +127,9 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
             mount=mount,
             progress=bar,
             simulated=info.simulated,
-            **picked(options, "seed design_seconds=design_time paper_settings quick campaign"),
+            **picked(
+                options, "seed design_seconds=design_time paper_settings quick campaign"
+            ),
         )
         return run_protocol(options.protocol, session)
 

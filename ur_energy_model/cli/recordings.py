@@ -38,7 +38,10 @@ from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
+from ur_energy_model.telemetry.recording.writing_thread import (
+    RecorderOptions,
+    RecorderStatus,
+)
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import ObservedSource, TelemetrySource
 
@@ -50,7 +53,8 @@ if TYPE_CHECKING:  # slow to import
     from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.telemetry.csv.table import CsvOptions
 
-GRACE_SECONDS = 2.0  # time without samples after which a recording whose duration is over ends
+# time without samples after which a recording whose duration is over ends
+GRACE_SECONDS = 2.0
 WATCH_SECONDS = 0.2  # period of the progress display
 
 
@@ -68,7 +72,9 @@ def record(options: argparse.Namespace) -> None:
     """Record."""
     robot = None if options.robot is None else load_robot(options.robot).name
     if options.output.exists():
-        raise RecordingError(options.output, "exists already", "choose another name for the bag")
+        raise RecordingError(
+            options.output, "exists already", "choose another name for the bag"
+        )
     _note_packing()
     source = RtdeSource(
         options.host,
@@ -80,25 +86,40 @@ def record(options: argparse.Namespace) -> None:
     processor = time.process_time()
     with ExitStack() as opened:
         metered: TelemetrySource = source
-        meter = None if options.meter is None else opened.enter_context(Meter(options.meter))
+        meter = (
+            None if options.meter is None else opened.enter_context(Meter(options.meter))
+        )
         if meter is not None:
             meter.require()
             metered = MeteredSource(source, meter)
         opened.enter_context(metered)
         if source.info.robot is None:
             remedy = "name the arm: --robot NAME, such as --robot ur5e"
-            raise InputError(options.host, "its dashboard server does not name the arm", remedy)
+            raise InputError(
+                options.host, "its dashboard server does not name the arm", remedy
+            )
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
-        rate, wanted = source.info.rate, options.rate
-        if wanted is not None and rate is not None and not math.isclose(wanted, rate, rel_tol=1e-3):
-            note(f"recording at {rate:g} Hz, not {wanted:g}: a controller can only skip cycles")
+        rate = source.info.rate
+        wanted = options.rate
+        if (
+            wanted is not None
+            and rate is not None
+            and not math.isclose(wanted, rate, rel_tol=1e-3)
+        ):
+            note(
+                f"recording at {rate:g} Hz, not {wanted:g}: a controller can only skip cycles"
+            )
         split = FileSplit(
             None if options.split_minutes is None else 60.0 * options.split_minutes,
             None if options.split_mb is None else round(1e6 * options.split_mb),
         )
         wanted_bag = RecorderOptions(split=split, duration=options.duration)
-        arm = load_robot(source.info.robot) if source.info.robot in available_robots() else None
+        arm = (
+            load_robot(source.info.robot)
+            if source.info.robot in available_robots()
+            else None
+        )
         arm_type = None
         if arm is not None:
             from ur_energy_model.consistency.arm_type import ArmTypeMonitor
@@ -163,8 +184,8 @@ def _constants_of(
 ) -> tuple[ControllerConstants | None, list[Contradiction]]:
     """Torque constants that the controller states in a bag, and what contradicts their units.
 
-    From the finished bag, so that recording is never delayed. None without a readable sample, and
-    for an arm without a description.
+    From the finished bag, so that recording is never delayed. None without a readable
+    sample, and for an arm without a description.
     """
     from ur_energy_model.consistency.controller_constants import fit_of_bag
 
@@ -178,7 +199,9 @@ def _constants_of(
     return fit.result(), [] if contradiction is None else [contradiction]
 
 
-def _print_constants(constants: ControllerConstants | None, robot: RobotDescription | None) -> None:
+def _print_constants(
+    constants: ControllerConstants | None, robot: RobotDescription | None
+) -> None:
     """A line with the constants, where any joint's is known."""
     from ur_energy_model.consistency.controller_constants import constants_in_words
 
@@ -215,8 +238,10 @@ def _watch(
             status = recorder.status
             now = time.monotonic()
             seconds = now - began
-            if status.samples > samples or now - checked > GRACE_SECONDS:  # or it was suspended
-                samples, advanced = status.samples, now
+            # or it was suspended
+            if status.samples > samples or now - checked > GRACE_SECONDS:
+                samples = status.samples
+                advanced = now
             checked = now
             link = source.status.problem
             if seconds > limit and now - advanced > GRACE_SECONDS:
@@ -253,7 +278,8 @@ def import_csv(options: argparse.Namespace) -> None:
     if options.robot is None:
         options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
-    check, currents = ArmTypeCheck(), CurrentCheck()
+    check = ArmTypeCheck()
+    currents = CurrentCheck()
     constants = ControllerConstantsFit(robot)
     _note_packing()
     reading = _reading(options)._replace(joints=robot.dof, limits=rated_limits(robot))
@@ -262,7 +288,11 @@ def import_csv(options: argparse.Namespace) -> None:
             telemetry = CsvReader(options.csv, robot.name, reading, note)
             name = real_path(options.output).name
             with BagWriter(
-                folder, telemetry.info, telemetry.fields, name=name, joint_names=robot.joint_names
+                folder,
+                telemetry.info,
+                telemetry.fields,
+                name=name,
+                joint_names=robot.joint_names,
             ) as bag:
                 for batch in telemetry:
                     bag.write(batch)
@@ -348,7 +378,9 @@ def _missing_robot(options: argparse.Namespace) -> str:
     if not names:
         return general
     named = " or ".join(f"--robot {name}" for name in names)
-    return f"give {named}, whose torques and poses these are: CSV files do not name the arm"
+    return (
+        f"give {named}, whose torques and poses these are: CSV files do not name the arm"
+    )
 
 
 def recover(options: argparse.Namespace) -> None:
@@ -358,10 +390,16 @@ def recover(options: argparse.Namespace) -> None:
     for problem in result.problems:
         note(problem)
     if options.json:
-        found = {"samples": result.samples, "files": result.files, "problems": result.problems}
+        found = {
+            "samples": result.samples,
+            "files": result.files,
+            "problems": result.problems,
+        }
         print_json({"bag": options.bag, **found})
     else:
-        print_line(f"{options.bag}: {result.samples} samples in {result.files} files are readable")
+        print_line(
+            f"{options.bag}: {result.samples} samples in {result.files} files are readable"
+        )
 
 
 def inspect(options: argparse.Namespace) -> None:
@@ -386,24 +424,31 @@ def inspect(options: argparse.Namespace) -> None:
         found = {"controller_constants": constants}
         print_json({"bag": options.bag, **quality.as_dict(), **found})
         return
-    lost = f", {quality.lost} lost in {quality.gaps} gaps" if quality.gaps else ", no gaps"
+    lost = (
+        f", {quality.lost} lost in {quality.gaps} gaps" if quality.gaps else ", no gaps"
+    )
     uneven = ", uneven" if quality.irregular else ""
     print_objects(
         f"{quality.source}: {quality.duration:.1f} s, {quality.samples} samples, "
         f"{quality.rate:.0f} Hz{uneven}{lost}",
         quality.joints,
         {
-            "joint": lambda each: each.name.removesuffix("_joint"),  # a row is one line of 80
+            # a row is one line of 80
+            "joint": lambda each: each.name.removesuffix("_joint"),
             **{name: name for name in ("travel", "speed", "torque", "current", "moving")},
             "turns": "reversals",
             "degC": lambda each: each.temperature[1],
             "motion": "activity",
         },
     )
-    print_line("travel [rad], maximum speed [rad/s], torque range [N m], maximum current [A],")
+    print_line(
+        "travel [rad], maximum speed [rad/s], torque range [N m], maximum current [A],"
+    )
     print_line("time in motion [s], changes of direction, maximum temperature [degC]")
     if quality.condition_number is not None:
-        print_line(f"condition number of the base regressor: {quality.condition_number:.0f}")
+        print_line(
+            f"condition number of the base regressor: {quality.condition_number:.0f}"
+        )
     _print_constants(constants, robot)
     print_objects(
         "good for",

@@ -3,10 +3,11 @@
 
 """How well an arm's constants fit recorded samples: its torques, and its tool poses.
 
-Each fit leaves free what a recording does not state: mounting, payload, reflected inertias, tool.
-The fits are linear in these, so that none has a local minimum, and have no priors: the
-arm that was recorded always fits. They also leave free what no setup can be (gravity of any
-magnitude, payloads of any tensor); the gravity found shows an arm that fits in numbers only.
+Each fit leaves free what a recording does not state: mounting, payload, reflected
+inertias, tool. The fits are linear in these, so that none has a local minimum, and have
+no priors: the arm that was recorded always fits. They also leave free what no setup can
+be (gravity of any magnitude, payloads of any tensor); the gravity found shows an arm that
+fits in numbers only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.consistency.controller_torque import TorqueColumns, has_targets, torque_rows
+from ur_energy_model.consistency.controller_torque import (
+    TorqueColumns,
+    has_targets,
+    torque_rows,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -27,7 +32,8 @@ TARGET_SAMPLES = 600
 _THINNED = 4  # rows of filtered motion per row that is used: the filter passes 2.5 Hz
 FILTERED_RATE = 12.5  # samples used of a second of filtered motion [Hz]
 _ROUNDS = 6  # iterations of the joints' noise levels
-_LEAST_NOISE = 1e-3  # smallest noise level [N m], about that of rounding in the controller
+# smallest noise level [N m], about that of rounding in the controller
+_LEAST_NOISE = 1e-3
 _DEPENDENT = 1e-9  # smaller eigenvalues of the scaled information are not determined
 _LEAST_SCALE = 0.01
 """Least scale of a joint's torque, as a share of the largest torque of any joint."""
@@ -39,7 +45,8 @@ class TorqueFit:
 
     misfit: Array  # RMS residual of each joint over the scale of its torque [n]
     r2: Array  # explained share of the variance of each joint's torque [n]
-    gravity: float  # magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one
+    # magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one
+    gravity: float
     mass: float  # of the payload found [kg]
     measured: bool  # by the measured motion, in place of recorded targets
     samples: int  # number of samples used; FILTERED_RATE a second of measured motion
@@ -62,7 +69,8 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
     measured = not all(map(has_targets, windows))
     seconds = sum(float(part.time[-1] - part.time[0]) for part in windows if len(part))
     rate = TARGET_SAMPLES / max(seconds, 1.0)
-    known, torques = list[Array](), list[Array]()
+    known = list[Array]()
+    torques = list[Array]()
     for part in windows:
         for rows, _ in torque_rows(part, columns, rate):
             if measured:
@@ -82,12 +90,14 @@ def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
     The weight of a joint is that of its own residual, which is found in some rounds.
 
     Args:
-        columns: [samples, n, p]; the first is the torque of the bare arm without gravity, its
-            coefficient 1, the next three are those of gravity, then those of the payload.
+        columns: [samples, n, p]; the first is the torque of the bare arm without gravity,
+            its coefficient 1, the next three are those of gravity, then those of the
+            payload.
         torque: [samples, n], N m.
         measured: whether the motion is the measured one.
     """
-    free, rest = columns[:, :, 1:], torque - columns[:, :, 0]
+    free = columns[:, :, 1:]
+    rest = torque - columns[:, :, 0]
     by_joint = np.ascontiguousarray(np.swapaxes(free, 0, 1))
     grams = np.swapaxes(by_joint, 1, 2) @ by_joint
     right = np.einsum("jsp,sj->jp", by_joint, rest)
@@ -123,8 +133,9 @@ def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
 def tool_scatter(robot: RobotDescription, q: Array, position: Array) -> float:
     """Scatter of the tool that an arm must have to be where the controller has its tool [m].
 
-    The tool is a point fixed to the flange. For the arm that was recorded the scatter is that of
-    its calibration (nominal lengths differ from it by a millimetre or two), whatever the tool is.
+    The tool is a point fixed to the flange. For the arm that was recorded the scatter is
+    that of its calibration (nominal lengths differ from it by a millimetre or two),
+    whatever the tool is.
 
     Args:
         robot: the arm, whose base frame is that of the controller.

@@ -3,16 +3,17 @@
 
 """The type of the arm: whether the samples are those of the arm that a recording names.
 
-Two kinds of samples depend on the type and on little else. target_moment is the controller's own
-inverse dynamics: the rigid bodies of the right arm explain it almost exactly, in some mounting and
-with some payload. actual_TCP_pose is the controller's own kinematics: for the right arm one tool,
-fixed to the flange, explains every pose. Speeds beyond the rated ones exclude an arm. Motor
-currents decide nothing: in ordinary motion, friction and an unknown payload may look like an arm of
-several times the weight (a simulated UR10e's pick and place like one of a third).
+Two kinds of samples depend on the type and on little else. target_moment is the
+controller's own inverse dynamics: the rigid bodies of the right arm explain it almost
+exactly, in some mounting and with some payload. actual_TCP_pose is the controller's own
+kinematics: for the right arm one tool, fixed to the flange, explains every pose. Speeds
+beyond the rated ones exclude an arm. Motor currents decide nothing: in ordinary motion,
+friction and an unknown payload may look like an arm of several times the weight (a
+simulated UR10e's pick and place like one of a third).
 
-An arm is contradicted only where another one explains clearly more and nothing speaks against that
-one. Samples that no arm explains (payload changed unnoticed, contact, other units) contradict
-nothing, nor do those that every arm explains (standstill, few poses).
+An arm is contradicted only where another one explains clearly more and nothing speaks
+against that one. Samples that no arm explains (payload changed unnoticed, contact, other
+units) contradict nothing, nor do those that every arm explains (standstill, few poses).
 """
 
 from __future__ import annotations
@@ -44,33 +45,40 @@ FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 """Fields that show the type of an arm; those that a recording lacks show nothing."""
 
-# Torques: thresholds of the misfit, residual over the scale of a joint's torque. The right arm has
-# 0.0001 to 0.002 with recorded targets and 0.0005 to 0.015 without, on recordings of UR3e, UR5e
-# and UR10e; of another size a joint has 0.1 and more.
+# Torques: thresholds of the misfit, residual over the scale of a joint's torque. The
+# right arm has 0.0001 to 0.002 with recorded targets and 0.0005 to 0.015 without, on
+# recordings of UR3e, UR5e and UR10e; of another size a joint has 0.1 and more.
 _EXPLAINED = 0.03  # largest misfit of an arm that explains the torques of all joints
-_UNEXPLAINED, _UNEXPLAINED_MEASURED = 0.004, 0.008
+_UNEXPLAINED = 0.004
+_UNEXPLAINED_MEASURED = 0.008
 """Least misfit of a joint that counts as unexplained, with recorded targets and without."""
 _FINEST = 0.0005  # misfits below this are equally good
-_BETTER, _BETTER_JOINT = 12.0, 3.0
+_BETTER = 12.0
+_BETTER_JOINT = 3.0
 """Factor between the products of the misfits of all joints that decides, and that of one joint."""
 _NO_WORSE = 2.0  # factor by which the better arm may be worse at another joint
 _NEGLIGIBLE = 0.004  # misfit of a joint at which it does not matter that it is worse
-_GRAVITY = (8.5, 11.0)  # magnitude of gravity that an arm may show that explains torques [m/s^2]
+# magnitude of gravity that an arm may show that explains torques [m/s^2]
+_GRAVITY = (8.5, 11.0)
 _LEAST_MASS = -1.0  # least payload of an arm that explains torques [kg]
 
-# Tool poses: the right arm has a scatter of 0.2 to 1.8 mm, the nearest relative 8 to 21 mm.
+# Tool poses: the right arm has a scatter of 0.2 to 1.8 mm, the nearest relative 8 to 21
+# mm.
 _SCATTER = 0.004  # largest scatter of an arm that explains the poses [m]
 _SCATTERED = 0.005  # least scatter of an arm that does not [m]
 _FINEST_SCATTER = 0.001  # scatters below this are equally good [m]
 _MORE_SCATTER = 4.0  # factor between scatters that decides
 
 _LEAST_MEASURED = 8.0  # least time of filtered motion that torques can decide with [s]
-_POSES, _POSE_GRID = 12, 0.1
+_POSES = 12
+_POSE_GRID = 0.1
 """Least number of different poses that torques can decide with, and their distance [rad]."""
-_TOOL_POSES, _TOOL_POSE_GRID = 5, 0.05
+_TOOL_POSES = 5
+_TOOL_POSE_GRID = 0.05
 """The same for tool poses."""
 _MOST_TOOL_POSES = 400
-FIRST_LOOK = 15.0  # time after which a connected arm is first compared with the stated one [s]
+# time after which a connected arm is first compared with the stated one [s]
+FIRST_LOOK = 15.0
 _MOST_NAMES = 4  # most names of arms that help a user to name the right one
 _BEYOND_RATED = 1.3  # share of the rated speed that no arm of a type reaches
 _LASTING = 10  # samples that show it, so that it is no outlier
@@ -82,7 +90,8 @@ class ArmTypeCheck:
     def __init__(self) -> None:
         self._windows = SampleWindows(FIELDS)
         self._info = RecordingInfo()
-        self._evidence: dict[int, _Evidence] = {}  # of the samples so far, by number of joints
+        # of the samples so far, by number of joints
+        self._evidence: dict[int, _Evidence] = {}
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""
@@ -103,14 +112,19 @@ class ArmTypeCheck:
         return self._windows.seconds
 
     def contradictions(
-        self, robot: RobotDescription, *, stated: str | None = None, remedy: str | None = None
+        self,
+        robot: RobotDescription,
+        *,
+        stated: str | None = None,
+        remedy: str | None = None,
     ) -> tuple[Contradiction, ...]:
         """What contradicts that the recording is of an arm of this type.
 
         Args:
             robot: the arm that is stated.
             stated: who states it, such as "imported as ur5e"; by default, the recording.
-            remedy: what to do, with {options} in place of the option that names the right arm.
+            remedy: what to do, with {options} in place of the option that names the right
+                arm.
 
         Returns:
             Nothing, or one contradiction, for which the recording is refused.
@@ -196,7 +210,9 @@ class ArmTypeMonitor:
     def _compare(self, windows: Sequence[Telemetry], info: RecordingInfo) -> None:
         stated = f"the arm is stated to be a {self._robot.name}"
         evidence = _Evidence(windows, self._robot.dof)
-        found = _contradictions(evidence, info, self._robot, stated, "state it with {options}")
+        found = _contradictions(
+            evidence, info, self._robot, stated, "state it with {options}"
+        )
         self.contradiction = found[0] if found else None
 
     def finish(self) -> Contradiction | None:
@@ -270,7 +286,8 @@ class _Evidence:
 
     def doubts(self, robot: RobotDescription) -> bool:
         """Whether anything leaves room for another arm."""
-        torque, scatter = self._torque(robot), self._scatter(robot)
+        torque = self._torque(robot)
+        scatter = self._scatter(robot)
         return (
             self._too_fast(robot)
             or (torque is not None and _is_unexplained(torque))
@@ -303,7 +320,9 @@ class _Evidence:
     def only_arms(self) -> tuple[str, ...]:
         """Arms that explain the samples clearly better than all others; none if they are many."""
         arms = [
-            arm for arm in _package_arms() if arm.dof == self._dof and arm.generation != "other"
+            arm
+            for arm in _package_arms()
+            if arm.dof == self._dof and arm.generation != "other"
         ]
         first = min(arms, key=self._order)
         alike = [arm for arm in arms if not self._is_better(first, arm)]
@@ -313,13 +332,15 @@ class _Evidence:
 
     def _order(self, robot: RobotDescription) -> float:
         """Sum of the misfits, to bring the best arm forward."""
-        torque, scatter = self._torque(robot), self._scatter(robot)
+        torque = self._torque(robot)
+        scatter = self._scatter(robot)
         misfit = 0.0 if torque is None else float(np.sqrt(np.mean(torque.misfit**2)))
         return misfit + (0.0 if scatter is None else scatter)
 
     def _explains(self, robot: RobotDescription) -> bool:
         """Whether nothing speaks against an arm."""
-        torque, scatter = self._torque(robot), self._scatter(robot)
+        torque = self._torque(robot)
+        scatter = self._scatter(robot)
         return (
             (torque is None or _explains_torques(torque))
             and (scatter is None or scatter < _SCATTER)
@@ -338,7 +359,8 @@ class _Evidence:
     def words(self, robot: RobotDescription, right: RobotDescription) -> str:
         """The figures that speak for one arm and against another."""
         found = list[str]()
-        own, other = self._torque(right), self._torque(robot)
+        own = self._torque(right)
+        other = self._torque(robot)
         if own is not None and other is not None and _better_torques(own, other) > 0:
             ratio = other.misfit / np.maximum(own.misfit, _FINEST)
             joint = int(np.argmax(ratio))
@@ -349,8 +371,13 @@ class _Evidence:
             )
             if not _GRAVITY[0] < other.gravity < _GRAVITY[1]:
                 found[-1] += f" and in a gravity of {other.gravity:.1f} m/s2"
-        tool, scattered = self._scatter(right), self._scatter(robot)
-        if tool is not None and scattered is not None and _better_poses(tool, scattered) > 0:
+        tool = self._scatter(right)
+        scattered = self._scatter(robot)
+        if (
+            tool is not None
+            and scattered is not None
+            and _better_poses(tool, scattered) > 0
+        ):
             found.append(
                 f"one tool explains its poses within {1e3 * tool:.1f} mm, as {robot.name} "
                 f"within {1e3 * scattered:.0f} mm"
@@ -378,7 +405,9 @@ def _better_torques(fit: TorqueFit | None, other: TorqueFit | None) -> int:
     if worse.any():
         return -1
     ratio = np.maximum(other.misfit, _FINEST) / np.maximum(fit.misfit, _FINEST)
-    decisive = _is_unexplained(other) and ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER
+    decisive = (
+        _is_unexplained(other) and ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER
+    )
     return int(decisive and _explains_torques(fit))
 
 
@@ -395,7 +424,9 @@ def _seconds(fit: TorqueFit) -> float:
 
 def _is_unexplained(fit: TorqueFit) -> bool:
     """Whether an arm leaves more of target_moment than the recording's noise."""
-    return bool(fit.misfit.max() > (_UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED))
+    return bool(
+        fit.misfit.max() > (_UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED)
+    )
 
 
 def _better_poses(scatter: float | None, other: float | None) -> int:
@@ -426,20 +457,26 @@ def _torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
     """Windows with target_moment and the motion it belongs to; none if they show too little."""
     usable = []
     for part in windows:
-        motion = _TARGETS if all(_is_recorded(part, name) for name in _TARGETS) else _MEASURED
+        motion = (
+            _TARGETS if all(_is_recorded(part, name) for name in _TARGETS) else _MEASURED
+        )
         if all(_is_recorded(part, name) for name in ("target_moment", *motion)):
             others = tuple(name for name in FIELDS if name not in (*_TARGETS, *_MEASURED))
             names = [name for name in (*motion, *others) if name in part]
             usable.append(replace(part, columns={name: part[name] for name in names}))
     usable = _with_one_payload(usable)
-    positions = [part["target_q"] if "target_q" in part else part["actual_q"] for part in usable]
+    positions = [
+        part["target_q"] if "target_q" in part else part["actual_q"] for part in usable
+    ]
     return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
 
 
 def _tool_poses(windows: Sequence[Telemetry]) -> tuple[Array, Array]:
     """Different joint positions [poses, n], rad, and tool positions [poses, 3], m; none if few."""
     needed = ("actual_q", "actual_TCP_pose")
-    usable = [part for part in windows if all(_is_recorded(part, name) for name in needed)]
+    usable = [
+        part for part in windows if all(_is_recorded(part, name) for name in needed)
+    ]
     q = [part["actual_q"] for part in usable]
     rows = _different(q, _TOOL_POSE_GRID)
     if len(rows) < _TOOL_POSES:

@@ -3,9 +3,9 @@
 
 """The power of the robot bus, which is the total of a recording, beside what a model explains.
 
-The measured total does not depend on the model, so that no model shows a small error of it. A
-factor between the two, beyond what any model is wrong by, shows a wrong unit, a wrong column, or a
-model or payload of another arm.
+The measured total does not depend on the model, so that no model shows a small error of
+it. A factor between the two, beyond what any model is wrong by, shows a wrong unit, a
+wrong column, or a model or payload of another arm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ real arms are within 1.1 with the standby power followed, and within 1.5 without
 CERTAIN = 3.0  # standard deviations of the difference beside it
 
 
-def bus_contradictions(measured: float, modelled: float, std: float) -> tuple[Contradiction, ...]:
+def bus_contradictions(
+    measured: float, modelled: float, std: float
+) -> tuple[Contradiction, ...]:
     """The contradiction between measured and modelled energy of the same time, if there is one.
 
     Args:

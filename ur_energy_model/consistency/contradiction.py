@@ -3,11 +3,12 @@
 
 """Contradiction: a statement about a recording that the recording itself does not agree with.
 
-A file, a parameter, a user or a device states which arm was recorded, in which unit efforts are,
-which payload the arm carried, what a power meter measures. Physics ties these statements to the
-samples: the rigid bodies of an arm determine its torques, the power at the mains cannot be below
-the power of the robot's bus. Each chapter of this room compares one statement with the samples
-and returns the contradictions that it finds; commands, nodes and reports treat all of them alike.
+A file, a parameter, a user or a device states which arm was recorded, in which unit
+efforts are, which payload the arm carried, what a power meter measures. Physics ties
+these statements to the samples: the rigid bodies of an arm determine its torques, the
+power at the mains cannot be below the power of the robot's bus. Each chapter of this room
+compares one statement with the samples and returns the contradictions that it finds;
+commands, nodes and reports treat all of them alike.
 """
 
 from __future__ import annotations
@@ -32,24 +33,26 @@ Subject = Literal[
     "bus_power",
 ]
 """What a statement is about: the type of the arm, the individual arm (its serial number), the
-program that it ran, the unit of efforts, the units of target_current and target_moment, the power
-meter at the mains, the payload, the time, the power of the robot bus."""
+program that it ran, the unit of efforts, the units of target_current and target_moment,
+the power meter at the mains, the payload, the time, the power of the robot bus."""
 
 
 @dataclass(frozen=True)
 class Contradiction:
     """One statement about a recording, and what the recording shows instead.
 
-    All texts are clauses without a full stop, with values and units, for one line of a terminal.
+    All texts are clauses without a full stop, with values and units, for one line of a
+    terminal.
 
     Attributes:
         subject: what the statement is about.
         stated: the statement and who made it, such as "imported as ur5e".
         shown: what the samples show, such as "the torques are those of a ur10e".
-        evidence: the figures that show it, such as "R2 of target_moment 0.9998, as ur5e 0.075".
+        evidence: the figures that show it, such as "R2 of target_moment 0.9998, as ur5e
+            0.075".
         remedy: what the user can type or set, such as "import again with --robot ur10e".
-        refused: whether results computed from the statement would be wrong, so that commands refuse
-            it; otherwise it is a warning.
+        refused: whether results computed from the statement would be wrong, so that
+            commands refuse it; otherwise it is a warning.
     """
 
     subject: Subject

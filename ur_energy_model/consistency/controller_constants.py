@@ -7,14 +7,15 @@ In the controller, per joint,
 
     target_current = target_moment / (N k_t) + compensation(speed, load),
 
-with N k_t joint torque over motor current [N m/A]. The compensation of friction is zero at rest.
-In motion recordings of UR3e, UR5e and UR10e show it as a smooth curve of the target speed with the
-sign of the speed, on some joints with a share of the load. Inertia enters target_moment alone.
+with N k_t joint torque over motor current [N m/A]. The compensation of friction is zero
+at rest. In motion recordings of UR3e, UR5e and UR10e show it as a smooth curve of the
+target speed with the sign of the speed, on some joints with a share of the load. Inertia
+enters target_moment alone.
 
-Two estimates per joint are combined by their variances: from standstill, where the relation is
-exact to rounding once the arm has settled, and from motion, where the curve is fitted together with
-the constant. Joints that gravity does not load (the base of an upright arm, the last wrist) are
-known from motion only.
+Two estimates per joint are combined by their variances: from standstill, where the
+relation is exact to rounding once the arm has settled, and from motion, where the curve
+is fitted together with the constant. Joints that gravity does not load (the base of an
+upright arm, the last wrist) are known from motion only.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ four arms has 13 mA on its base and 3 mA on a wrist, the others below 0.2 mA."""
 OFFSET_WEIGHT = 4.0  # stretches of standstill that the assumed deviation counts as
 FORM_ERROR = 0.3
 """Error of a constant from motion that comes from the form of the friction curve, as a share of
-what the fit leaves unexplained over the current for the load. On seven recordings of a UR10e it is
-0.1 to 0.2, on four UR5e 0.1 to 0.9."""
+what the fit leaves unexplained over the current for the load. On seven recordings of a
+UR10e it is 0.1 to 0.2, on four UR5e 0.1 to 0.9."""
 LEAST_MOTION_ERROR = 0.005
 """Least relative deviation of a constant from motion: joints known from both differ by up to 0.5 %,
 one by 1.3 % after six seconds of motion."""
@@ -80,16 +81,20 @@ class ConstantsData:
     """What a fit has accumulated, for n joints."""
 
     last: float | None  # time of the last sample [s]
-    # of the current stretch of standstill: start [s], sums of moment and current [n], and samples
+    # of the current stretch of standstill: start [s], sums of moment and current [n], and
+    # samples
     since: float | None
     moment: Array
     current: Array
     count: int
-    rests: Array  # mean moment and current of earlier stretches [stretches, 2, n], N m and A
-    # Moment and current of the first sample [2, n], and whether others differ from it, 0 or 1
+    # mean moment and current of earlier stretches [stretches, 2, n], N m and A
+    rests: Array
+    # Moment and current of the first sample [2, n], and whether others differ from it, 0
+    # or 1
     first: Array | None
     differs: Array
-    # Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7], and their samples
+    # Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7], and their
+    # samples
     grams: Array
     samples: Array  # [blocks, n]
 
@@ -123,15 +128,17 @@ class ConstantsData:
 class ControllerConstantsFit:
     """Accumulates telemetry of one arm, in order and in batches of any length.
 
-    Samples wait until their block is complete, so that the result does not depend on the batches
-    and accumulating live costs little.
+    Samples wait until their block is complete, so that the result does not depend on the
+    batches and accumulating live costs little.
 
     Args:
         robot: description of the arm.
         data: of an earlier fit that is continued; None to begin.
     """
 
-    def __init__(self, robot: RobotDescription, data: ConstantsData | None = None) -> None:
+    def __init__(
+        self, robot: RobotDescription, data: ConstantsData | None = None
+    ) -> None:
         self.robot = robot
         self._rated = robot.rated_torque
         nominal = robot.gear_ratio * robot.torque_constant
@@ -155,7 +162,10 @@ class ControllerConstantsFit:
             waiting = []
         waiting = [*waiting, Telemetry(telemetry.time, columns)]
         block = np.floor(waiting[0].time[0] / BLOCK)
-        same = telemetry.time[0] >= block * BLOCK and telemetry.time[-1] < (block + 1.0) * BLOCK
+        same = (
+            telemetry.time[0] >= block * BLOCK
+            and telemetry.time[-1] < (block + 1.0) * BLOCK
+        )
         if same and sum(map(len, waiting)) < MOST_SAMPLES:
             self._waiting = waiting
             return
@@ -185,7 +195,8 @@ class ControllerConstantsFit:
     def result(self) -> ControllerConstants:
         """The constants that the telemetry so far has shown.
 
-        Those of joints far from the expected ones are unknown; where all are, see `contradiction`.
+        Those of joints far from the expected ones are unknown; where all are, see
+        `contradiction`.
         """
         found = self._fitted()
         factor = found.torque_per_ampere / self._expected
@@ -306,7 +317,9 @@ def _with_stretch_closed(state: ConstantsData) -> ConstantsData:
         means = np.stack([state.moment, state.current]) / state.count
         rests = np.concatenate([rests, means[None]])
     nothing = np.zeros(rests.shape[2])
-    return replace(state, since=None, moment=nothing, current=nothing, count=0, rests=rests)
+    return replace(
+        state, since=None, moment=nothing, current=nothing, count=0, rests=rests
+    )
 
 
 def _with_motion(
@@ -363,7 +376,8 @@ def _from_rest(
         scatter = OFFSET_WEIGHT * offset**2 + float(weights @ residual**2)
         scale = scatter / (OFFSET_WEIGHT + count - 1.0)
         weights = (_FREEDOM + 1.0) / (_FREEDOM + residual**2 / scale)
-    # Of a Student distribution: the information of a sample is (f + 1) / (f + 3) over the scale.
+    # Of a Student distribution: the information of a sample is (f + 1) / (f + 3) over the
+    # scale.
     variance = scale * (_FREEDOM + 3.0) / (_FREEDOM + 1.0) / squares
     return inverse, variance
 
@@ -372,11 +386,14 @@ def _weighted_slope(x: Array, y: Array, weights: Array) -> float:
     return float((weights * x) @ y / ((weights * x) @ x))
 
 
-def _from_motion(grams: Array, samples: Array, least_load: float) -> tuple[float, float] | None:
+def _from_motion(
+    grams: Array, samples: Array, least_load: float
+) -> tuple[float, float] | None:
     """1/(N k_t) of a joint and its variance from blocks of motion.
 
-    Blocks that the relation does not hold in, as in force mode, lose their weight. The variance is
-    that of the blocks' scatter (cluster-robust) and of the form of the friction curve.
+    Blocks that the relation does not hold in, as in force mode, lose their weight. The
+    variance is that of the blocks' scatter (cluster-robust) and of the form of the
+    friction curve.
 
     Args:
         grams: of (columns, current) of each block [blocks, 7, 7].
@@ -427,7 +444,9 @@ def constants_in_words(constants: ControllerConstants, robot: RobotDescription) 
         text = "unknown"
         if constants.known[j]:
             text = f"{constants.torque_per_ampere[j]:.4g}"
-            percent = 100.0 * _CONFIDENCE * constants.std[j] / constants.torque_per_ampere[j]
+            percent = (
+                100.0 * _CONFIDENCE * constants.std[j] / constants.torque_per_ampere[j]
+            )
             text += f" ± {percent:.0f} %" if percent >= 2.0 else ""
             if np.isfinite(nominal[j]):
                 text += f" ({constants.torque_per_ampere[j] / nominal[j]:.3f})"
@@ -443,7 +462,8 @@ MOST_READ = 600.0
 FIRST_LOOK = 20.0
 """Time of samples after which it is decided for the first time whether to read on [s]; each next
 time is twice it."""
-ENOUGH_BLOCKS = 20  # of motion; with less, joints that gravity does not load may be open still
+# of motion; with less, joints that gravity does not load may be open still
+ENOUGH_BLOCKS = 20
 LEAST_GAIN = 0.7
 """Ratio of a motor's deviation, calibration included, to that of the look before up to which
 reading on is worthwhile."""

@@ -20,16 +20,13 @@ from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.telemetry.usable_samples import resampled_runs, usable_samples
 from ur_energy_model.typing import Array
 
-# The controller's torque as columns.
-#
-# target_moment is the controller's own frictionless inverse dynamics (Clochiatti et al. 2024, eq.
-# 2 and 7). In the mounting's gravity g, with a payload of ten parameters p on the flange and
-# reflected motor inertias J it is, sample by sample,
-#
-# torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k Y_k(q) p[:4] + J qdd
-#
-# bilinear in g and p. With the products g_k p as separate unknowns it is linear, so any number of
-# samples reduces to one Gram matrix per joint, on which any setup is evaluated cheaply.
+# The controller's torque as columns. target_moment is the controller's own frictionless
+# inverse dynamics (Clochiatti et al. 2024, eq. 2 and 7). In the mounting's gravity g,
+# with a payload of ten parameters p on the flange and reflected motor inertias J it is,
+# sample by sample, torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k
+# Y_k(q) p[:4] + J qdd bilinear in g and p. With the products g_k p as separate unknowns
+# it is linear, so any number of samples reduces to one Gram matrix per joint, on which
+# any setup is evaluated cheaply.
 
 _BODY = setup.COUNT
 _STATIC = setup.FIRST_MOMENT.stop
@@ -41,8 +38,8 @@ class TorqueColumns:
     """Columns of the joint torques of one arm in any setup."""
 
     robot: RobotDescription  # the arm, n joints
-    # Add the six tensor entries of every moving link as unknowns (deviations from the robot
-    # file)
+    # Add the six tensor entries of every moving link as unknowns (deviations from the
+    # robot file)
     tensors: bool = False
 
     @property
@@ -65,7 +62,8 @@ class TorqueColumns:
 
         Multiplied with `coefficients` they give joint torques in N m.
         """
-        n, arm = self.robot.dof, self._dynamics
+        n = self.robot.dof
+        arm = self._dynamics
         regressor = arm.regressor(q, qd, qdd)
         parts = [
             (regressor @ arm.parameters())[:, :, None],
@@ -82,8 +80,8 @@ class TorqueColumns:
     def coefficients(self, gravity: Array, payload: Array, common: Array) -> Array:
         """Coefficients [width] of the columns for gravity [3], m/s^2, and a payload [10].
 
-        `common` are reflected inertias, joint side [n], kg m^2, and with `tensors` the deviations
-        of the link tensors [6 n], kg m^2.
+        `common` are reflected inertias, joint side [n], kg m^2, and with `tensors` the
+        deviations of the link tensors [6 n], kg m^2.
         """
         products = np.outer(gravity, payload[:_STATIC]).ravel()
         return np.concatenate([np.ones(1), gravity, payload, products, common])
@@ -93,10 +91,12 @@ class TorqueColumns:
 
         `changes` are those of the payload's parameters with each of its unknowns [10, k].
         """
-        common, first = self.common, self.width - self.common
+        common = self.common
+        first = self.width - self.common
         out = np.zeros((self.width, common + 3 + changes.shape[1]))
         out[first:, :common] = np.eye(common)
-        at_gravity, at_payload = slice(common, common + 3), slice(common + 3, None)
+        at_gravity = slice(common, common + 3)
+        at_payload = slice(common + 3, None)
         out[1:4, at_gravity] = np.eye(3)
         out[4 : 4 + _BODY, at_payload] = changes
         out[4 + _BODY : first, at_gravity] = np.kron(np.eye(3), payload[:_STATIC, None])
@@ -115,11 +115,13 @@ Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque r
 proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
 """
 BLOCK = 2.0  # duration of a block of time [s]
-_GROUP = 30  # blocks whose columns are computed together: columns of few samples cost more each
+# blocks whose columns are computed together: columns of few samples cost more each
+_GROUP = 30
 _STEP = 0.001
 _GRID_RATE = 100.0
 _ACCELERATION_BANDWIDTH = 15.0
-_BANDWIDTH = 2.5  # common filter of both sides [Hz]: arm motion lies below it, mostly noise above
+# common filter of both sides [Hz]: arm motion lies below it, mostly noise above
+_BANDWIDTH = 2.5
 _EDGE = 0.4  # dropped at either end of a filtered stretch [s]
 _PURPOSE = "estimating setup and motor inertia"
 
@@ -136,12 +138,13 @@ def torque_rows(
 
     Torques and columns are linear in a small remaining delay h [s] of target_moment,
 
-    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @ coefficients,
+    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @
+    coefficients,
 
-    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
-    (squared). With recorded targets the torque is computed from the position of POSITION_DELAY
-    earlier, and `rate` samples per second are used [Hz]; without, motion, torque and columns pass
-    the same filter. Blocks are BLOCK long.
+    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per
+    second (squared). With recorded targets the torque is computed from the position of
+    POSITION_DELAY earlier, and `rate` samples per second are used [Hz]; without, motion,
+    torque and columns pass the same filter. Blocks are BLOCK long.
 
     Raises:
         MissingFieldError: without target_moment, or without any position and speed.
@@ -180,7 +183,9 @@ def _target_blocks(
             yield rows[part], q[part]
 
 
-def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+def _actual_blocks(
+    telemetry: Telemetry, columns: Columns
+) -> Iterator[tuple[Array, Array]]:
     """Rows and positions [samples, n] of filtered measured motion, block by block."""
     names = ("actual_q", "actual_qd", "target_moment")
     rate = _GRID_RATE / 2
@@ -194,7 +199,9 @@ def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Arr
         shortest=4 * _EDGE,
     ):
         qdd = np.gradient(qd, 1 / _GRID_RATE, axis=0)[::2]
-        time, q, qd = time[::2], q[::2], qd[::2]
+        time = time[::2]
+        q = q[::2]
+        qd = qd[::2]
         torque = low_pass(torque[::2], 1 / rate, _BANDWIDTH)
         slope = np.gradient(torque, 1 / rate, axis=0)
         curve = np.gradient(slope, 1 / rate, axis=0)
@@ -206,6 +213,8 @@ def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Arr
             yield rows[inside], q[inside]
 
 
-def _rows(columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array) -> Array:
+def _rows(
+    columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array
+) -> Array:
     torques = np.stack([torque, slope, curve, np.ones_like(torque)], axis=2)
     return np.concatenate([columns, slopes, torques], axis=2)

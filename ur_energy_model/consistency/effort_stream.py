@@ -3,8 +3,9 @@
 
 """Efforts of a driver's samples, used once their unit is decided or as it was stated.
 
-Until then, and where efforts are neither motor currents nor joint torques, samples pass without
-them: powers are computed from the motion alone, so that no energy is counted in a wrong unit.
+Until then, and where efforts are neither motor currents nor joint torques, samples pass
+without them: powers are computed from the motion alone, so that no energy is counted in a
+wrong unit.
 """
 
 from __future__ import annotations
@@ -55,19 +56,21 @@ MOST_HELD = 10.0  # time of samples that are held back, where efforts are requir
 class EffortStream:
     """Decides the unit of the efforts of one driver, and passes its samples on accordingly.
 
-    Efforts with a stated unit are used after LEAST_EVIDENCE, unless the motion excludes that unit.
+    Efforts with a stated unit are used after LEAST_EVIDENCE, unless the motion excludes
+    that unit.
 
     Args:
         model: of the arm, identified or generic.
         robot: its description.
         stated: unit of the efforts, or "auto" to decide it from the motion.
-        required: whether samples without efforts are of no use; they are then held back until the
-            unit is decided, MOST_HELD of them.
+        required: whether samples without efforts are of no use; they are then held back
+            until the unit is decided, MOST_HELD of them.
         source: name of the topic, for messages.
 
     Attributes:
         unit: unit in which efforts are used now; None while they are not.
-        verdict: what the efforts are, by the samples so far; None before any were compared.
+        verdict: what the efforts are, by the samples so far; None before any were
+            compared.
         contradiction: between the stated unit and the motion; None without one.
     """
 
@@ -80,8 +83,11 @@ class EffortStream:
         required: bool = False,
         source: str = "joint_states",
     ) -> None:
-        self._model, self._robot = model, robot
-        self._stated, self._required, self._source = stated, required, source
+        self._model = model
+        self._robot = robot
+        self._stated = stated
+        self._required = required
+        self._source = source
         self._last: float | None = None  # time of the last sample [s]
         self._begin()
 
@@ -99,10 +105,11 @@ class EffortStream:
     def __call__(self, batch: Telemetry) -> list[Telemetry]:
         """Samples that can be used now, in order, with their efforts under the name of a field.
 
-        `batch` follows those of earlier calls; its column EFFORT is missing where a message had no
-        efforts.
+        `batch` follows those of earlier calls; its column EFFORT is missing where a
+        message had no efforts.
         """
-        before, self._last = self._last, float(batch.time[-1])
+        before = self._last
+        self._last = float(batch.time[-1])
         if before is not None and float(batch.time[0]) - before > RESTART_GAP:
             self._begin()
         if EFFORT not in batch:
@@ -116,7 +123,8 @@ class EffortStream:
         if self.unit is None and self._required:
             self._hold(batch)
             return []
-        held, self._held = [*self._held], deque()
+        held = [*self._held]
+        self._held = deque()
         return [self._named(each) for each in (*held, batch)]
 
     @property
@@ -127,7 +135,9 @@ class EffortStream:
             return f"used as {MEANING_IN_WORDS[self.unit]} ({how})"
         if (problem := self.problem) is not None:
             return f"not used: {problem}"
-        return "not used yet: their unit is not decided; powers are computed from the motion"
+        return (
+            "not used yet: their unit is not decided; powers are computed from the motion"
+        )
 
     @property
     def problem(self) -> str | None:
@@ -157,14 +167,19 @@ class EffortStream:
         if self._stated == "auto":
             self.unit = _unit_of(meaning)
         elif verdict.excludes(self._stated):
-            self.unit, self.contradiction = None, self._contradiction(self._stated, verdict)
-        # Efforts that are not used may still turn out to be usable: at standstill, torques without
-        # gravity look like no efforts at all.
+            self.unit, self.contradiction = (
+                None,
+                self._contradiction(self._stated, verdict),
+            )
+        # Efforts that are not used may still turn out to be usable: at standstill,
+        # torques without gravity look like no efforts at all.
         self._compares = meaning is None or self.unit != meaning
 
     def _contradiction(self, stated: EffortUnit, verdict: EffortVerdict) -> Contradiction:
         """Between the stated unit and what the efforts are instead."""
-        possible = [each for each in MEANING_IN_WORDS if verdict.probability[each] > 1.0 - DECIDED]
+        possible = [
+            each for each in MEANING_IN_WORDS if verdict.probability[each] > 1.0 - DECIDED
+        ]
         remedy = "set effort_unit:=auto"
         if possible == ["newton_metre"] or possible == ["ampere"]:
             remedy = f"set effort_unit:={possible[0]}, or auto"

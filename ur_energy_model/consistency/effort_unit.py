@@ -3,22 +3,25 @@
 
 """Unit of efforts: motor currents in A or joint torques in N m, decided by the arm's motion.
 
-Drivers publish either of them as the effort of sensor_msgs/JointState. A current times gear ratio
-and torque constant is a torque, so that the two differ by a factor of 4 to 13 on UR arms, while the
-torque that a motion needs is known within some tenths: gravity of the links, inertia and friction.
-Two more meanings are compared: torques from which gravity was removed, as the documentation of
-ur_robot_driver describes actual_current_as_torque, and efforts that are none of these.
+Drivers publish either of them as the effort of sensor_msgs/JointState. A current times
+gear ratio and torque constant is a torque, so that the two differ by a factor of 4 to 13
+on UR arms, while the torque that a motion needs is known within some tenths: gravity of
+the links, inertia and friction. Two more meanings are compared: torques from which
+gravity was removed, as the documentation of ur_robot_driver describes
+actual_current_as_torque, and efforts that are none of these.
 
-The efforts of a joint are, over blocks of samples, a linear function of two torques of its motion,
+The efforts of a joint are, over blocks of samples, a linear function of two torques of
+its motion,
 
-    effort = gravity_gain * gravity torque + motion_gain * (friction + inertia torque) + error,
+    effort = gravity_gain * gravity torque + motion_gain * (friction + inertia torque) +
+    error,
 
-and each meaning states both gains: 1 / (gear ratio * torque constant) for currents, 1 for torques,
-0 and 1 for torques without gravity. The likelihood of a meaning is the evidence of Bayesian linear
-regression (Bishop, Pattern Recognition and Machine Learning, 2006, sec. 3.5) with a prior of the
-gains around what it states, as wide as payload, stiction, friction of the day and differences
-between arms make it. The normal density of the gains' distance is replaced by a t density, so that
-no single joint decides.
+and each meaning states both gains: 1 / (gear ratio * torque constant) for currents, 1 for
+torques, 0 and 1 for torques without gravity. The likelihood of a meaning is the evidence
+of Bayesian linear regression (Bishop, Pattern Recognition and Machine Learning, 2006,
+sec. 3.5) with a prior of the gains around what it states, as wide as payload, stiction,
+friction of the day and differences between arms make it. The normal density of the gains'
+distance is replaced by a t density, so that no single joint decides.
 """
 
 from __future__ import annotations
@@ -119,7 +122,9 @@ class EffortVerdict(NamedTuple):
 
     def excludes(self, meaning: EffortMeaning) -> bool:
         """Whether efforts cannot be this, whatever else they are."""
-        return self.seconds >= LEAST_EVIDENCE and self.probability[meaning] <= 1.0 - DECIDED
+        return (
+            self.seconds >= LEAST_EVIDENCE and self.probability[meaning] <= 1.0 - DECIDED
+        )
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,8 @@ class EffortEvidence:
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription | None = None) -> None:
-        self._model, self._dynamics = model, model.dynamics(robot=robot)
+        self._model = model
+        self._dynamics = model.dynamics(robot=robot)
         self._names = tuple(joint.name for joint in model.joints)
         self._ratio = np.array([joint.gear_ratio for joint in model.joints])
         constant = np.array([joint.torque_constant for joint in model.joints])
@@ -168,18 +174,24 @@ class EffortEvidence:
     def observe(self, time: Array, q: Array, qd: Array, effort: Array) -> None:
         """Add consecutive samples, some tenths of a second of them: blocks end with them.
 
-        Times [samples], s; positions, speeds and efforts [samples, n], rad, rad/s, A or N m.
-        Samples with next to no effort show nothing.
+        Times [samples], s; positions, speeds and efforts [samples, n], rad, rad/s, A or N
+        m. Samples with next to no effort show nothing.
         """
         blocks = _blocks(time)
-        rms = np.sqrt(np.square(effort).mean(axis=0)) if len(effort) else np.zeros(len(self._ratio))
+        rms = (
+            np.sqrt(np.square(effort).mean(axis=0))
+            if len(effort)
+            else np.zeros(len(self._ratio))
+        )
         none = rms * self._torque_per_ampere < LEAST_EFFORT * self._breakaway
         if not len(blocks) or none.all():
             return
         first, last = blocks.T
         seconds = time[last] - time[first]
         acceleration = (qd[last] - qd[first]) / seconds[:, None]
-        mean_q, mean_qd, mean_effort = (_block_means(each, blocks) for each in (q, qd, effort))
+        mean_q, mean_qd, mean_effort = (
+            _block_means(each, blocks) for each in (q, qd, effort)
+        )
         moving = np.abs(mean_qd) >= MOVING_SPEED
         gravity = self._dynamics.gravity_torque(mean_q)
         link = self._dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
@@ -198,7 +210,9 @@ class EffortEvidence:
             for meaning, forms in self._meanings().items()
         }
         total = np.logaddexp.reduce(list(logarithms.values()))
-        probability = {name: float(np.exp(each - total)) for name, each in logarithms.items()}
+        probability = {
+            name: float(np.exp(each - total)) for name, each in logarithms.items()
+        }
         return EffortVerdict(probability, self.seconds)
 
     def words(self) -> str:
@@ -216,8 +230,10 @@ class EffortEvidence:
 
     def _meanings(self) -> dict[EffortMeaning, list[_Expected]]:
         """Gains that each meaning states, with the probabilities of its forms."""
-        payload, stiction = self._payload_gain(), self._stiction_gain()
-        one, zero = np.ones_like(payload), np.zeros_like(payload)
+        payload = self._payload_gain()
+        stiction = self._stiction_gain()
+        one = np.ones_like(payload)
+        zero = np.zeros_like(payload)
         gravity_std = np.sqrt(CONSTANT_ERROR**2 + payload**2 + stiction**2)
         motion_std = np.full_like(payload, np.hypot(CONSTANT_ERROR, FRICTION_ERROR))
         found: dict[EffortMeaning, list[_Expected]] = {}
@@ -234,7 +250,11 @@ class EffortEvidence:
             ]
         found["without_gravity"] = []
         for form in WITHOUT_GRAVITY:
-            left = np.hypot(form.gravity_std, stiction) if form.friction else form.gravity_std * one
+            left = (
+                np.hypot(form.gravity_std, stiction)
+                if form.friction
+                else form.gravity_std * one
+            )
             motion = (one, motion_std) if form.friction else (zero, MOTION_LEFT * one)
             expected = _Expected(form.probability, form.gravity * one, left, *motion)
             found["without_gravity"].append(expected)
@@ -252,9 +272,11 @@ class EffortEvidence:
         for form in forms:
             off = gains - np.stack([form.gravity, form.motion], axis=1)
             prior = np.zeros_like(information)
-            prior[:, 0, 0], prior[:, 1, 1] = form.gravity_std**2, form.motion_std**2
-            # With information P and prior covariance D, the gains found have the covariance
-            # P^-1 + D, whose inverse is (1 + P D)^-1 P, which exists where P is singular, too.
+            prior[:, 0, 0] = form.gravity_std**2
+            prior[:, 1, 1] = form.motion_std**2
+            # With information P and prior covariance D, the gains found have the
+            # covariance P^-1 + D, whose inverse is (1 + P D)^-1 P, which exists where P
+            # is singular, too.
             widened = np.eye(2) + information @ prior
             precision = np.linalg.solve(widened, information)
             distance = np.maximum(np.einsum("nk,nkl,nl->n", off, precision, off), 0.0)
@@ -270,9 +292,13 @@ class EffortEvidence:
         squares = self._sums[:, :_EFFORT, :_EFFORT] * (shown[:, :, None] & shown[:, None])
         products = self._sums[:, :_EFFORT, _EFFORT] * shown
         effort = self._sums[:, _EFFORT, _EFFORT]
-        gains = (np.linalg.pinv(squares, 1e-6, hermitian=True) @ products[..., None])[..., 0]
+        gains = (np.linalg.pinv(squares, 1e-6, hermitian=True) @ products[..., None])[
+            ..., 0
+        ]
         unexplained = np.maximum(effort - (gains * products).sum(axis=1), 0.0)
-        variance = np.maximum(unexplained, NOISE_SHARE**2 * effort) / max(self.seconds, 1e-9)
+        variance = np.maximum(unexplained, NOISE_SHARE**2 * effort) / max(
+            self.seconds, 1e-9
+        )
         variance = np.where(
             variance > 0.0, variance, np.inf
         )  # efforts of exactly zero show nothing
@@ -293,11 +319,16 @@ class EffortEvidence:
         """Deviation of the gain of gravity by the unknown friction at standstill [n]."""
         squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
         seconds = max(self.seconds, 1e-9)
-        return np.asarray(self._still / seconds * self._breakaway / np.sqrt(squares / seconds))
+        return np.asarray(
+            self._still / seconds * self._breakaway / np.sqrt(squares / seconds)
+        )
 
     def _torque(self, link: Array, qd: Array, qdd: Array) -> Array:
         """Torque of joints with that of their links, friction and rotor [samples, n], N m."""
-        return self._ratio * self._model.from_link_torque(link, qd, qdd, std=False).motor_torque
+        return (
+            self._ratio
+            * self._model.from_link_torque(link, qd, qdd, std=False).motor_torque
+        )
 
 
 CURRENT_FIELDS: tuple[str, ...] = ("actual_q", "actual_qd", "actual_current")
@@ -311,7 +342,8 @@ class CurrentCheck:
     """
 
     def __init__(self) -> None:
-        self._windows, self._info = SampleWindows(CURRENT_FIELDS), RecordingInfo()
+        self._windows = SampleWindows(CURRENT_FIELDS)
+        self._info = RecordingInfo()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""

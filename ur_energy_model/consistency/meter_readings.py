@@ -3,10 +3,11 @@
 
 """Readings of a power meter, compared with what the power at the mains depends on.
 
-A reading is the mean of some time that ended before it arrived. Neither the delay nor the averaging
-time is known: for each pair of them that is tried, the readings are compared with the means of what
-the wall depends on (`model.wall`) over that time. All of it is in Gram matrices of these means and
-the readings, so that memory does not grow with the recording.
+A reading is the mean of some time that ended before it arrived. Neither the delay nor the
+averaging time is known: for each pair of them that is tried, the readings are compared
+with the means of what the wall depends on (`model.wall`) over that time. All of it is in
+Gram matrices of these means and the readings, so that memory does not grow with the
+recording.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 READING_FIELDS = ("wall_power", "wall_reading")
 """Columns of a meter: its last reading [W], NaN where it is silent, and the number of readings."""
-SHIFT, READING = TERMS, TERMS + 1
+SHIFT = TERMS
+READING = TERMS + 1
 """Places in the Gram matrices behind the terms: change of the power's mean per second of further
 delay, W/s, and the reading, W."""
 
 _LEAST_COVERED = 0.5  # share of an averaging time with samples
 _TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
-_ENOUGH, _UNEXPLAINED = 15, 0.1
+_ENOUGH = 15
+_UNEXPLAINED = 0.1
 """Readings, and share of their scatter that the power of the last seconds leaves unexplained, of a
 meter that is known to be quick."""
 _TOGETHER = 10  # readings of one Gram matrix
@@ -41,7 +44,8 @@ class Windows:
         step: of the grid [s].
         delays: from the end of the averaging time to the reading, in steps, at least 1.
         averaging: in steps.
-        longest: time between two readings beyond which the second one is not compared [s].
+        longest: time between two readings beyond which the second one is not compared
+            [s].
 
     Attributes:
         delay, averaging: of every pair [pairs], s.
@@ -51,7 +55,8 @@ class Windows:
     def __init__(
         self, step: float, delays: list[int], averaging: list[int], longest: float
     ) -> None:
-        self.step, self.longest = step, longest
+        self.step = step
+        self.longest = longest
         pairs = np.array([(delay, each) for each in averaging for delay in delays])
         self.ends: Indices = pairs[:, 0]
         self.begins: Indices = pairs.sum(axis=1)
@@ -65,7 +70,8 @@ class Windows:
         return self.step * self.points
 
 
-FROZEN_SECONDS, FROZEN_CHANGE = 30.0, 20.0
+FROZEN_SECONDS = 30.0
+FROZEN_CHANGE = 20.0
 """A meter is frozen that repeats a reading for longer [s] while the power changes by more [W]."""
 SETTLED_SECONDS = 180.0
 """Time of equal readings after which they count [s]: the power has not changed."""
@@ -84,8 +90,10 @@ class Integrals:
     """
 
     def __init__(self, grid: float, reach: float, width: int) -> None:
-        self._grid, self._reach = grid, reach
-        self._time, self._kept = np.zeros(0), np.zeros((0, width))
+        self._grid = grid
+        self._reach = reach
+        self._time = np.zeros(0)
+        self._kept = np.zeros((0, width))
         self.last = np.zeros(width)
         """Up to the last sample [k]."""
 
@@ -101,20 +109,22 @@ class Integrals:
 
     def at(self, times: Array) -> Array:
         """Integrals up to times [...], s, of the reach [..., k]."""
-        return np.stack([np.interp(times, self._time, each) for each in self._kept.T], axis=-1)
+        return np.stack(
+            [np.interp(times, self._time, each) for each in self._kept.T], axis=-1
+        )
 
 
 class FrozenRuns:
     """Runs of equal readings, and whether the power changed so much that a meter must be frozen.
 
-    Meters average over a time that is not known. A mean over 10 s that changes proves nothing about
-    one that averages over a minute: unless the readings before show a quick meter, the means over
-    all of AVERAGING have to change. Only means count over times that lie within the run, and to
-    which the reading had time to respond.
+    Meters average over a time that is not known. A mean over 10 s that changes proves
+    nothing about one that averages over a minute: unless the readings before show a quick
+    meter, the means over all of AVERAGING have to change. Only means count over times
+    that lie within the run, and to which the reading had time to respond.
 
     Attributes:
-        value, seconds, change: reading of the longest frozen run [W], how long it was repeated [s],
-            and the change of the power meanwhile [W]; 0 s without any.
+        value, seconds, change: reading of the longest frozen run [W], how long it was
+            repeated [s], and the change of the power meanwhile [W]; 0 s without any.
         total: time of all frozen runs [s].
     """
 
@@ -125,9 +135,14 @@ class FrozenRuns:
     FEWEST = 3  # equal readings of a run
 
     def __init__(self) -> None:
-        self.value, self.seconds, self.change, self.total = np.nan, 0.0, 0.0, 0.0
+        self.value = np.nan
+        self.seconds = 0.0
+        self.change = 0.0
+        self.total = 0.0
         self._run = np.nan
-        self._began, self._counted, self._count = 0.0, 0.0, 0
+        self._began = 0.0
+        self._counted = 0.0
+        self._count = 0
         self._low = self._high = np.full(len(self.AVERAGING), np.nan)
 
     def end(self) -> None:
@@ -137,12 +152,15 @@ class FrozenRuns:
     def includes(self, time: float, watts: float, means: Array, *, quick: bool) -> bool:
         """Whether a reading, W, continues a run that must be frozen.
 
-        `means` are those of the power over AVERAGING, RESPONSE before the reading [3], W, NaN where
-        unknown; `quick` is whether the meter is known to average over the first of these times at
-        most.
+        `means` are those of the power over AVERAGING, RESPONSE before the reading [3], W,
+        NaN where unknown; `quick` is whether the meter is known to average over the first
+        of these times at most.
         """
         if watts != self._run or time < self._began:
-            self._run, self._began, self._counted, self._count = watts, time, 0.0, 0
+            self._run = watts
+            self._began = time
+            self._counted = 0.0
+            self._count = 0
             self._low = self._high = np.full(len(self.AVERAGING), np.nan)
         self._count += 1
         lasted = time - self._began
@@ -157,7 +175,9 @@ class FrozenRuns:
             self.total += lasted - self._counted
             self._counted = lasted
             if lasted > self.seconds:
-                self.value, self.seconds, self.change = watts, lasted, change
+                self.value = watts
+                self.seconds = lasted
+                self.change = change
         return frozen
 
     def settled(self, time: float) -> bool:
@@ -176,8 +196,8 @@ class Compared(NamedTuple):
 class MeterReadings:
     """Compares a meter's readings with what the wall depends on, batch by batch.
 
-    Readings are left out that arrive first, after a silence or without a new number, and those of a
-    frozen meter.
+    Readings are left out that arrive first, after a silence or without a new number, and
+    those of a frozen meter.
 
     Args:
         windows: pairs of delay and averaging time.
@@ -188,10 +208,12 @@ class MeterReadings:
     """
 
     def __init__(self, windows: Windows = FINE) -> None:
-        self.resolution, self.frozen = np.inf, FrozenRuns()
+        self.resolution = np.inf
+        self.frozen = FrozenRuns()
         self._windows = windows
         self._gram = np.zeros((len(windows.delay), TERMS + 2, TERMS + 2))
-        self._readings = self._judged_at = 0  # in the Gram matrices, and when they were judged
+        # in the Gram matrices, and when they were judged
+        self._readings = self._judged_at = 0
         self._quick = False
         self._before = np.nan  # the reading before [W]
         self._held: list[tuple[Array, float]] = []
@@ -202,9 +224,12 @@ class MeterReadings:
         """Begin anew after a step back of the clock."""
         frozen = float((FrozenRuns.AVERAGING + FrozenRuns.RESPONSE).max())
         reach = max(self._windows.reach, frozen + 1.0)
-        self._sums, self._time = Integrals(0.5 * self._windows.step, reach, TERMS), -np.inf
+        self._sums = Integrals(0.5 * self._windows.step, reach, TERMS)
+        self._time = -np.inf
         self._terms = np.zeros((0, TERMS))  # of the last sample
-        self._number, self._silences = np.nan, 0  # of readings, and of samples without any
+        # of readings, and of samples without any
+        self._number = np.nan
+        self._silences = 0
         self._last = np.full((1, 2), np.nan)  # silences and time [s] at the last reading
 
     def add(
@@ -214,7 +239,8 @@ class MeterReadings:
 
         Args:
             time: [samples], s; a step back begins anew.
-            steps: bridged steps to them [samples], s, 0 where what the wall depends on is unknown.
+            steps: bridged steps to them [samples], s, 0 where what the wall depends on is
+                unknown.
             terms: rates of what the wall depends on [samples, 5].
             watts: column of the meter's last reading [samples], W.
             number: column of the number of readings [samples].
@@ -225,25 +251,33 @@ class MeterReadings:
         gains = 0.5 * steps[:, None] * (rows[1:] + rows[:-1])
         sums = self._sums.last + np.cumsum(gains, axis=0)
         self._sums.add(time, sums)
-        self._terms, self._time = terms[-1:], float(time[-1])
+        self._terms = terms[-1:]
+        self._time = float(time[-1])
         covered = sums[:, :SUPPLY].sum(axis=1)
         new: Mask = np.isfinite(watts) & (np.diff(number, prepend=self._number) > 0.0)
         silences = self._silences + np.cumsum(np.isnan(watts))
         marks = np.column_stack([silences, covered])[new]
         silent, seconds = np.diff(np.concatenate([self._last, marks]), axis=0).T
         # Not the first one, nor one after a silence or a number that stayed.
-        seconds = np.where((silent == 0.0) & (seconds < self._windows.longest), seconds, 0.0)
-        self._number, self._silences = float(number[-1]), int(silences[-1])
+        seconds = np.where(
+            (silent == 0.0) & (seconds < self._windows.longest), seconds, 0.0
+        )
+        self._number = float(number[-1])
+        self._silences = int(silences[-1])
         self._last = np.concatenate([self._last, marks])[-1:]
-        counted, places = list[tuple[Array, float]](), np.flatnonzero(new)
+        counted = list[tuple[Array, float]]()
+        places = np.flatnonzero(new)
         for start in range(0, len(places), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            counted += self._compared(time[places[part]], watts[places[part]], seconds[part])
+            counted += self._compared(
+                time[places[part]], watts[places[part]], seconds[part]
+            )
         return self._grams(counted)
 
     def finish(self) -> list[Compared]:
         """The last readings of a recording."""
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         return self._grams(held)
 
     def waiting(self) -> Array:
@@ -253,14 +287,17 @@ class MeterReadings:
             waiting += _compared(part).gram
         return waiting
 
-    def _compared(self, time: Array, watts: Array, seconds: Array) -> list[tuple[Array, float]]:
+    def _compared(
+        self, time: Array, watts: Array, seconds: Array
+    ) -> list[tuple[Array, float]]:
         """Rows [pairs, 7] and times of the readings that are known not to be frozen by now."""
         windows = self._windows
         at = time[:, None] - windows.step * np.arange(windows.points)
         sums = self._sums.at(at)
         spans = sums[:, windows.ends] - sums[:, windows.begins]
         later, earlier = (
-            sums[:, windows.ends + k, SUPPLY] - sums[:, windows.begins + k, SUPPLY] for k in (1, -1)
+            sums[:, windows.ends + k, SUPPLY] - sums[:, windows.begins + k, SUPPLY]
+            for k in (1, -1)
         )
         covered = spans[..., :SUPPLY].sum(axis=-1, keepdims=True)
         enough = covered[..., 0] >= _LEAST_COVERED * windows.averaging
@@ -268,8 +305,10 @@ class MeterReadings:
         shift = (later - earlier)[..., None] / (2.0 * windows.step)
         means = np.concatenate([spans, shift], axis=2) / np.maximum(covered, 1e-30)
         readings = np.broadcast_to(watts[:, None, None], (*means.shape[:2], 1))
-        rows, ready = np.concatenate([means, readings], axis=2), list[tuple[Array, float]]()
-        quick, powers = self.is_quick, self._mean_powers(time)
+        rows = np.concatenate([means, readings], axis=2)
+        ready = list[tuple[Array, float]]()
+        quick = self.is_quick
+        powers = self._mean_powers(time)
         each = zip(rows, seconds.tolist(), time.tolist(), watts.tolist(), strict=True)
         for k, (row, passed, moment, watt) in enumerate(each):
             if watt != self._before:
@@ -292,17 +331,21 @@ class MeterReadings:
 
     def _mean_powers(self, time: Array) -> Array:
         """Mean powers that `FrozenRuns` compares with readings [readings, 3], W."""
-        lengths, ends = FrozenRuns.AVERAGING, time[:, None] - FrozenRuns.RESPONSE
+        lengths = FrozenRuns.AVERAGING
+        ends = time[:, None] - FrozenRuns.RESPONSE
         spans = self._sums.at(ends) - self._sums.at(ends - lengths)
         covered = spans[..., :SUPPLY].sum(axis=-1)
         enough = covered >= _LEAST_COVERED * lengths
-        return np.where(enough, spans[..., SUPPLY] / np.where(enough, covered, 1.0), np.nan)
+        return np.where(
+            enough, spans[..., SUPPLY] / np.where(enough, covered, 1.0), np.nan
+        )
 
     @property
     def is_quick(self) -> bool:
         """Whether the readings so far show that the meter averages over some seconds only.
 
-        They follow the power of the last seconds, and a longer averaging time explains them less.
+        They follow the power of the last seconds, and a longer averaging time explains
+        them less.
         """
         if self._readings >= self._judged_at:
             self._judged_at = max(_ENOUGH, 3 * self._readings // 2)
@@ -310,7 +353,8 @@ class MeterReadings:
         return self._quick
 
     def _follows(self) -> bool:
-        gram, averaging = self._gram, self._windows.averaging
+        gram = self._gram
+        averaging = self._windows.averaging
         seconds = float(gram[0, :SUPPLY, :SUPPLY].sum())
         mean = float(gram[0, :SUPPLY, READING].sum()) / seconds
         scatter = float(gram[0, READING, READING]) - seconds * mean * mean
@@ -343,12 +387,15 @@ def _compared(rows: list[tuple[Array, float]]) -> Compared:
 def best_pair(gram: Array) -> tuple[int, float]:
     """The pair of delay and averaging time whose means explain the readings best.
 
-    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant. Also returns what it
-    leaves of the readings' squares, W^2 s.
+    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant. Also
+    returns what it leaves of the readings' squares, W^2 s.
     """
-    cross, squares = gram[:, :-1, -1], gram[:, -1, -1]
+    cross = gram[:, :-1, -1]
+    squares = gram[:, -1, -1]
     unit = np.sqrt(np.maximum(np.diagonal(gram[0])[:-1], 1e-30))
-    inverse = np.linalg.pinv(gram[:, :-1, :-1] / np.outer(unit, unit), 1e-9, hermitian=True)
+    inverse = np.linalg.pinv(
+        gram[:, :-1, :-1] / np.outer(unit, unit), 1e-9, hermitian=True
+    )
     scaled = cross / unit
     left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)
     best = int(np.argmax(left <= left.min() + _TIE * squares[0]))

@@ -17,7 +17,9 @@ class RecordingCheck:
     """Compares time, arm and currents of one recording with its samples, batch by batch."""
 
     def __init__(self) -> None:
-        self._time, self._arm_type, self._current = TimeCheck(), ArmTypeCheck(), CurrentCheck()
+        self._time = TimeCheck()
+        self._arm_type = ArmTypeCheck()
+        self._current = CurrentCheck()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""
@@ -28,8 +30,8 @@ class RecordingCheck:
     def contradictions(self, robot: RobotDescription | None) -> tuple[Contradiction, ...]:
         """What contradicts the times of the recording, the type of its arm, its unit of currents.
 
-        With wrong times nothing else can be compared, with a wrong arm no currents. `robot` is None
-        if no arm is stated.
+        With wrong times nothing else can be compared, with a wrong arm no currents.
+        `robot` is None if no arm is stated.
         """
         of_time = self._time.contradictions()
         if of_time or robot is None:

@@ -3,8 +3,9 @@
 
 """Whether recordings, and what is compared with them, are of one arm and one program.
 
-A bag holds the serial number of its arm and the name of its program, where the controller's
-dashboard server had them. The torque constants that a controller states identify its arm without.
+A bag holds the serial number of its arm and the name of its program, where the
+controller's dashboard server had them. The torque constants that a controller states
+identify its arm without.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Origin(NamedTuple):
 
     name: str | Path  # of the bag
     info: RecordingInfo
-    constants: ControllerConstants | None = None  # that the controller states, None if unknown
+    # that the controller states, None if unknown
+    constants: ControllerConstants | None = None
 
     def same_constants(self, other: Origin) -> bool | None:
         """Whether the stated torque constants are those of one arm; None where unknown."""
@@ -40,15 +42,16 @@ class Origin(NamedTuple):
 def check_one_arm(recordings: Sequence[Origin]) -> None:
     """Refuse recordings of several arms, which are to be fitted together.
 
-    Different serial numbers, or different torque constants that the controllers state, are of
-    several arms; constants that differ within one serial number are of an exchanged joint.
+    Different serial numbers, or different torque constants that the controllers state,
+    are of several arms; constants that differ within one serial number are of an
+    exchanged joint.
 
     Args:
         recordings: what is unknown of them contradicts nothing.
 
     Raises:
-        ContradictionError: the first recording of another arm, with both serial numbers or
-            constants.
+        ContradictionError: the first recording of another arm, with both serial numbers
+            or constants.
     """
     for k, each in enumerate(recordings):
         for first in recordings[:k]:
@@ -56,7 +59,9 @@ def check_one_arm(recordings: Sequence[Origin]) -> None:
             if same is False:
                 raise ContradictionError(each.name, _another_serial(first, each))
             if each.same_constants(first) is False:
-                raise ContradictionError(each.name, _other_constants(first, each, same is True))
+                raise ContradictionError(
+                    each.name, _other_constants(first, each, same is True)
+                )
 
 
 def _another_serial(first: Origin, each: Origin) -> Contradiction:
@@ -73,7 +78,8 @@ def _another_serial(first: Origin, each: Origin) -> Contradiction:
 
 def _other_constants(first: Origin, each: Origin, one_serial: bool) -> Contradiction:
     """The clearest difference between the stated torque constants of two recordings."""
-    own, before = each.constants, first.constants
+    own = each.constants
+    before = first.constants
     assert own is not None
     assert before is not None
     relative, deviation = own.difference(before)
@@ -96,13 +102,15 @@ def _other_constants(first: Origin, each: Origin, one_serial: bool) -> Contradic
 def arms_by_constants(recordings: Sequence[Origin]) -> list[int]:
     """Number of the arm of each recording, from 0 on, by the stated torque constants alone.
 
-    A recording is of the first arm none of whose recordings contradicts it; one that states nothing
-    is of the first arm.
+    A recording is of the first arm none of whose recordings contradicts it; one that
+    states nothing is of the first arm.
     """
     arms: list[list[Origin]] = []
     numbers = []
     for each in recordings:
-        fits = [all(each.same_constants(other) is not False for other in arm) for arm in arms]
+        fits = [
+            all(each.same_constants(other) is not False for other in arm) for arm in arms
+        ]
         number = fits.index(True) if True in fits else len(arms)
         if number == len(arms):
             arms.append([])
@@ -118,7 +126,8 @@ def another_program(script: str, recorded: str | None) -> list[Contradiction]:
     """What contradicts that a recording is of the program of a script.
 
     Args:
-        script: name of the program in the script; PolyScope has underscores in place of blanks.
+        script: name of the program in the script; PolyScope has underscores in place of
+            blanks.
         recorded: name of the program in the recording; None if it is unknown.
     """
     if recorded is None:

@@ -29,7 +29,9 @@ class SampleWindows:
     def __init__(
         self, fields: Sequence[str], window: float = WINDOW, most: int = MOST_WINDOWS
     ) -> None:
-        self._fields, self._window, self._most = tuple(fields), window, most
+        self._fields = tuple(fields)
+        self._window = window
+        self._most = most
         self._stride = 1
         self._windows: dict[int, list[Telemetry]] = {}
         self._elapsed = 0.0
@@ -39,7 +41,9 @@ class SampleWindows:
         """Add the next part, whose samples may be of any number of windows."""
         if not len(part):
             return
-        steps = np.diff(part.time, prepend=part.time[0] if self._last is None else self._last)
+        steps = np.diff(
+            part.time, prepend=part.time[0] if self._last is None else self._last
+        )
         # A clock that goes back is that of a controller that was started again.
         clock = self._elapsed + np.cumsum(np.maximum(steps, 0.0))
         self._elapsed = float(clock[-1])
@@ -47,7 +51,9 @@ class SampleWindows:
         numbers = np.floor(clock / self._window).astype(int)
         if int(numbers[0]) == int(numbers[-1]) and int(numbers[0]) % self._stride:
             return
-        columns = {name: part.columns[name] for name in self._fields if name in part.columns}
+        columns = {
+            name: part.columns[name] for name in self._fields if name in part.columns
+        }
         kept = replace(part, columns=columns, stamp=None)
         for rows in equal_runs(numbers):
             number = int(numbers[rows.start])

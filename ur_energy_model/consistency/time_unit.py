@@ -3,10 +3,10 @@
 
 """Time: whether positions advance as far as the speeds and the times of a recording say.
 
-The energy of a recording is proportional to its time. A time column in milliseconds that was read
-as seconds, a wrong rate, or positions in degrees beside speeds in rad/s all show in the time scale
-of the recording (`telemetry.time_scale`): the factor by which the steps of its clock would have to
-be multiplied so that the speeds explain the positions.
+The energy of a recording is proportional to its time. A time column in milliseconds that
+was read as seconds, a wrong rate, or positions in degrees beside speeds in rad/s all show
+in the time scale of the recording (`telemetry.time_scale`): the factor by which the steps
+of its clock would have to be multiplied so that the speeds explain the positions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class TimeCheck:
     """
 
     def __init__(self, stated: str = "the times of the recording are in seconds") -> None:
-        self._fit, self._stated = TimeScaleFit(), stated
+        self._fit = TimeScaleFit()
+        self._stated = stated
         self._info = RecordingInfo()
 
     def observe(self, part: Telemetry) -> None:
@@ -90,7 +91,8 @@ def time_contradictions(
     Args:
         scale: time scale of the recording, with its times converted to seconds.
         stated: what the times are, and who states it.
-        remedy: what to do, with {options} in place of the options of an import that mend it.
+        remedy: what to do, with {options} in place of the options of an import that mend
+            it.
         unit: that the times were converted from; a key of UNITS.
         rate: of the samples [Hz], where the user states it in place of times.
     """
@@ -123,7 +125,11 @@ def _mistake(scale: TimeScale, unit: str, rate: float | None) -> _Mistake:
         return _Mistake(scale.best, shown, f"--rate {found}")
     read = UNITS.get(unit, 1.0)
     of_time = [
-        _Mistake(seconds / read, f"the motion is that of times in {name}", f"--time-unit {name}")
+        _Mistake(
+            seconds / read,
+            f"the motion is that of times in {name}",
+            f"--time-unit {name}",
+        )
         for name, seconds in UNITS.items()
     ]
     usual = [each for each in (*_OF_UNITS, *of_time) if scale.allows(each.factor)]

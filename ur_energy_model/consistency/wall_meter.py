@@ -3,11 +3,12 @@
 
 """A power meter at the mains that cannot be right, by the power that the robot's bus takes.
 
-Whatever a control box takes, the power at the mains is above that of the bus, is never negative,
-changes with it, and is the bus power over the supply's efficiency plus some tens of watts
-(`generic_wall`). A meter that contradicts this has a reversed or wrong clamp, another unit or
-ratio, one phase of three, or belongs to another machine. Delay and averaging time of meters are not
-known: a contradiction has to hold for every pair of them that is plausible (`meter_readings`).
+Whatever a control box takes, the power at the mains is above that of the bus, is never
+negative, changes with it, and is the bus power over the supply's efficiency plus some
+tens of watts (`generic_wall`). A meter that contradicts this has a reversed or wrong
+clamp, another unit or ratio, one phase of three, or belongs to another machine. Delay and
+averaging time of meters are not known: a contradiction has to hold for every pair of them
+that is plausible (`meter_readings`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from ur_energy_model.typing import Array
 
 QUICK_SECONDS = 5.0
 """Time between readings up to which a meter averages over 10 s at most, as FINE has it [s]."""
-LEAST_SECONDS, FEWEST_READINGS = 5.0, 3
+LEAST_SECONDS = 5.0
+FEWEST_READINGS = 3
 """Time and number of readings from which they are judged: those of a meter of a second after 15 s
 of a recording, since the first ones may be of the time before it."""
 LEAST_NEGATIVE = 5.0
@@ -58,7 +60,10 @@ FACTORS: tuple[tuple[float, str], ...] = (
     (-1.0, REVERSED_REMEDY),
     (1e3, "state its unit: end the path of the meter's URL with @kW"),
     (1e-3, "state its unit: end the path of the meter's URL with @mW"),
-    (3.0, "it seems to measure one phase of three: add all of them up (end the path with .*)"),
+    (
+        3.0,
+        "it seems to measure one phase of three: add all of them up (end the path with .*)",
+    ),
     (1.0 / 3.0, "it seems to count three phases: meter the control box alone"),
     (10.0, "set the ratio of its current transformer, which seems to be off by 10"),
     (0.1, "set the ratio of its current transformer, which seems to be off by 10"),
@@ -112,7 +117,8 @@ class _Collected:
 class MeterVerdict(NamedTuple):
     """What the readings of a meter show about it."""
 
-    usable: bool  # whether readings, other than those of a frozen meter, can be those of this robot
+    # whether readings, other than those of a frozen meter, can be those of this robot
+    usable: bool
     contradictions: tuple[Contradiction, ...]
 
 
@@ -120,13 +126,19 @@ class WallMeterCheck:
     """Compares the readings of a meter with the bus power of the robot, batch by batch."""
 
     def __init__(self) -> None:
-        self._fine, self._slow = _Collected(FINE), _Collected(SLOW)
-        self._number, self._first, self._last = np.nan, np.nan, np.nan
-        self._new, self._sum = 0, 0.0  # number of readings, and their sum [W]
+        self._fine = _Collected(FINE)
+        self._slow = _Collected(SLOW)
+        self._number = np.nan
+        self._first = np.nan
+        self._last = np.nan
+        # number of readings, and their sum [W]
+        self._new = 0
+        self._sum = 0.0
         self._block = np.nan  # number of the block of samples in progress
         self._block_sums = np.zeros(TERMS)
         # Terms of the blocks with the least and the most power at the bus [5].
-        self._least, self._most = np.full(TERMS, np.inf), np.full(TERMS, -np.inf)
+        self._least = np.full(TERMS, np.inf)
+        self._most = np.full(TERMS, -np.inf)
 
     @property
     def resolution(self) -> float:
@@ -171,7 +183,8 @@ class WallMeterCheck:
                     mean = self._block_sums / seconds
                     self._least = min(self._least, mean, key=_supply_of)
                     self._most = max(self._most, mean, key=_supply_of)
-                self._block, self._block_sums = float(blocks[part.start]), np.zeros(TERMS)
+                self._block = float(blocks[part.start])
+                self._block_sums = np.zeros(TERMS)
             self._block_sums += steps[part] @ terms[part]
 
     @property
@@ -184,8 +197,8 @@ class WallMeterCheck:
     def verdict(self, usual: WallModel, meter: str) -> MeterVerdict:
         """What the readings so far show; of several contradictions the first one.
 
-        `usual` is the wall of any cell with a controller of this generation, `meter` the name of
-        the meter for messages.
+        `usual` is the wall of any cell with a controller of this generation, `meter` the
+        name of the meter for messages.
         """
         stated = f"{meter} measures this robot at the mains"
         found = self._found(usual)
@@ -207,14 +220,20 @@ class WallMeterCheck:
             return None
         mean = self._sum / self._new
         if mean < -LEAST_NEGATIVE:
-            return f"it shows {_watts(mean)}", f"mean of {self._new} readings", REVERSED_REMEDY
+            return (
+                f"it shows {_watts(mean)}",
+                f"mean of {self._new} readings",
+                REVERSED_REMEDY,
+            )
         quick = self.period <= QUICK_SECONDS
         views = [self._fine] if quick else [self._slow]
         if quick and not self._fine.readings.is_quick:
-            views.append(self._slow)  # it may average over a minute although it shows every second
+            # it may average over a minute although it shows every second
+            views.append(self._slow)
         grams = [view.gram for view in views]
-        # The sums over all readings, and over those of each state of the box: a meter that is
-        # wrong while the arm runs may look right in a mean with the time before it was on.
+        # The sums over all readings, and over those of each state of the box: a meter
+        # that is wrong while the arm runs may look right in a mean with the time before
+        # it was on.
         for state in (slice(None), *range(SUPPLY)):
             means = [_means(gram[:, :SUPPLY][:, state], usual) for gram in grams]
             if means[0].seconds < LEAST_SECONDS:
@@ -272,7 +291,9 @@ def _slope(gram: Array, period: float) -> MeterSlope:
     variance = np.maximum(squares[:, SUPPLY, SUPPLY], 0.0)
     safe = np.where(variance > 0.0, variance, np.inf)
     slope = squares[:, SUPPLY, READING] / safe
-    unexplained = np.maximum(squares[:, READING, READING] - slope * squares[:, SUPPLY, READING], 0)
+    unexplained = np.maximum(
+        squares[:, READING, READING] - slope * squares[:, SUPPLY, READING], 0
+    )
     independent = max(seconds / max(INDEPENDENT_SECONDS, period), 1.0)
     std = np.sqrt((unexplained + READING_ERROR**2) / independent / safe)
     return MeterSlope(seconds, slope, np.where(variance > 0.0, std, np.inf))
@@ -281,21 +302,28 @@ def _slope(gram: Array, period: float) -> MeterSlope:
 def _of_means(means: Sequence[MeterMeans]) -> tuple[str, str, str] | None:
     """What the mean power shows against a meter, evidence and remedy; None if nothing.
 
-    Every view has to show it: each of `means`, for every pair of delay and averaging time.
+    Every view has to show it: each of `means`, for every pair of delay and averaging
+    time.
     """
     first = means[0]
-    reading, taken = first.reading, float(first.expected.bus.min())
+    reading = first.reading
+    taken = float(first.expected.bus.min())
     cases = zip(*(each.expected for each in means), strict=True)
     bus, wall, std = (np.concatenate(each) for each in cases)
-    least, most = wall - SURE * std, wall + SURE * std
+    least = wall - SURE * std
+    most = wall + SURE * std
     if reading < bus.min():
         shown = f"it shows {_watts(reading)}, less than the robot's bus takes"
     elif (reading < least).all() or (reading > most).all():
         usual = f"{_watts(max(float(least.min()), taken))} to {_watts(float(most.max()))}"
-        shown = f"it shows {_watts(reading)}, where cells take {usual} with this bus power"
+        shown = (
+            f"it shows {_watts(reading)}, where cells take {usual} with this bus power"
+        )
     else:
         return None
-    evidence = f"mean of {first.seconds:.0f} s, while the robot's bus took {_watts(taken)}"
+    evidence = (
+        f"mean of {first.seconds:.0f} s, while the robot's bus took {_watts(taken)}"
+    )
     return shown, evidence, _remedy(first)
 
 

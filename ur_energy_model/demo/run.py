@@ -3,8 +3,9 @@
 
 """The complete workflow with the simulated controller and the ROS nodes.
 
-A simulated arm runs trajectory A while the logger records; a model is identified; trajectory B runs
-with logger and estimator; then the tables of the paper are printed beside the true values.
+A simulated arm runs trajectory A while the logger records; a model is identified;
+trajectory B runs with logger and estimator; then the tables of the paper are printed
+beside the true values.
 """
 
 from __future__ import annotations
@@ -50,19 +51,29 @@ from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.topics_and_services import MODEL_ENERGY, MODEL_POWER, TOTAL_ENERGY, TOTAL_POWER
+from ur_energy_model.topics_and_services import (
+    MODEL_ENERGY,
+    MODEL_POWER,
+    TOTAL_ENERGY,
+    TOTAL_POWER,
+)
 from ur_energy_model.typing import Array, Self
 
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
-STOP_TIMEOUT = 10.0  # longest time a child may take to end after SIGINT before it is killed [s]
+# longest time a child may take to end after SIGINT before it is killed [s]
+STOP_TIMEOUT = 10.0
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
 Report: TypeAlias = Callable[..., None]
-TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, MODEL_POWER, MODEL_ENERGY))
+TOPICS = tuple(
+    topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, MODEL_POWER, MODEL_ENERGY)
+)
 
 
-def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | None) -> None:
+def run_demo(
+    output: Path, robot: str, host: str, seconds: float, seed: int | None
+) -> None:
     """Run the demo with trajectories of some seconds; a seed of None is a random one.
 
     Raises:
@@ -80,10 +91,14 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
     note(f"simulated {robot} number {seed} on {host}, ROS domain {domain}")
 
     def record(
-        motion: str, title: str, watch: Callable[[Processes, Report], None], model: str = ""
+        motion: str,
+        title: str,
+        watch: Callable[[Processes, Report], None],
+        model: str = "",
     ) -> tuple[Path, Path]:
         """Run a trajectory with the logger and, given a model, the estimator; bag and truth."""
-        truth, bags = folder / f"truth_{motion}.json", folder / "bags" / motion
+        truth = folder / f"truth_{motion}.json"
+        bags = folder / "bags" / motion
         with Processes(folder / "logs", environment) as processes:
 
             def start(node: str, **parameters: Any) -> None:
@@ -95,10 +110,18 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
                 processes.wait_until(
                     lambda: _accepts(host, RTDE_PORT), "simulated_robot", START_TIMEOUT
                 )
-            start("logger", robot_ip=host, robot_model=robot, bag_directory=str(bags), record=True)
+            start(
+                "logger",
+                robot_ip=host,
+                robot_model=robot,
+                bag_directory=str(bags),
+                record=True,
+            )
             if model:
                 start("estimator", robot_ip=host, model_file=model)
-            processes.wait_until(lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0)
+            processes.wait_until(
+                lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0
+            )
             with progress(title) as report:
                 watch(processes, report)
             for node in (*(["estimator"] if model else []), "logger", "simulated_robot"):
@@ -125,8 +148,12 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
     save_model(identified.model, model_file)
     note(f"2/4  identified from {first.name}")
     with closing(EnergyMonitor(domain)) as live:
-        watch = partial(wait, pause=live.receive, text=lambda: f"3/4  trajectory B  {live.text()}")
-        second, truth = record("trajectory_b", "3/4  trajectory B", watch, str(model_file))
+        watch = partial(
+            wait, pause=live.receive, text=lambda: f"3/4  trajectory B  {live.text()}"
+        )
+        second, truth = record(
+            "trajectory_b", "3/4  trajectory B", watch, str(model_file)
+        )
     with progress("4/4  figures and tables"):
         energy, known, metrics, figures, recording = evaluate_run(
             identified.model, second, truth, folder
@@ -165,7 +192,8 @@ def evaluate_run(
     """
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
-    energy, metrics = estimate_energy(model, bag), evaluate(model, bag)
+    energy = estimate_energy(model, bag)
+    metrics = evaluate(model, bag)
     charts = recording_charts(analyse(model, bag), true_energy=truth["electrical_energy"])
     figures = [path for chart in charts for path in save_chart(chart, folder / "figures")]
     content = {"estimate": energy.as_json(), "truth": truth, "metrics": metrics.as_json()}
@@ -181,10 +209,13 @@ def print_tables(
 
     def percent(value: float | None, true: float) -> str | None:
         return (
-            None if value is None or not np.isfinite(true) else f"{100 * (value / true - 1):+.2f}"
+            None
+            if value is None or not np.isfinite(true)
+            else f"{100 * (value / true - 1):+.2f}"
         )
 
-    mechanical, electrical = truth["mechanical_energy"], truth["electrical_energy"]
+    mechanical = truth["mechanical_energy"]
+    electrical = truth["electrical_energy"]
     columns = (energy.mechanical, mechanical, energy.electrical, electrical)
     rows: list[Any] = list(zip(energy.names, *columns, strict=True))
     rows.append(("whole arm", *(column.sum() for column in columns)))
@@ -219,7 +250,8 @@ def print_tables(
             keys = ("mean", "max", "rms")
             pairs = zip(energy.names, entries, strict=True)
             table = [
-                [name, *(entry[key] for key in keys), r2_words(entry)] for name, entry in pairs
+                [name, *(entry[key] for key in keys), r2_words(entry)]
+                for name, entry in pairs
             ]
             print_table(title, ["joint", "mean", "max", "RMS", "R2"], table)
     if metrics.power is not None:
@@ -233,18 +265,24 @@ def print_tables(
 def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
     """True energies between two controller times [s], from what the simulated arm wrote [J].
 
-    `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and `bus_energy`
-    that the supply delivers to the whole arm, standby included.
+    `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and
+    `bus_energy` that the supply delivers to the whole arm, standby included.
     """
-    arrays = truth_file.with_name(json.loads(truth_file.read_text(encoding="utf-8"))["arrays"])
+    arrays = truth_file.with_name(
+        json.loads(truth_file.read_text(encoding="utf-8"))["arrays"]
+    )
     with np.load(arrays) as rows:
         time = rows["timestamp"]
 
         def between(name: str) -> Array:
             columns = rows[name].reshape(len(time), -1).T
-            return np.array([np.diff(np.interp([start, end], time, each))[0] for each in columns])
+            return np.array(
+                [np.diff(np.interp([start, end], time, each))[0] for each in columns]
+            )
 
-        joints = {name: between(name) for name in ("mechanical_energy", "electrical_energy")}
+        joints = {
+            name: between(name) for name in ("mechanical_energy", "electrical_energy")
+        }
         return {**joints, "bus_energy": float(between("bus_energy")[0])}
 
 
@@ -301,8 +339,8 @@ class Processes:
     def start(self, name: str, command: Sequence[str]) -> None:
         """Start a console script of this package, or any command, in a new session.
 
-        In a new session, Ctrl-C of the terminal does not reach the child; this process decides the
-        order in which the children end.
+        In a new session, Ctrl-C of the terminal does not reach the child; this process
+        decides the order in which the children end.
         """
         script = Path(sysconfig.get_path("scripts")) / command[0]
         program = str(script) if script.is_file() else command[0]
@@ -368,7 +406,9 @@ def _fresh_folder(folder: Path) -> Path:
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
             raise InputError(
-                folder, "exists and is not from an earlier demo", "name another folder with -o"
+                folder,
+                "exists and is not from an earlier demo",
+                "name another folder with -o",
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,16 +4,19 @@
 """The torque constants of the arm at hand, found while it works.
 
 The controller states them from the first seconds of standstill on
-(`consistency.controller_constants`). They are looked at after 1, 2, 4, ... seconds, and reported
-where a further joint is known or one has become clearly more certain, so that a model changes a
-few times only.
+(`consistency.controller_constants`). They are looked at after 1, 2, 4, ... seconds, and
+reported where a further joint is known or one has become clearly more certain, so that a
+model changes a few times only.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ur_energy_model.consistency.controller_constants import MOST_READ, ControllerConstantsFit
+from ur_energy_model.consistency.controller_constants import (
+    MOST_READ,
+    ControllerConstantsFit,
+)
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry

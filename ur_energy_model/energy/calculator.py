@@ -3,23 +3,24 @@
 
 """The energy calculator: from telemetry to the power of every channel, sample by sample.
 
-The live estimator, `ur_energy estimate`, reports and evaluation all use it. One batch passes these
-steps, in this order:
+The live estimator, `ur_energy estimate`, reports and evaluation all use it. One batch
+passes these steps, in this order:
 
 1. samples that cannot be, and those that repeat a timestamp, are left out;
 2. motors and drivers: from measured currents (`MeasuredPowers`), else from the motion
    (`PredictedPowers`);
 3. standby: what the session has shown so far (`SessionFollower`);
-4. supply: regeneration that it cannot take back (`BusCapacitor`); these parts are the model;
-5. total: bus power where it is measured (`BusMeter`), else the model; unexplained is total less
-   model.
+4. supply: regeneration that it cannot take back (`BusCapacitor`); these parts are the
+model;
+5. total: bus power where it is measured (`BusMeter`), else the model; unexplained is
+   total less model.
 
-The result does not depend on how samples are batched, and nothing is changed afterwards: all state
-follows the samples and the controller's clock. Only the friction that splits the mechanical power
-of a joint is that which is known when a batch begins.
+The result does not depend on how samples are batched, and nothing is changed afterwards:
+all state follows the samples and the controller's clock. Only the friction that splits
+the mechanical power of a joint is that which is known when a batch begins.
 
-Equations: model/drives.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot,
-eq. 13-21.
+Equations: model/drives.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al.,
+EcBot, eq. 13-21.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class EnergyCalculator:
         channels: columns of the powers.
         session: follower of standby power and friction.
         conditions: payload, speed scaling and temperatures at present.
-        refused: samples left out so far because of values that are not finite or impossible.
+        refused: samples left out so far because of values that are not finite or
+            impossible.
         repeated: samples left out so far because the recording has them twice.
 
     Raises:
@@ -88,7 +90,10 @@ class EnergyCalculator:
     """
 
     def __init__(
-        self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
+        self,
+        model: EnergyModel,
+        robot: RobotDescription,
+        options: PowerOptions | None = None,
     ) -> None:
         check_joints(model, robot)
         self.model = model
@@ -117,7 +122,9 @@ class EnergyCalculator:
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._bus = BusMeter()
         each, whole = self.channels.errors
-        self._errors = MotorErrors(np.zeros((1, model.dof * each)), np.zeros((1, whole - 1)))
+        self._errors = MotorErrors(
+            np.zeros((1, model.dof * each)), np.zeros((1, whole - 1))
+        )
         """Sensitivities of the joints and of motors and drivers that are held at present."""
         self._period = math.nan  # number of the period that they are of
 
@@ -155,8 +162,8 @@ class EnergyCalculator:
     def follow_session(self, batches: Iterable[Telemetry]) -> None:
         """Follow the sessions of a whole recording in a first pass over its batches.
 
-        The calls that follow begin with what its sessions have shown in the end, so that a
-        recording whose standstill comes late is split right from its first sample.
+        The calls that follow begin with what its sessions have shown in the end, so that
+        a recording whose standstill comes late is split right from its first sample.
 
         Raises:
             MissingFieldError: a field that the method needs is missing.
@@ -193,7 +200,9 @@ class EnergyCalculator:
             return batch.columns["actual_current"]
         if "actual_current_as_torque" in batch.columns:
             joints = self.model.joints
-            scale = np.array([joint.gear_ratio * joint.torque_constant for joint in joints])
+            scale = np.array(
+                [joint.gear_ratio * joint.torque_constant for joint in joints]
+            )
             return np.asarray(batch.columns["actual_current_as_torque"] / scale)
         if self.options.method == "current":
             raise MissingFieldError(
@@ -244,7 +253,9 @@ class EnergyCalculator:
         if first:
             self._begin_session(batch)
         standby = self._follow(batch, steps.bridged, states, motors, bus, errors.shared)
-        power = self._assembled(batch, steps.bridged, states, motors, errors, standby, bus)
+        power = self._assembled(
+            batch, steps.bridged, states, motors, errors, standby, bus
+        )
         return PowerTable(batch, steps, states, power, bool(bus.measured.all()))
 
     def _motors(
@@ -252,7 +263,8 @@ class EnergyCalculator:
     ) -> tuple[MotorPowers, MotorErrors, Mask]:
         """Powers of motors and drivers, with brakes released, and their sensitivities.
 
-        The last result is whether a sample's power is possible: no more than an arm can take.
+        The last result is whether a sample's power is possible: no more than an arm can
+        take.
         """
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
         due = changes(period, self._period) != 0
@@ -289,7 +301,9 @@ class EnergyCalculator:
         """In another session than that of the model, all motions have an error in common."""
         bus = self.model.bus
         same = is_same_session(self.model, samples)
-        self.standby.common = bus.motion_std * (MOTION_COMMON if same else MOTION_OF_SESSION)
+        self.standby.common = bus.motion_std * (
+            MOTION_COMMON if same else MOTION_OF_SESSION
+        )
         if same and samples.bus_power is None and not self.standby.anchored:
             known = self.standby.common
             self.standby.state = replace(self.standby.state, variance=known**2)
@@ -347,8 +361,8 @@ class EnergyCalculator:
         demand = motors.demand + standby.power
         supply = self._capacitor(steps, demand)
         joint_errors = errors.joints
-        # Parameters that are wrong are wrong in the standby power, too, with the opposite sign:
-        # summed before they are integrated, their errors cancel at standstill.
+        # Parameters that are wrong are wrong in the standby power, too, with the opposite
+        # sign: summed before they are integrated, their errors cancel at standstill.
         shared = errors.shared + standby.errors
         model_errors = np.column_stack([shared, standby.std])
         parts = {
@@ -360,7 +374,8 @@ class EnergyCalculator:
         joints = motors.joints
         braked = states < _STANDSTILL
         if braked.any():
-            # An arm that is off or has its brakes engaged takes the power of that mode alone.
+            # An arm that is off or has its brakes engaged takes the power of that mode
+            # alone.
             idle = self._braked_power(batch.columns["robot_mode"], bus)
             parts = {name: np.where(braked, 0.0, watts) for name, watts in parts.items()}
             parts["standby"] = np.where(braked, idle, standby.power)
@@ -402,7 +417,9 @@ class EnergyCalculator:
         It is that of the bus where it is measured, else that of the model in each mode.
         """
         idle = self.options.idle_power
-        power = np.where(modes <= POWER_OFF, 0.0, self.standby.power if idle is None else idle)
+        power = np.where(
+            modes <= POWER_OFF, 0.0, self.standby.power if idle is None else idle
+        )
         for code, name in ROBOT_MODES.items():
             if name in self.model.bus.mode_power:
                 power = np.where(modes == code, self.model.bus.mode_power[name], power)

@@ -3,11 +3,11 @@
 
 """Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk.
 
-Two SQLite files keep them. The state is saved from time to time: it has a write-ahead log, a save
-waits for one sync, and a power cut takes back at most the last save. The journal beside it is
-written before every publication: its rollback journal stays, so that both are overwritten in
-place, which takes 15 us, needs no room on a full disk and is safe against a kill, but not against a
-power cut.
+Two SQLite files keep them. The state is saved from time to time: it has a write-ahead
+log, a save waits for one sync, and a power cut takes back at most the last save. The
+journal beside it is written before every publication: its rollback journal stays, so that
+both are overwritten in place, which takes 15 us, needs no room on a full disk and is safe
+against a kill, but not against a power cut.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ LONGEST_ABSENCE = 1.0e8
 class EnergyCounters:
     """Integrates powers; the counters survive restarts.
 
-    A disk that cannot be written never stops counting: the counters stay in memory, `problem` is
-    why, and every saving tries again.
+    A disk that cannot be written never stops counting: the counters stay in memory,
+    `problem` is why, and every saving tries again.
 
     Args:
         channels: what is counted.
@@ -62,10 +62,11 @@ class EnergyCounters:
     Attributes:
         meter: whose reading is the energy since the state file was created.
         stated: the counters when they were loaded, last reset or last read.
-        highest: highest lifetime net energy at any publication so far [channels], J. It never
-            decreases, also where a joint gives energy back, and over restarts.
+        highest: highest lifetime net energy at any publication so far [channels], J. It
+            never decreases, also where a joint gives energy back, and over restarts.
         cycles: number of the last work cycle, over restarts.
-        note: why the counters are not those of before, for their users; None for no reason.
+        note: why the counters are not those of before, for their users; None for no
+            reason.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -123,19 +124,24 @@ class EnergyCounters:
     def _kept(self, key: str) -> Counters | None:
         """Counters that were saved under a key, None if there are none; raises as `_open`."""
         content = self._files[0].values.get(key)
-        return None if content is None else self._of_this_arm(Counters.from_content(content))
+        return (
+            None if content is None else self._of_this_arm(Counters.from_content(content))
+        )
 
     def _of_this_arm(self, counters: Counters) -> Counters:
         """These counters; raises InputError, which names both, if they are of another robot."""
         if None not in (counters.robot, self._robot) and counters.robot != self._robot:
             problem = f"counts the energy of a {counters.robot}, not a {self._robot}"
-        elif {n.partition("/")[0] for n in counters.names if "/" in n} - {"total", "model"} != set(
-            self.channels.joints
-        ):
+        elif {n.partition("/")[0] for n in counters.names if "/" in n} - {
+            "total",
+            "model",
+        } != set(self.channels.joints):
             problem = "counts the energy of other joints"
         else:
             return counters
-        raise InputError(self._files[0].path, problem, "choose another state_file for this arm")
+        raise InputError(
+            self._files[0].path, problem, "choose another state_file for this arm"
+        )
 
     def _new(self, serial: str | None, reason: str) -> Counters:
         """Counters at zero."""
@@ -157,13 +163,15 @@ class EnergyCounters:
     @property
     def problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are."""
-        return next((file.problem for file in self._files if file.problem), self._last_problem)
+        return next(
+            (file.problem for file in self._files if file.problem), self._last_problem
+        )
 
     def bind(self, serial: str) -> bool:
         """Count for the arm with this serial number; returns whether the counters are others now.
 
-        Counters of an unknown arm become its own. Those of another arm are kept in the state file,
-        and those of this arm continue, or begin at zero.
+        Counters of an unknown arm become its own. Those of another arm are kept in the
+        state file, and those of this arm continue, or begin at zero.
         """
         if self.stated.serial in (None, serial):
             self.stated = replace(self.stated, serial=serial)
@@ -177,9 +185,12 @@ class EnergyCounters:
             state.put(f"{COUNTERS} of {self.stated.serial}", self._present().content())
             with suppress(OSError, ValueError, InputError):
                 counters = self._kept(f"{COUNTERS} of {serial}")
-                if counters is None:  # an earlier version kept them in a file of their own
+                # an earlier version kept them in a file of their own
+                if counters is None:
                     label = re.sub(r"[^A-Za-z0-9-]", "_", serial)[:64]
-                    old = _old_counters(state.path.with_name(f"{state.path.name}.arm-{label}"))
+                    old = _old_counters(
+                        state.path.with_name(f"{state.path.name}.arm-{label}")
+                    )
                     counters = self._of_this_arm(old) if old.serial == serial else None
                 counters = None if counters is None else counters.converted(self.channels)
         self._begin(counters or self._new(serial, reason), self.meter.restarts)
@@ -210,7 +221,10 @@ class EnergyCounters:
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
         self.stated = replace(
-            self.stated, reset=self.meter.reading, reset_time=utc_now(), reset_reason=reason
+            self.stated,
+            reset=self.meter.reading,
+            reset_time=utc_now(),
+            reset_reason=reason,
         )
         self.save()
 
@@ -248,14 +262,16 @@ class EnergyCounters:
             cycles = (float(self.cycles),)
             numbers = np.concatenate([now.net, now.consumed, times, self.highest, cycles])
             head = (self.stated.number or 0).to_bytes(8, "little")
-            self._files[1].put(JOURNAL, head + numbers.astype("<f8", copy=False).tobytes())
+            self._files[1].put(
+                JOURNAL, head + numbers.astype("<f8", copy=False).tobytes()
+            )
             self._files[1].save()
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock.
 
-        Counting may continue before it is called: the journal holds newer values. A disk that
-        cannot be written is a `problem`.
+        Counting may continue before it is called: the journal holds newer values. A disk
+        that cannot be written is a `problem`.
         """
         if not self._files:
             return lambda: None
@@ -340,11 +356,13 @@ class Counters:
     reset_time: str
     reset_reason: str
     names: tuple[str, ...]  # of the channels
-    clock: float | None = None  # controller time of the last sample [s], None where there was none
+    # controller time of the last sample [s], None where there was none
+    clock: float | None = None
     serial: str | None = None  # number of the arm, None where unknown
-    robot: str | None = None  # description name of the arm, None in files of earlier versions
-    # highest lifetime net energy of each channel so far [channels], J; empty for that of `ever`, as
-    # in files of earlier versions
+    # description name of the arm, None in files of earlier versions
+    robot: str | None = None
+    # highest lifetime net energy of each channel so far [channels], J; empty for that of
+    # `ever`, as in files of earlier versions
     highest: Array = field(default_factory=lambda: np.zeros(0))
     # of these counters, which journal entries carry; None in files of earlier versions
     number: int | None = None
@@ -388,7 +406,9 @@ class Counters:
         unit = np.where(np.array(self.names) == "total_square", MOST_POWER, 1.0)
         largest = float(np.abs(energies / unit).max(initial=0.0))
         if not largest <= MOST_POWER * (self.ever.accounted + ALLOWANCE):
-            raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
+            raise ValueError(
+                f"{largest:.3g} J in so short a time, more than any arm takes"
+            )
         return self
 
     def converted(self, channels: Channels) -> Counters:
@@ -396,7 +416,11 @@ class Counters:
         names = self.names
         readings = (self.ever, self.reset, self.interval)
         ever, reset, interval = (channels.convert(each, names) for each in readings)
-        highest = channels.convert_values(self.highest, names) if self.highest.size else ever.net
+        highest = (
+            channels.convert_values(self.highest, names)
+            if self.highest.size
+            else ever.net
+        )
         if "total_square" not in names:  # as of earlier versions: that of the mean power
             total = channels.arm["total"]
             square = channels.arm["total_square"]
@@ -409,13 +433,18 @@ class Counters:
     def later(self, entry: bytes) -> Counters:
         """These counters with the numbers of a journal entry, if they are possible and newer."""
         n = len(self.names)
-        # Entries of earlier versions have no number of cycles, and earlier ones no highest values.
+        # Entries of earlier versions have no number of cycles, and earlier ones no
+        # highest values.
         if len(entry) not in (8 * (2 * n + 3), 8 * (3 * n + 3), 8 * (3 * n + 4)):
             return self
         ends = (n, 2 * n, 2 * n + 3, 3 * n + 3)
-        net, consumed, times, highest, cycles = np.split(np.frombuffer(entry, "<f8"), ends)
+        net, consumed, times, highest, cycles = np.split(
+            np.frombuffer(entry, "<f8"), ends
+        )
         accounted, unaccounted, clock = times.tolist()
-        last_cycle = cycles[0] if len(cycles) and 0.0 <= cycles[0] <= MOST_CYCLES else self.cycles
+        last_cycle = (
+            cycles[0] if len(cycles) and 0.0 <= cycles[0] <= MOST_CYCLES else self.cycles
+        )
         passed = accounted + unaccounted - self.ever.accounted - self.ever.unaccounted
         try:
             later = replace(
@@ -461,18 +490,23 @@ def _old_counters(path: Path) -> Counters:
     numbered = counters.number is not None
     with suppress(OSError), open_regular(_journal_path(path)) as file:
         data = file.read(LARGEST_OLD_FILE)
-        # Entries begin with the number of the counters, if there is one, and a sequence. There are
-        # two of them, each behind its checksum.
+        # Entries begin with the number of the counters, if there is one, and a sequence.
+        # There are two of them, each behind its checksum.
         words = 2 if numbered else 1
         for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
             for start in (0, size + 4):
                 entry = data[start : start + size]
                 check = data[start + size : start + size + 4]
                 if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
-                    continue  # of another length, or an interrupted write: the other slot is valid
+                    # of another length, or an interrupted write: the other slot is valid
+                    continue
                 if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
                     counters = counters.later(entry[8 * words :])
-    return counters if numbered else replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
+    return (
+        counters
+        if numbered
+        else replace(counters, number=secrets.randbelow(LARGEST_NUMBER))
+    )
 
 
 # Values by key in an SQLite file.
@@ -485,8 +519,9 @@ CHECK_PERIOD = 0.5
 class StateFile:
     """Values by key in an SQLite file, of one process at a time and safe against its end.
 
-    The values are kept in memory too: a disk that fails ends nothing, and what is not written yet
-    is written with the next call that succeeds, also where the file was deleted meanwhile.
+    The values are kept in memory too: a disk that fails ends nothing, and what is not
+    written yet is written with the next call that succeeds, also where the file was
+    deleted meanwhile.
 
     Args:
         path: of the file.
@@ -515,11 +550,15 @@ class StateFile:
         """
         self.close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        files = [self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")]
+        files = [
+            self.path.with_name(self.path.name + end) for end in ("", "-wal", "-journal")
+        ]
         for each in files:  # links, by which others are overwritten, and pipes
             with suppress(FileNotFoundError):
                 if not stat.S_ISREG(mode := each.lstat().st_mode):
-                    kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+                    kind = (
+                        "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
+                    )
                     raise OSError(errno.EINVAL, f"{each.name} is {kind}")
         known = self.path.exists()
         if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
@@ -559,8 +598,8 @@ class StateFile:
         )
         execute = self._connection.execute
         for pragma in (
-            # Locked as long as it is open; then a log needs no shared memory, which a failing disk
-            # could take away under the process.
+            # Locked as long as it is open; then a log needs no shared memory, which a
+            # failing disk could take away under the process.
             "locking_mode = EXCLUSIVE",
             "trusted_schema = OFF",
             "page_size = 16384",  # the counters of an arm fit into one page
@@ -570,9 +609,13 @@ class StateFile:
         ):
             execute(f"PRAGMA {pragma}")
         execute("BEGIN IMMEDIATE")
-        execute("CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
+        execute(
+            "CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)"
+        )
         found = dict(
-            execute(f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}").fetchall()
+            execute(
+                f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}"
+            ).fetchall()
         )
         execute("COMMIT")
         if not self._synced:  # both files grow while there is room, and keep it
@@ -603,7 +646,8 @@ class StateFile:
     def save(self) -> None:
         """Write what has changed, in the order of `put`; a disk that fails is a `problem`.
 
-        A disk that has just failed is left alone for CHECK_PERIOD: what failed may take long.
+        A disk that has just failed is left alone for CHECK_PERIOD: what failed may take
+        long.
         """
         now = time.monotonic()
         if self._connection is None and now < self._check_due:
@@ -613,7 +657,9 @@ class StateFile:
                 if self._connection is None or now >= self._check_due:
                     self._check_due = now + CHECK_PERIOD
                     try:
-                        in_place = self._connection and self.path.stat().st_ino == self._inode
+                        in_place = (
+                            self._connection and self.path.stat().st_ino == self._inode
+                        )
                     except OSError:
                         in_place = False
                     if not in_place:

@@ -47,10 +47,11 @@ ADDED = (
 class Cycle:
     """Energy of one cycle: from the last sample before it to its own last sample."""
 
-    # 1 for the first one; numbers go on with the energy counters, over restarts of the program
+    # 1 for the first one; numbers go on with the energy counters, over restarts of the
+    # program
     number: int
-    # start, end: host time, which is that of ROS [ns since 1970]; that of the controller's clock
-    # where the samples have no host time
+    # start, end: host time, which is that of ROS [ns since 1970]; that of the
+    # controller's clock where the samples have no host time
     start: int
     end: int
     reading: MeterReading  # energies of all channels during the cycle
@@ -87,14 +88,16 @@ class Cycle:
     def summary(self, channels: Channels) -> dict[str, Any]:
         """Values in a fixed order, named with their units; `start` in s since 1970.
 
-        All are numbers but `total_source`, a text. Joints, standby, driver, regeneration and
-        unexplained sum to the total, all but the latter to the model.
+        All are numbers but `total_source`, a text. Joints, standby, driver, regeneration
+        and unexplained sum to the total, all but the latter to the model.
         """
         net = self.reading.net
         arm = channels.arm
         time = net[channels.state_time :][: len(ArmState)]
         energy = net[channels.state_energy :][: len(ArmState)]
-        joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
+        joints = zip(
+            channels.joints, net[channels.per_joint["electrical_power"]], strict=True
+        )
         source = self.total_source(channels)
         values = {
             "start": 1e-9 * self.start,
@@ -108,7 +111,10 @@ class Cycle:
             "idle_time_s": time.sum() - time[ArmState.MOVING],
             "idle_energy_J": energy.sum() - energy[ArmState.MOVING],
             **{f"{name}_energy_J": value for name, value in joints},
-            **{f"{name}_energy_J": net[arm[name]] for name in (*PARTS, "unexplained", "model")},
+            **{
+                f"{name}_energy_J": net[arm[name]]
+                for name in (*PARTS, "unexplained", "model")
+            },
             "total_energy_std_J": channels.deviations_of_total(net),
             "model_energy_std_J": channels.deviations_of_model(net),
             MEASURED_SHARE: source.share,
@@ -128,7 +134,9 @@ def without_units(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def earlier_names(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a summary under their names of earlier versions, which had no units."""
-    return without_units({name: each for name, each in summary.items() if name not in ADDED})
+    return without_units(
+        {name: each for name, each in summary.items() if name not in ADDED}
+    )
 
 
 class CycleCounter:
@@ -183,18 +191,23 @@ class CycleCounter:
             stop, until = self._marks[-1 - end]
             peak = max(self._peaks[k] for k in range(-1 - begin, -1 - end))
             self.number += 1
-            done.append(Cycle(self.number, start, stop, until - before, peak, mark.program))
+            done.append(
+                Cycle(self.number, start, stop, until - before, peak, mark.program)
+            )
         if done:
             self._since = 0
-            self._usual = next((c.duration for c in reversed(done) if c.is_whole), self._usual)
+            self._usual = next(
+                (c.duration for c in reversed(done) if c.is_whole), self._usual
+            )
         return done
 
     def _has_outage(self, begin: int, end: int) -> bool:
         """Whether the stretch between two cycles counts as a cycle with an outage.
 
-        Cycles that are found by repeated motion are complete motions. An outage hides a part of
-        one, which is not found then, and perhaps of the next one: that stretch is reported as one
-        cycle, unless the arm did something else meanwhile, for longer than two cycles.
+        Cycles that are found by repeated motion are complete motions. An outage hides a
+        part of one, which is not found then, and perhaps of the next one: that stretch is
+        reported as one cycle, unless the arm did something else meanwhile, for longer
+        than two cycles.
 
         Args:
             begin: marks since the end of the cycle before.
@@ -216,8 +229,8 @@ LONGEST_HEADER = 10_000  # most bytes of the first line of a log
 class CycleLog:
     """Appends a row when a cycle ends; rows that cannot be written wait.
 
-    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks. Its totals
-    are those of the model.
+    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks.
+    Its totals are those of the model.
 
     Args:
         path: of the CSV file; its folder is created if missing.
@@ -225,7 +238,8 @@ class CycleLog:
 
     def __init__(self, path: str | Path) -> None:
         self.path = user_path(path)
-        self.problem: str | None = None  # why rows wait or are lost, None if all are written
+        # why rows wait or are lost, None if all are written
+        self.problem: str | None = None
         self._waiting: deque[dict[str, object]] = deque()
         self._columns: list[str] = []  # of a new log
         self._dropped = 0

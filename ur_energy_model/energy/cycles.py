@@ -41,11 +41,13 @@ MOTION_FIELDS = ("target_q", "target_qd", "actual_q", "actual_qd")  # that show 
 class Mark(NamedTuple):
     """A place where a cycle may begin, and the cycles that are complete with it."""
 
-    # where consecutive cycles begin, the last of which ends here, in marks before this one: (5, 2)
-    # are a cycle of three marks and one of two; empty without a complete cycle
+    # where consecutive cycles begin, the last of which ends here, in marks before this
+    # one: (5, 2) are a cycle of three marks and one of two; empty without a complete
+    # cycle
     ends: tuple[int, ...] = ()
     program: str | None = None  # name of the loaded program, None if unknown
-    # of the last cycle that is complete, where cycles were counted; None where they were not yet
+    # of the last cycle that is complete, where cycles were counted; None where they were
+    # not yet
     number: int | None = None
 
 
@@ -56,9 +58,9 @@ class CycleDetector:
     """Finds the samples at which a cycle starts, and which cycles are complete.
 
     Args:
-        trigger: "auto": the first that shows cycles of program starts, a digital output and
-            repeated motion; "program": a program starts; "digital_output": its rising edge;
-            "int_register": output_int_register_0 changes; "none": never.
+        trigger: "auto": the first that shows cycles of program starts, a digital output
+            and repeated motion; "program": a program starts; "digital_output": its rising
+            edge; "int_register": output_int_register_0 changes; "none": never.
         output: number of the digital output.
     """
 
@@ -72,9 +74,9 @@ class CycleDetector:
     def afterwards(self) -> CycleDetector:
         """The detector for a second pass over a recording that this one has seen as a whole.
 
-        It has the cycle of the whole recording from the first sample on. The cycle is a longer one
-        than was found on the way where the shorter one is a part of it that repeats, as a
-        subprogram that is called several times in a row.
+        It has the cycle of the whole recording from the first sample on. The cycle is a
+        longer one than was found on the way where the shorter one is a part of it that
+        repeats, as a subprogram that is called several times in a row.
         """
         detector = CycleDetector(self.trigger, self.output)
         detector._repetition = self._repetition.afterwards()
@@ -135,11 +137,13 @@ class CycleDetector:
     ) -> list[tuple[int, int]]:
         """Samples at which a signal changes as cycles begin, each with the kind of its mark.
 
-        A program starts from no state of a pause. Impossible values stand for the one before.
+        A program starts from no state of a pause. Impossible values stand for the one
+        before.
         """
         signal = batch.columns.get(TRIGGER_FIELD[trigger])
         last = self._last.get(trigger)
-        if signal is None or signal.tolist().count(last) == len(signal):  # as nearly always
+        # as nearly always
+        if signal is None or signal.tolist().count(last) == len(signal):
             return []
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
         if not possible.all():
@@ -148,7 +152,9 @@ class CycleDetector:
         before = np.concatenate(([signal[0] if last is None else last], signal[:-1]))
         self._last[trigger] = float(signal[-1])
         if trigger == "digital_output":
-            bits, old = (np.maximum(each, 0.0).astype(np.uint64) for each in (signal, before))
+            bits, old = (
+                np.maximum(each, 0.0).astype(np.uint64) for each in (signal, before)
+            )
             rising = bits & ~old
             return [
                 (k, output)

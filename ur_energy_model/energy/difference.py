@@ -3,9 +3,9 @@
 
 """The difference of two mean energies, and its interval from the scatter of what was measured.
 
-Welch, "The generalization of Student's problem when several different population variances are
-involved", Biometrika 34 (1947): the two sides may scatter differently. The number of degrees of
-freedom is that of Satterthwaite, Biometrics Bulletin 2 (1946).
+Welch, "The generalization of Student's problem when several different population
+variances are involved", Biometrika 34 (1947): the two sides may scatter differently. The
+number of degrees of freedom is that of Satterthwaite, Biometrics Bulletin 2 (1946).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CONFIDENCE = 0.95
 class Difference:
     """A difference with the variance of its error.
 
-    The variance is NaN where nothing shows it, as with one value on each side: the interval is
-    then unknown, and nothing is proven.
+    The variance is NaN where nothing shows it, as with one value on each side: the
+    interval is then unknown, and nothing is proven.
     """
 
     value: float
@@ -45,8 +45,8 @@ class Difference:
     def of_means(cls, before: Array, after: Array) -> Difference:
         """The mean before less the mean after, from independent values [k] and [m], at least one.
 
-        A side with a single value shows no scatter: it is taken to scatter as the other side does,
-        since both are the work of one arm.
+        A side with a single value shows no scatter: it is taken to scatter as the other
+        side does, since both are the work of one arm.
         """
         value = float(before.mean() - after.mean())
         single_before = len(before) == 1
@@ -59,7 +59,9 @@ class Difference:
             return cls(value, variance, len(several) - 1.0)
         of_before = float(before.var(ddof=1)) / len(before)
         of_after = float(after.var(ddof=1)) / len(after)
-        return cls(value, of_before, len(before) - 1.0).widened(of_after, len(after) - 1.0)
+        return cls(value, of_before, len(before) - 1.0).widened(
+            of_after, len(after) - 1.0
+        )
 
     @classmethod
     def of_pairs(cls, before: Array, after: Array) -> Difference:
@@ -71,7 +73,10 @@ class Difference:
         """As `of_means`, of values that all scatter alike on both sides, more than two together."""
         value = float(before.mean() - after.mean())
         freedom = len(before) + len(after) - 2.0
-        squares = np.square(before - before.mean()).sum() + np.square(after - after.mean()).sum()
+        squares = (
+            np.square(before - before.mean()).sum()
+            + np.square(after - after.mean()).sum()
+        )
         shares = 1.0 / len(before) + 1.0 / len(after)
         return cls(value, float(squares) / freedom * shares, freedom)
 
@@ -104,9 +109,9 @@ class Difference:
 def model_variance(channels: Channels, before: Array, after: Array) -> float:
     """Variance of the model's error in the difference of two modelled energies [J^2].
 
-    From the integrals of the channels on each side [channels], J. The parameters of the model, and
-    their errors, are the same on both sides and cancel as far as the motion is the same; the
-    standby power of two sessions and the errors of two motions do not.
+    From the integrals of the channels on each side [channels], J. The parameters of the
+    model, and their errors, are the same on both sides and cancel as far as the motion is
+    the same; the standby power of two sessions and the errors of two motions do not.
     """
     moving = channels.state_time + ArmState.MOVING
     standby = channels.model_errors.stop - 1

@@ -73,7 +73,8 @@ class EnergyMessages:
         self._summary = bag_topic(topics.ENERGY_SUMMARY, DIAGNOSTIC_ARRAY, namespace)
         self._cycle = bag_topic(topics.ENERGY_CYCLE, DIAGNOSTIC_ARRAY, namespace)
         self._topics = {
-            topic.name: bag_topic(topic, FLOAT64, namespace) for topic in number_topics(joints)
+            topic.name: bag_topic(topic, FLOAT64, namespace)
+            for topic in number_topics(joints)
         }
         self._stamps: list[int] = []
         self._energies: list[Array] = []
@@ -112,14 +113,18 @@ class EnergyMessages:
         for name, rows in self._numbers.items():
             stamps, values = zip(*rows, strict=True)
             taken.append(
-                Messages(self._topics[name], np.array(stamps), encode_numbers(np.array(values)))
+                Messages(
+                    self._topics[name], np.array(stamps), encode_numbers(np.array(values))
+                )
             )
         self._stamps = []
         self._energies = []
         self._numbers = {}
         return taken
 
-    def _keep_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
+    def _keep_statuses(
+        self, topic: BagTopic, statuses: Sequence[Status], stamp: int
+    ) -> None:
         payload = encode_diagnostics(stamp, statuses)
         self._diagnostics.append(Messages.single(topic, stamp, payload))
 
@@ -141,9 +146,9 @@ def write_energy_bag(
 ) -> None:
     """Write what the estimator publishes of a recording, at the times of its samples.
 
-    Its standby power is that of the whole recording, as in `estimate_energy`. Topics are in the
-    namespace of the recording, and joint names have its prefix. Cycles are those that
-    `CycleDetector` finds by itself.
+    Its standby power is that of the whole recording, as in `estimate_energy`. Topics are
+    in the namespace of the recording, and joint names have its prefix. Cycles are those
+    that `CycleDetector` finds by itself.
 
     Args:
         model: of the arm.

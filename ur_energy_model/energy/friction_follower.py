@@ -29,11 +29,14 @@ class FrictionSplit:
         factor = np.array([joint.load_factor for joint in model.joints])
         self._per_load = factor / (self.ratio * self.constant)
         self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
-        self._weights = []  # of the friction terms in currents of scale, tilt and the rest [p, 3]
+        # of the friction terms in currents of scale, tilt and the rest [p, 3]
+        self._weights = []
         for joint in model.joints:
             level, tilt = friction_directions(joint.friction.law.parameters)
             per_ampere = joint.friction.values / joint.torque_constant
-            self._weights.append(np.stack([level, tilt, 1.0 - level], axis=1) * per_ampere[:, None])
+            self._weights.append(
+                np.stack([level, tilt, 1.0 - level], axis=1) * per_ampere[:, None]
+            )
 
     def __call__(
         self,
@@ -46,10 +49,13 @@ class FrictionSplit:
         """Currents per unit of scale and tilt [samples, n, 2], and those left [samples, n], A.
 
         `load` is the torque of links, payload and rotors, joint side [samples, n], N m;
-        temperatures [n] or [samples, n], degC, are NaN where unknown; direction: `FrictionBank`.
+        temperatures [n] or [samples, n], degC, are NaN where unknown; direction:
+        `FrictionBank`.
         """
         terms = self._bank.regressors(qd, load, temperature, direction)
-        parts = np.stack([t @ w for t, w in zip(terms, self._weights, strict=True)], axis=1)
+        parts = np.stack(
+            [t @ w for t, w in zip(terms, self._weights, strict=True)], axis=1
+        )
         left = current - self._per_load * load - parts[..., 2]
         return parts[..., :2], left
 
@@ -61,21 +67,23 @@ WITHIN_SESSION = 0.03
 """Relative standard deviation of friction within a session: warming, different motions."""
 TILT_SPREAD = 0.09
 """Standard deviation of the tilt between sessions. With FRICTION_SPREAD it makes 0.20 for friction
-that depends on the speed and 0.12 for Coulomb friction, the spreads between days of a UR10e."""
+that depends on the speed and 0.12 for Coulomb friction, the spreads between days of a
+UR10e."""
 FADING = 900.0
 """Time constant with which samples count less [s]: joints warm up within minutes to an hour."""
 USUAL_MISFIT = 3.0
 """Error of currents in a session over that of filtered currents in the fit, which vibration, noise
-and another day explain: 1.6 to 3 in nine of ten pairs of UR10e recordings, 7 and more where payload
-or arm are others."""
+and another day explain: 1.6 to 3 in nine of ten pairs of UR10e recordings, 7 and more
+where payload or arm are others."""
 ANCHOR_BLOCK = 0.25  # time of samples that are used together [s]
 
 
 class FrictionFollower:
     """Friction scale and tilt of the session of an arm with n joints, recursively from samples.
 
-    Bayesian linear regression of the currents that friction explains, with the spread between
-    sessions as prior; samples within CORRELATION_TIME count as one, and fade (FADING).
+    Bayesian linear regression of the currents that friction explains, with the spread
+    between sessions as prior; samples within CORRELATION_TIME count as one, and fade
+    (FADING).
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -84,8 +92,8 @@ class FrictionFollower:
         self.split = FrictionSplit(model.in_session(self.prior))
         self.moving_seconds = np.zeros(n)  # motion of each joint so far [s]
         self._residual = np.array([joint.current_residual for joint in model.joints])
-        # Time integrals of products of friction per scale and tilt, the currents left, and 1
-        # [n, 4, 4], A^2 s.
+        # Time integrals of products of friction per scale and tilt, the currents left,
+        # and 1 [n, 4, 4], A^2 s.
         self._sums = np.zeros((n, 4, 4))
         self._time = math.nan
 
@@ -101,23 +109,27 @@ class FrictionFollower:
     ) -> None:
         """Use consecutive samples that follow the previous ones: motion and motor currents.
 
-        Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC, NaN where a
-        temperature is unknown. The dynamics are of the arm in its current setup.
+        Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC,
+        NaN where a temperature is unknown. The dynamics are of the arm in its current
+        setup.
         """
         load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
         self._use(time, qd, *self.split(qd, load, current, temperature))
 
-    def track(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Array]:
+    def track(
+        self, time: Array, qd: Array, friction: Array, left: Array
+    ) -> tuple[Array, Array]:
         """Use consecutive samples, split by `split`; what was known of friction before each.
 
-        Returns the currents of friction [samples, n], A, by scale and tilt from the samples before
-        the block of theirs, and their variance [samples, n], A^2: also what these samples left
-        unexplained beyond the usual.
+        Returns the currents of friction [samples, n], A, by scale and tilt from the
+        samples before the block of theirs, and their variance [samples, n], A^2: also
+        what these samples left unexplained beyond the usual.
         """
         known, blocks = self._use(time, qd, friction, left)
         lengths = np.diff(blocks, append=len(time))
         mean, own, noise = (
-            np.repeat(each, lengths, axis=0) for each in self._posterior(known, self.prior, 0.0)
+            np.repeat(each, lengths, axis=0)
+            for each in self._posterior(known, self.prior, 0.0)
         )
         variance = np.einsum("snk,snkl,snl->sn", friction, own, friction)
         excess = np.maximum(noise - (USUAL_MISFIT * self._residual) ** 2, 0.0)
@@ -126,9 +138,10 @@ class FrictionFollower:
     def session(self, prior: Session | None = None, time: float | None = None) -> Session:
         """The session by the samples so far, friction the mean of a normal posterior.
 
-        The standard deviation of the scale is at least WITHIN_SESSION. What is known of the session
-        otherwise is `prior`, standby included: None for the spread between sessions. `time`: at
-        which friction is needed [s], by default that of the last sample.
+        The standard deviation of the scale is at least WITHIN_SESSION. What is known of
+        the session otherwise is `prior`, standby included: None for the spread between
+        sessions. `time`: at which friction is needed [s], by default that of the last
+        sample.
         """
         prior = self.prior if prior is None else prior
         if not self.moving_seconds.any():
@@ -158,11 +171,13 @@ class FrictionFollower:
         self.moving_seconds = saved["seconds"]
         self._time = float(saved["time"])
 
-    def _posterior(self, sums: Array, prior: Session, changes: float) -> tuple[Array, Array, Array]:
+    def _posterior(
+        self, sums: Array, prior: Session, changes: float
+    ) -> tuple[Array, Array, Array]:
         """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`.
 
-        Also the mean squared error of the currents that is left [..., n], A^2. The scale `changes`
-        from these samples on by this standard deviation.
+        Also the mean squared error of the currents that is left [..., n], A^2. The scale
+        `changes` from these samples on by this standard deviation.
         """
         squares = sums[..., :2, :2]
         products = sums[..., :2, 2]
@@ -173,7 +188,8 @@ class FrictionFollower:
         information[:, 1, 1] = 1.0 / TILT_SPREAD**2
         known = information[:, :, 0] * prior.friction_scale[:, None]
         noise = np.maximum(self._residual**2, 1e-6 * squares[..., 0, 0] / seconds)
-        for _ in range(2):  # the error of the model's currents is at least what is left in the end
+        # the error of the model's currents is at least what is left in the end
+        for _ in range(2):
             weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
             covariance = np.linalg.inv(information + weight[..., None, None] * squares)
             right = known + weight[..., None] * products
@@ -185,11 +201,15 @@ class FrictionFollower:
         covariance[..., 0, 0] = np.minimum(variance, prior.friction_std**2)
         return mean, covariance, noise
 
-    def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Indices]:
+    def _use(
+        self, time: Array, qd: Array, friction: Array, left: Array
+    ) -> tuple[Array, Indices]:
         """Use samples; returns the sums before each block [blocks, n, 4, 4], and its begin."""
         steps = np.clip(np.diff(time, prepend=time[0]), 0.0, CORRELATION_TIME)
         weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
-        rows = np.concatenate([friction, left[..., None], np.ones((*qd.shape, 1))], axis=2)
+        rows = np.concatenate(
+            [friction, left[..., None], np.ones((*qd.shape, 1))], axis=2
+        )
         products = (weight[..., None] * rows)[..., None] * rows[:, :, None]
         begins = np.array([block.start for block in time_blocks(time, ANCHOR_BLOCK)])
         grams = np.add.reduceat(products, begins, axis=0)

@@ -67,10 +67,12 @@ class LiveOptions:
     #: cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
     cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
-    state_file: Path | None = None  #: file that keeps the counters over restarts; None for none
+    # : file that keeps the counters over restarts; None for none
+    state_file: Path | None = None
     cycle_log: Path | None = None  #: CSV file with a row per cycle; None for none
     same_arm: bool = False  #: see `model_of_arm`
-    #: torque constants that the controller of the arm states; None to find them in the samples
+    # : torque constants that the controller of the arm states; None to find them in the
+    # samples
     constants: ControllerConstants | None = None
 
 
@@ -87,7 +89,8 @@ class Snapshot:
     #: since_reset, lifetime: energies [J]
     since_reset: MeterReading
     lifetime: MeterReading
-    highest: Array  #: highest lifetime net energies published so far [J]; they never decrease
+    # : highest lifetime net energies published so far [J]; they never decrease
+    highest: Array
     state: ArmState
     #: robot_mode, safety_mode: RTDE codes, None where unknown
     robot_mode: int | None
@@ -97,15 +100,18 @@ class Snapshot:
     #: standby, standby_std: standby power in use and its standard deviation [W]
     standby: float
     standby_std: float
-    standby_measured: float | None  #: as tracked, without limits [W]; None before enough standstill
-    #: unexplained_mean, unexplained_std: of measured less modelled power, and its scatter [W]
+    # : as tracked, without limits [W]; None before enough standstill
+    standby_measured: float | None
+    # : unexplained_mean, unexplained_std: of measured less modelled power, and its
+    # scatter [W]
     unexplained_mean: float
     unexplained_std: float
     drifting: bool  #: whether the mean unexplained power raises the alarm
-    #: of the controller's own counter since the estimator started [J]; None without such a counter
+    # : of the controller's own counter since the estimator started [J]; None without such
+    # a counter
     controller_energy: float | None
-    #: payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
-    #: temperatures [n], degC, None where unknown
+    # : payload, speed_scaling, temperature: mass in use [kg], product of slider and
+    # limiter, joint : temperatures [n], degC, None where unknown
     payload: float
     speed_scaling: float
     temperature: Array | None
@@ -117,8 +123,10 @@ class Snapshot:
     #: reset_time, reset_reason: of the last reset
     reset_time: str
     reset_reason: str
-    serial: str | None = None  #: number of the arm that the counters belong to, None where unknown
-    note: str | None = None  #: about the counters of another arm, None where there is none
+    # : number of the arm that the counters belong to, None where unknown
+    serial: str | None = None
+    # : about the counters of another arm, None where there is none
+    note: str | None = None
     #: N k_t of the joints [n] as the controller states them, N m/A, NaN where unknown
     torque_per_ampere: Array | None = None
     arm_warning: str | None = None  #: see `LiveEstimator`
@@ -153,8 +161,9 @@ LEAST_SECONDS = 0.1
 class ControllerCounter:
     """Sum of the increments of the controller's energy counter, over its restarts.
 
-    Values that are not finite, and increments beyond any arm's power, do not count. `total` is the
-    energy since the first batch, in the counter's unit; None before any batch has it.
+    Values that are not finite, and increments beyond any arm's power, do not count.
+    `total` is the energy since the first batch, in the counter's unit; None before any
+    batch has it.
     """
 
     def __init__(self) -> None:
@@ -179,7 +188,9 @@ class ControllerCounter:
             self._last_time = float(time[0])
         steps = changes(values, self._last)
         seconds = changes(time, self._last_time)
-        possible = (steps > 0.0) & (steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS))
+        possible = (steps > 0.0) & (
+            steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS)
+        )
         self.total += float(steps[possible].sum())
         self._last = float(values[-1])
         self._last_time = float(time[-1])
@@ -218,7 +229,8 @@ _RUNNING = int(ArmState.STANDSTILL)
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.25
 """Longest time of samples that wait to be processed [s]: samples that came late and whose snapshots
-are still taken one by one (`telemetry.source.Decimator`) are processed once, with the snapshots."""
+are still taken one by one (`telemetry.source.Decimator`) are processed once, with the
+snapshots."""
 MOST_PENDING = 200
 """Largest number of batches that wait, whatever their times."""
 
@@ -237,7 +249,8 @@ class LiveEstimator:
 
     Attributes:
         samples: number of samples processed.
-        arm_warning: why the intervals of another arm's model are wider; None for the arm's own.
+        arm_warning: why the intervals of another arm's model are wider; None for the
+            arm's own.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -269,7 +282,9 @@ class LiveEstimator:
         self._on_cycle = on_cycle
         self._on_powers = on_powers
         self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
-        self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
+        self._counters = EnergyCounters(
+            self.channels, self.options.state_file, robot.name
+        )
         self._begin_arm(self.options.cycle_trigger)
 
     def _begin_arm(self, trigger: Trigger) -> None:
@@ -336,7 +351,9 @@ class LiveEstimator:
             if self._counters.bind(serial):  # the session of the arm before is over
                 refused = self.refused
                 model = self.calculator.model
-                self.calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
+                self.calculator = EnergyCalculator(
+                    model, self.calculator.robot, self.options.power
+                )
                 self.calculator.refused = refused
                 self._begin_arm(self._detector.trigger)
         self._pending.append(batch)
@@ -347,8 +364,8 @@ class LiveEstimator:
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """State after the last sample; None before the first.
 
-        It is journalled first, so that a kill cannot take back published values. Mean powers
-        are since the previous snapshot of this viewer.
+        It is journalled first, so that a kill cannot take back published values. Mean
+        powers are since the previous snapshot of this viewer.
         """
         self._process()
         if self._last is None:
@@ -384,7 +401,9 @@ class LiveEstimator:
         seconds = changes(accounted, since)
         passed = seconds[:, None]
         gained = net - np.concatenate((before[None], net[:-1]))
-        power = np.where(passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows])
+        power = np.where(
+            passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows]
+        )
         unexplained = self._unexplained
         stated = counters.stated
         standby = self.calculator.standby
@@ -459,7 +478,9 @@ class LiveEstimator:
     def _use(self, model: EnergyModel, *, same_session: bool) -> None:
         """Continue with a model for the arm at hand, also of what the session has shown or not."""
         self._process()
-        matched = model_of_arm(model, self._info, self._constants, same_arm=self.options.same_arm)
+        matched = model_of_arm(
+            model, self._info, self._constants, same_arm=self.options.same_arm
+        )
         self.arm_warning = matched.warning
         model = matched.model
         if model is self.calculator.model:
@@ -486,7 +507,9 @@ class LiveEstimator:
         power = replace(options.power, method=self.options.power.method)
         alarm = options.drift_alarm
         time = options.drift_time
-        self.options = replace(self.options, power=power, drift_alarm=alarm, drift_time=time)
+        self.options = replace(
+            self.options, power=power, drift_alarm=alarm, drift_time=time
+        )
         self.calculator.set_options(power)
         self._unexplained.time_constant = time
 
@@ -526,7 +549,8 @@ class LiveEstimator:
         total = arm["total"]
         time = table.samples.time
         power = table.power
-        # What a model leaves unexplained counts while it runs the arm and the bus is measured.
+        # What a model leaves unexplained counts while it runs the arm and the bus is
+        # measured.
         running = (table.states >= _RUNNING) & (power[:, arm["measured"]] > 0.0)
         seconds = np.where(running, table.steps.bridged, 0.0)
         passed = float(seconds.sum())
@@ -565,7 +589,8 @@ class LiveEstimator:
     def _mark(self, time: int, mark: Mark) -> None:
         """Take a mark behind a sample of this host time [ns], and report complete cycles.
 
-        Their number is journalled before they are, so that no other cycle gets it after a kill.
+        Their number is journalled before they are, so that no other cycle gets it after a
+        kill.
         """
         done = self._cycle.mark(time, self._counters.meter.reading, mark)
         if done:

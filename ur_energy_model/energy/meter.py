@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from ur_energy_model.telemetry.samples import Gap, changes
 from ur_energy_model.typing import Array, Mask
 
-# Steps between samples that integrals over time bridge, and gaps that they leave out.
-#
-# A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
-# the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
-# single missing sample is bridged, and the result depends neither on how samples are batched nor
-# on later samples. The first steps are judged by the rate that the recording states, if it states
-# one: those of a recording of one sample a second count, too. Where the controller's clock started
-# again, the recorded gaps or the host's stamps show for how long samples were missing.
+# Steps between samples that integrals over time bridge, and gaps that they leave out. A
+# step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The
+# period is the median of the steps before it: the same rule then fits recordings of 5 Hz
+# and of 500 Hz, a single missing sample is bridged, and the result depends neither on how
+# samples are batched nor on later samples. The first steps are judged by the rate that
+# the recording states, if it states one: those of a recording of one sample a second
+# count, too. Where the controller's clock started again, the recorded gaps or the host's
+# stamps show for how long samples were missing.
 
 DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
 PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods
@@ -43,13 +43,13 @@ LONGEST_GAP = 1.0e8
 class Steps:
     """Time from the previous sample to each of a batch."""
 
-    # steps to integrate over [samples], s; 0 for the very first sample, across gaps and where the
-    # clock did not advance
+    # steps to integrate over [samples], s; 0 for the very first sample, across gaps and
+    # where the clock did not advance
     bridged: Array
     # steps that are gaps, and time away over restarts of the clock [samples], s, else 0
     lost: Array
-    # whether the clock went backwards (a restarted controller), or ahead by years (another clock)
-    # [samples]
+    # whether the clock went backwards (a restarted controller), or ahead by years
+    # (another clock) [samples]
     back: Mask
 
     def cut(self, part: slice | Mask) -> Steps:
@@ -59,8 +59,8 @@ class Steps:
     def without(self, refused: Mask, before: float = 0.0) -> tuple[Steps, float]:
         """Steps of the samples that are not refused; the time to the others is lost.
 
-        `before` is the time to samples refused directly before these [s]; returned with the steps
-        is the time to samples refused after the last of them [s].
+        `before` is the time to samples refused directly before these [s]; returned with
+        the steps is the time to samples refused after the last of them [s].
         """
         passed = before + np.cumsum(np.where(refused, self.bridged + self.lost, 0.0))
         kept = self.cut(~refused)
@@ -72,7 +72,8 @@ class Steps:
 class GapRule:
     """Distinguishes steps from gaps, batch by batch.
 
-    `limit` is the longest step that is bridged at any sample rate [s], positive (ValueError).
+    `limit` is the longest step that is bridged at any sample rate [s], positive
+    (ValueError).
     """
 
     def __init__(self, limit: float = DEFAULT_GAP_LIMIT) -> None:
@@ -121,10 +122,16 @@ class GapRule:
         lost = np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
             before_stamp = stamp[0] if last_stamp is None else last_stamp
-            lost[back] = np.maximum(np.diff(stamp, prepend=before_stamp)[back] * 1e-9, 0.0)
+            lost[back] = np.maximum(
+                np.diff(stamp, prepend=before_stamp)[back] * 1e-9, 0.0
+            )
         for each in gaps:
             away = each.away
-            if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
+            if (
+                away is None
+                or (first and each.index == 0)
+                or not 0.0 <= away < LONGEST_GAP
+            ):
                 continue
             if each.index < n:
                 bridged[each.index] = 0.0
@@ -168,7 +175,9 @@ class MeterReading:
         net = self.net - earlier.net
         consumed = self.consumed - earlier.consumed
         unaccounted = self.unaccounted - earlier.unaccounted
-        return MeterReading(net, consumed, self.accounted - earlier.accounted, unaccounted)
+        return MeterReading(
+            net, consumed, self.accounted - earlier.accounted, unaccounted
+        )
 
     def __add__(self, other: MeterReading) -> MeterReading:
         return self - other * -1.0
@@ -176,7 +185,9 @@ class MeterReading:
     def __mul__(self, share: float) -> MeterReading:
         net = share * self.net
         consumed = share * self.consumed
-        return MeterReading(net, consumed, share * self.accounted, share * self.unaccounted)
+        return MeterReading(
+            net, consumed, share * self.accounted, share * self.unaccounted
+        )
 
     @classmethod
     def zero(cls, channels: int) -> MeterReading:
@@ -199,7 +210,11 @@ class Totals(NamedTuple):
     def readings(self, start: MeterReading | None = None) -> list[MeterReading]:
         """Energy up to each moment, or since an earlier reading."""
         rows = zip(
-            self.net, self.consumed, self.accounted.tolist(), self.unaccounted.tolist(), strict=True
+            self.net,
+            self.consumed,
+            self.accounted.tolist(),
+            self.unaccounted.tolist(),
+            strict=True,
         )
         readings = [MeterReading(*each) for each in rows]
         return readings if start is None else [each - start for each in readings]
@@ -209,8 +224,8 @@ class EnergyMeter:
     """Integrates several powers that share one clock, batch by batch.
 
     Gaps add unaccounted time and no energy; so does a clock that goes backwards (a
-    restarted controller) where the host's stamps show for how long. Consumed and regenerated energy
-    are the integrals of the positive and the negative part, so that
+    restarted controller) where the host's stamps show for how long. Consumed and
+    regenerated energy are the integrals of the positive and the negative part, so that
     consumed - regenerated = net exactly. What was counted is never changed afterwards.
 
     Args:
@@ -240,7 +255,9 @@ class EnergyMeter:
         """Integrate powers [n, channels], W, finite, at times [n], s, behind the previous ones."""
         self.integrate_steps(self.gaps(time), power)
 
-    def integrate_steps(self, steps: Steps, power: Array, stops: Sequence[int] = ()) -> Totals:
+    def integrate_steps(
+        self, steps: Steps, power: Array, stops: Sequence[int] = ()
+    ) -> Totals:
         """Integrate powers [n, channels], W, finite, of samples whose steps [n] are known.
 
         Returns the energy after each of these numbers of samples, and after all of them.
@@ -288,7 +305,9 @@ def trapezoid_weights(steps: Array) -> Array:
     return np.asarray(halves[..., 1:] + halves[..., :-1])
 
 
-def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:
+def integrate(
+    time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT
+) -> MeterReading:
     """Energy of a whole recording: power [n] or [n, channels], W, at times [n], s."""
     columns = power.reshape(len(time), -1)
     meter = EnergyMeter(columns.shape[1], gap_limit=gap_limit)

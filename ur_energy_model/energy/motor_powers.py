@@ -3,7 +3,8 @@
 
 """Powers of motors and drivers: from measured currents, else from the motion alone.
 
-Clochiatti et al., Robotica 2024, eq. 19-23; Heredia et al., EcBot, eq. 13-21; model/drives.py.
+Clochiatti et al., Robotica 2024, eq. 19-23; Heredia et al., EcBot, eq. 13-21;
+model/drives.py.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def channels_of(
 ) -> Channels:
     """Channels of an arm, with room for the errors of powers from measured currents or motion.
 
-    The modelled power has one error more than the motors and drivers: the standby of the session.
+    The modelled power has one error more than the motors and drivers: the standby of the
+    session.
     """
     still = np.zeros((1, model.dof))
     drives = Drives(model.joints, model.bus, model.session)
@@ -59,7 +61,8 @@ def channels_of(
 class MotorPowers(NamedTuple):
     """Powers of the motors and drivers of an arm with n joints at consecutive samples, W."""
 
-    joints: Array  # the quantities of `QUANTITIES` of every joint, in order [samples, 4 n]
+    # the quantities of `QUANTITIES` of every joint, in order [samples, 4 n]
+    joints: Array
     driver: Array  # of all drivers, and drag [samples]
     demand: Array  # electrical power of all motors, and driver [samples]
 
@@ -80,14 +83,17 @@ class MotorErrors(NamedTuple):
     def of(cls, found: DrivePowers, places: tuple[int, int]) -> MotorErrors:
         """The changes in their places, the numbers of errors of each joint and of the demand.
 
-        The errors of powers from measured currents are those of the bus model, which are the last
-        ones of the demand where there is room for the errors of predicted currents, too.
+        The errors of powers from measured currents are those of the bus model, which are
+        the last ones of the demand where there is room for the errors of predicted
+        currents, too.
         """
         count, n, each = found.sensitivity.shape
         joints = np.zeros((count, n, places[0]))
         joints[:, :, :each] = found.sensitivity
         shared = np.zeros((count, places[1]))
-        shared[:, places[1] - found.total_sensitivity.shape[1] :] = found.total_sensitivity
+        shared[:, places[1] - found.total_sensitivity.shape[1] :] = (
+            found.total_sensitivity
+        )
         return cls(joints.reshape(count, -1), shared)
 
 
@@ -97,25 +103,29 @@ class MeasuredMotion(NamedTuple):
     qd: Array  # joint speeds at the instants of the currents [rad/s]
     current: Array  # motor currents [A]
     friction: Array  # motor side [N m]
-    current_rate: Array | None  # rate of change of the currents [A/s]; None without inductance
+    # rate of change of the currents [A/s]; None without inductance
+    current_rate: Array | None
 
     def at(self, rows: Mask) -> MeasuredMotion:
         """Some of the samples."""
         rate = None if self.current_rate is None else self.current_rate[rows]
-        return MeasuredMotion(self.qd[rows], self.current[rows], self.friction[rows], rate)
+        return MeasuredMotion(
+            self.qd[rows], self.current[rows], self.friction[rows], rate
+        )
 
 
 class MeasuredPowers:
     """Powers of an arm with n joints from its measured speeds and currents, batch by batch.
 
-    Within a packet current and speed belong to different instants: drives hold a current over a
-    controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
-    a power k i w with the later speed is systematically too high by k i (dw/dt) delay. The speeds
-    are therefore taken back by the change during the model's delay.
+    Within a packet current and speed belong to different instants: drives hold a current
+    over a controller cycle, sensors and buses add delays. Because current and
+    acceleration are correlated, a power k i w with the later speed is systematically too
+    high by k i (dw/dt) delay. The speeds are therefore taken back by the change during
+    the model's delay.
 
     Attributes:
-        friction: friction of the joints, which splits the mechanical power; that of the session
-            may take its place at any time.
+        friction: friction of the joints, which splits the mechanical power; that of the
+            session may take its place at any time.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -123,15 +133,16 @@ class MeasuredPowers:
         self.friction = self._drives.friction
         self._delay = model.current_delay
         self._inductive = bool(model.bus.inductance.any())
-        self._last: tuple[Array, Array] | None = None  # speeds and currents of the last sample
+        # speeds and currents of the last sample
+        self._last: tuple[Array, Array] | None = None
 
     def motion(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
     ) -> MeasuredMotion:
         """Speeds and currents of samples that follow those of the last call.
 
-        Bridged steps [samples], s; speeds and motor currents as recorded [samples, n], rad/s, A;
-        temperatures [n] or [samples, n], degC.
+        Bridged steps [samples], s; speeds and motor currents as recorded [samples, n],
+        rad/s, A; temperatures [n] or [samples, n], degC.
         """
         qd_before, current_before = self._last or (qd[:1], current[:1])
         self._last = qd[-1:], current[-1:]
@@ -152,7 +163,11 @@ class MeasuredPowers:
 
     def _found(self, motion: MeasuredMotion, *, std: bool) -> DrivePowers:
         return self._drives.powers(
-            motion.current, motion.qd, motion.friction, std=std, current_rate=motion.current_rate
+            motion.current,
+            motion.qd,
+            motion.friction,
+            std=std,
+            current_rate=motion.current_rate,
         )
 
 
@@ -186,7 +201,8 @@ class LinkMotion(NamedTuple):
 class PredictedPowers:
     """Powers of an arm that a model predicts for its motion, batch by batch.
 
-    The motion is the controller's target, else what was measured, whose speeds are differentiated.
+    The motion is the controller's target, else what was measured, whose speeds are
+    differentiated.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
@@ -212,7 +228,9 @@ class PredictedPowers:
         q, qd, qdd = self._positions(batch)
         torque = np.empty_like(qd)
         for rows, setup in conditions.parts(batch):
-            torque[rows] = self.dynamics(setup).inverse_dynamics(q[rows], qd[rows], qdd[rows])
+            torque[rows] = self.dynamics(setup).inverse_dynamics(
+                q[rows], qd[rows], qdd[rows]
+            )
         warmth = batch.columns.get("joint_temperatures")
         return LinkMotion(torque, qd, qdd, self._direction(q, qd), warmth)
 

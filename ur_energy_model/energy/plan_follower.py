@@ -3,10 +3,11 @@
 
 """Measured energy of planned motions that the arm has carried out.
 
-A motion is that of a plan if it starts from rest at the plan's first position, within EXPECTED of
-the plan, and is at the plan's positions at the plan's times: at every moment within TOLERANCE,
-with one shift of time of at most TIME_TOLERANCE for all of it. Times are those of the prediction,
-with the speed scaling when the plan came: a motion at another speed is not that of the plan.
+A motion is that of a plan if it starts from rest at the plan's first position, within
+EXPECTED of the plan, and is at the plan's positions at the plan's times: at every moment
+within TOLERANCE, with one shift of time of at most TIME_TOLERANCE for all of it. Times
+are those of the prediction, with the speed scaling when the plan came: a motion at
+another speed is not that of the plan.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ LONGEST_STEP = 0.5
 """Longest step between snapshots within a motion [s]; a busy machine leaves some out."""
 TOLERANCE = (0.01, 0.05, 0.05)
 """Of the positions of a joint: least [rad], share of its way, largest [rad]."""
-AWAY = 0.005  # distance of a joint from its first position at which a motion has begun [rad]
+# distance of a joint from its first position at which a motion has begun [rad]
+AWAY = 0.005
 AT_REST = 0.3  # standstill that ends a motion [s]
 MOST_PLANS = 10  # plans that are expected at the same time; the oldest gives way
 PERIOD = 0.02  # period of the positions that are compared [s]
@@ -71,13 +73,17 @@ class PlanFollower:
         q = snapshot.q
         last = self._last
         verdicts = list[Verdict]()
-        if last is not None and (now < last.time or snapshot.channels is not last.channels):
+        if last is not None and (
+            now < last.time or snapshot.channels is not last.channels
+        ):
             # Another clock, or other counters: motions under way cannot be measured.
             self._recent.clear()
             self._rest = None
             for plan in self._plans:
                 plan.motions.clear()
-                plan.since = None if plan.since is None else now - (last.time - plan.since)
+                plan.since = (
+                    None if plan.since is None else now - (last.time - plan.since)
+                )
             last = None
         self._last = snapshot
         self._recent.append((now, snapshot.lifetime))
@@ -92,7 +98,12 @@ class PlanFollower:
             plan.since = now if plan.since is None else plan.since
             measured: MeterReading | str | None = None
             if q is not None:
-                if moving and rest is not None and last is not None and last.q is not None:
+                if (
+                    moving
+                    and rest is not None
+                    and last is not None
+                    and last.q is not None
+                ):
                     plan.begin([rest, (last.time, last.lifetime)], last.time, last.q)
                 measured = plan.follow(plan.since, now, q, self._recent)
                 if measured is None and rest is not None and now - rest[0] >= AT_REST:
@@ -113,17 +124,21 @@ class _Motion:
     """A motion from rest that may be that of one plan, from its last position at rest on."""
 
     def __init__(self, rest: list[Point], time: float, q: Array) -> None:
-        self.rest = rest  # beginning and end of the standstill, and the first moments of motion
+        # beginning and end of the standstill, and the first moments of motion
+        self.rest = rest
         self.time = [time]
         self.q = [q]
         self.way = [(time, q)]  # without pauses
-        self.start: float | None = None  # when the plan began, once the arm has left its place
-        self.refused = self.off = False  # as the plan's motion; it is not where the plan is
+        # when the plan began, once the arm has left its place
+        self.start: float | None = None
+        # as the plan's motion; it is not where the plan is
+        self.refused = self.off = False
 
     def append(self, now: float, q: Array) -> None:
         self.time.append(now)
         self.q.append(q)
-        if np.abs(q - self.way[-1][1]).max() > 0.2 * AWAY:  # noise at standstill is no way
+        # noise at standstill is no way
+        if np.abs(q - self.way[-1][1]).max() > 0.2 * AWAY:
             self.way.append((now, q))
 
 
@@ -164,7 +179,9 @@ class _Expected:
             if now - motion.time[-1] >= 0.9 * PERIOD:
                 motion.append(now, q)
             if motion.start is None:
-                left = _departure(np.array(motion.time[-2:]), np.array(motion.q[-2:]), motion.q[0])
+                left = _departure(
+                    np.array(motion.time[-2:]), np.array(motion.q[-2:]), motion.q[0]
+                )
                 if left is not None and self.begins is not None:
                     # After the plan came, and after the arm was at rest.
                     motion.start = left - self.begins
@@ -175,7 +192,10 @@ class _Expected:
             motion.off |= bool(
                 (np.abs(q - self.at(np.array([now - motion.start]))) > self.margin).any()
             )
-            if not motion.refused and now >= motion.start + self.duration + TIME_TOLERANCE:
+            if (
+                not motion.refused
+                and now >= motion.start + self.duration + TIME_TOLERANCE
+            ):
                 found = self._energy(motion, motion.start, recent)
                 if found is not None:
                     self.motions.remove(motion)
@@ -212,7 +232,9 @@ class _Expected:
         shift = 0.0
         for _ in range(5):  # Gauss-Newton for the shift of time
             error = q - self.at(time - shift)
-            ahead, behind = (self.at(time - shift + part * PERIOD) for part in (0.5, -0.5))
+            ahead, behind = (
+                self.at(time - shift + part * PERIOD) for part in (0.5, -0.5)
+            )
             speed = (ahead - behind) / PERIOD
             shift -= float((error * speed).sum() / max((speed**2).sum(), 1e-12))
         error = q - self.at(time - shift)
@@ -247,7 +269,9 @@ def _by_way(q: Array) -> Array:
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:
     """The energy at a time, between those known."""
-    after = min(max(bisect_left(points, time, key=lambda each: each[0]), 1), len(points) - 1)
+    after = min(
+        max(bisect_left(points, time, key=lambda each: each[0]), 1), len(points) - 1
+    )
     t0, first = points[after - 1]
     t1, second = points[after]
     share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0

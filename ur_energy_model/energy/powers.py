@@ -50,18 +50,21 @@ def arm_states(batch: Telemetry, qd: Array) -> Indices:
     """ArmState of each sample.
 
     Args:
-        batch: robot_mode and safety_mode; without them, and where they are NaN, the arm counts as
-            running.
+        batch: robot_mode and safety_mode; without them, and where they are NaN, the arm
+            counts as running.
         qd: joint velocities [samples, n], rad/s.
     """
-    states: Indices = _STANDSTILL + (np.abs(qd).max(axis=1) > STANDSTILL_SPEED)  # or MOVING
+    # or MOVING
+    states: Indices = _STANDSTILL + (np.abs(qd).max(axis=1) > STANDSTILL_SPEED)
     modes = batch.columns.get("robot_mode")
     if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
         states[~np.isin(modes, BRAKES_RELEASED) & ~np.isnan(modes)] = ArmState.BRAKED
         states[modes <= POWER_OFF] = ArmState.OFF
     safety = batch.columns.get("safety_mode")
     if safety is not None and (safety == PROTECTIVE_STOP).any():
-        states[(safety == PROTECTIVE_STOP) & (states != ArmState.OFF)] = ArmState.PROTECTIVE_STOP
+        states[(safety == PROTECTIVE_STOP) & (states != ArmState.OFF)] = (
+            ArmState.PROTECTIVE_STOP
+        )
     return states
 
 
@@ -77,8 +80,9 @@ QUANTITIES: tuple[str, ...] = (
 
 PARTS: tuple[str, ...] = ("standby", "driver", "regeneration")
 """Modelled powers of the whole arm, W, which make its modelled power with the electrical power of
-the joints. Regeneration is what the supply cannot take back: positive while the bus capacitor
-stores it or the braking resistor burns it, negative while the capacitor feeds the arm."""
+the joints. Regeneration is what the supply cannot take back: positive while the bus
+capacitor stores it or the braking resistor burns it, negative while the capacitor feeds
+the arm."""
 
 ARM: tuple[str, ...] = (
     "total",  # measured bus power where there is one, else the modelled power [W]
@@ -86,7 +90,8 @@ ARM: tuple[str, ...] = (
     *PARTS,
     "unexplained",  # total less model, signed; 0 where nothing is measured [W]
     "bus",  # measured bus power, 0 where it is not measured [W]
-    "total_square",  # square of the total, for the losses of the supply (`model.wall`) [W^2]
+    # square of the total, for the losses of the supply (`model.wall`) [W^2]
+    "total_square",
     "measured",  # 1 where the total is measured; its integral is the measured time
     "modelled_motion",  # 1 where the arm moves and the total is modelled
     "noise",  # variance of the measured power times the step to the sample [W^2 s]
@@ -122,7 +127,9 @@ class TotalSource(NamedTuple):
                 share = "more than 99.9 %"
             words += f", measured for {share} of the time"
         if explained is not None:
-            words += f"; the model explains {100.0 * explained:.1f} % of the measured energy"
+            words += (
+                f"; the model explains {100.0 * explained:.1f} % of the measured energy"
+            )
         return words
 
 
@@ -134,18 +141,20 @@ def explained_share(measured: float, unexplained: float) -> float | None:
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 
-    In this order: every quantity of every joint; those of the arm; the total power by state; the
-    number 1 by state, whose integral is the time in that state; the sensitivities of the powers to
-    the model's parameter errors, whose integrals give the standard deviations of the energies:
-    `errors` of each joint, of the modelled power, and of the total, which has them where it is
-    modelled. The last error of the modelled power is that of standby.
+    In this order: every quantity of every joint; those of the arm; the total power by
+    state; the number 1 by state, whose integral is the time in that state; the
+    sensitivities of the powers to the model's parameter errors, whose integrals give the
+    standard deviations of the energies: `errors` of each joint, of the modelled power,
+    and of the total, which has them where it is modelled. The last error of the modelled
+    power is that of standby.
 
     Attributes:
         per_joint: columns of each joint quantity.
         arm: column of each quantity of the whole arm.
         state_energy, state_time: first columns of total power and of time by state.
         joint_errors, model_errors, total_errors: columns of the sensitivities.
-        motion_variance: variance of the energy per second of motion, as of `BusModel`, J^2/s.
+        motion_variance: variance of the energy per second of motion, as of `BusModel`,
+            J^2/s.
         wall: model of the power at the mains.
     """
 
@@ -171,7 +180,9 @@ class Channels:
             *(f"model/error_{k}" for k in range(whole)),
             *(f"total/error_{k}" for k in range(whole)),
         )
-        self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
+        self.per_joint = {
+            name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)
+        }
         arm = n * len(QUANTITIES)
         self.arm = {name: arm + i for i, name in enumerate(ARM)}
         self.state_energy = arm + len(ARM)
@@ -187,10 +198,12 @@ class Channels:
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 
-    # Deviations, from integrals of the channels `net` [..., channels], J; or, with `over`, from
-    # mean powers of the channels over so many seconds, W.
+    # Deviations, from integrals of the channels `net` [..., channels], J; or, with
+    # `over`, from mean powers of the channels over so many seconds, W.
 
-    def deviations(self, net: Array, over: Array | float | None = None) -> tuple[Array, float]:
+    def deviations(
+        self, net: Array, over: Array | float | None = None
+    ) -> tuple[Array, float]:
         """Standard deviations of the joints' electrical energies [n] and of the total, J (or W)."""
         return self.deviations_of_joints(net), float(self.deviations_of_total(net, over))
 
@@ -201,8 +214,9 @@ class Channels:
     def deviations_of_total(self, net: Array, over: Array | float | None = None) -> Array:
         """Standard deviation of the total [...], J (or W).
 
-        Where the total is measured, it is the deviation of the measurement: the noise of the
-        samples, and the resolution of voltage and current. Elsewhere it is the model's.
+        Where the total is measured, it is the deviation of the measurement: the noise of
+        the samples, and the resolution of voltage and current. Elsewhere it is the
+        model's.
         """
         variance = self._systematic(net[..., self.total_errors])
         variance = variance + self._of_motion(self._column(net, "modelled_motion"), over)
@@ -211,14 +225,16 @@ class Channels:
     def deviations_of_model(self, net: Array, over: Array | float | None = None) -> Array:
         """Standard deviation of the sum of the modelled parts [...], J (or W).
 
-        Errors add up over time but that of motion, whose variance does: every MOTION_TIME of motion
-        has another one.
+        Errors add up over time but that of motion, whose variance does: every MOTION_TIME
+        of motion has another one.
         """
         variance = self._systematic(net[..., self.model_errors])
         moving = net[..., self.state_time + ArmState.MOVING]
         return np.asarray(np.sqrt(variance + self._of_motion(moving, over)))
 
-    def deviations_of_unexplained(self, net: Array, over: Array | float | None = None) -> Array:
+    def deviations_of_unexplained(
+        self, net: Array, over: Array | float | None = None
+    ) -> Array:
         """Standard deviation of the total less the model [...], J (or W): in the measured time."""
         errors = net[..., self.model_errors] - net[..., self.total_errors]
         moving = net[..., self.state_time + ArmState.MOVING]
@@ -278,7 +294,9 @@ class Channels:
         """Energy (or power) at the wall [...], J (or W), from the channels."""
         return self.wall.value(self.wall_terms(net))
 
-    def at_wall(self, net: Array, over: Array | float | None = None) -> tuple[Array, Array]:
+    def at_wall(
+        self, net: Array, over: Array | float | None = None
+    ) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
         terms = self.wall_terms(net)
         std = self.deviations_of_total(net, over)
@@ -300,8 +318,8 @@ class Channels:
     def convert_values(self, values: Array, names: Sequence[str]) -> Array:
         """Values of other channels `names` for these channels; new ones are zero.
 
-        Earlier versions did not count regeneration: it is what the other parts lack of the total.
-        The total of earlier versions was the modelled one.
+        Earlier versions did not count regeneration: it is what the other parts lack of
+        the total. The total of earlier versions was the modelled one.
         """
         if tuple(names) == self.names:
             return values
@@ -309,13 +327,19 @@ class Channels:
         if "model" not in old:
             old["model"] = old["total"]
             old["modelled_motion"] = old.get(f"time_{ArmState.MOVING.name.lower()}", 0.0)
-            errors = {name: value for name, value in old.items() if name.startswith("total/")}
-            old |= {name.replace("total/", "model/"): value for name, value in errors.items()}
+            errors = {
+                name: value for name, value in old.items() if name.startswith("total/")
+            }
+            old |= {
+                name.replace("total/", "model/"): value for name, value in errors.items()
+            }
         new = np.array([old.get(name, 0.0) for name in self.names])
         if "regeneration" not in old:
             parts = [self.arm[name] for name in ("standby", "driver")]
             motors = new[self.per_joint["electrical_power"]].sum()
-            new[self.arm["regeneration"]] = new[self.arm["model"]] - motors - new[parts].sum()
+            new[self.arm["regeneration"]] = (
+                new[self.arm["model"]] - motors - new[parts].sum()
+            )
         return new
 
     def __len__(self) -> int:
@@ -355,7 +379,8 @@ FIELDS: tuple[str, ...] = (
 class PowerOptions:
     """How powers are computed."""
 
-    method: Method = "auto"  # from measured "current", from "motion" by the model, or "auto"
+    # from measured "current", from "motion" by the model, or "auto"
+    method: Method = "auto"
     track_standby: bool = True  # update the standby power at standstill
     standby_limit: float = 15.0  # largest deviation from the model's standby [W]
     # with brakes engaged, where neither bus nor model has it [W]; None: standby
@@ -400,7 +425,8 @@ def energy_json(
 
     Args:
         names: of the joints, n.
-        joints: quantities per joint by their JSON keys [n], J; mechanical and electrical first.
+        joints: quantities per joint by their JSON keys [n], J; mechanical and electrical
+            first.
         total: further quantities of the whole arm by their JSON keys [J].
     """
     kinds = ("mechanical_energy", "electrical_energy")

@@ -52,7 +52,9 @@ class PlanPowers:
         out._supply = self._supply
         return out
 
-    def __call__(self, motion: MotionSamples, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
+    def __call__(
+        self, motion: MotionSamples, dynamics: ArmDynamics
+    ) -> tuple[DrivePowers, Array]:
         """Powers of the motors, and power at the supply [samples], W.
 
         The motion follows that of the last call; its time counts on.
@@ -81,12 +83,14 @@ class PlanEnergy:
     #: mechanical, electrical: of each joint [n], J
     mechanical: Array
     electrical: Array
-    electrical_std: Array  #: standard deviations of `electrical` from the model's parameters [n], J
+    # : standard deviations of `electrical` from the model's parameters [n], J
+    electrical_std: Array
     #: total, total_std: whole arm, standby and drivers included [J]
     total: float
     total_std: float
     peak_power: float  #: largest total power [W]
-    overload: Array  #: time in which the links alone need more than the rated torque [n], s
+    # : time in which the links alone need more than the rated torque [n], s
+    overload: Array
 
     @property
     def efficiency(self) -> Array:
@@ -125,7 +129,8 @@ def predict_energy(
         plan: the trajectory.
         dynamics: of the arm in its setup; the model's where None.
         temperature: of the joints [n], degC.
-        speed_scaling: of the controller; the motion takes 1 / speed_scaling times as long.
+        speed_scaling: of the controller; the motion takes 1 / speed_scaling times as
+            long.
 
     Raises:
         InputError: the plan has another number of joints or exceeds their limits, or
@@ -135,7 +140,9 @@ def predict_energy(
         problem = f"has {plan.q.shape[1]} joints, the model {model.dof}"
         raise InputError(plan.source, problem, "give a trajectory of this robot")
     if not 0 < speed_scaling < np.inf:
-        raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
+        raise InputError(
+            plan.source, "the robot's speed scaling is zero", "raise the speed slider"
+        )
     robot = model.description() if dynamics is None else dynamics.robot
     dynamics = model.dynamics() if dynamics is None else dynamics
     powers_of = PlanPowers(model, temperature)
@@ -161,7 +168,9 @@ def predict_energy(
         peak = max(peak, float(total.max()))
     assert meter is not None
     ends = np.cumsum([n, n, 2, n * errors])
-    mechanical, electrical, (supply, seconds), each, all_errors = np.split(meter.reading.net, ends)
+    mechanical, electrical, (supply, seconds), each, all_errors = np.split(
+        meter.reading.net, ends
+    )
     of_motion = np.sqrt(model.bus.motion_variance * seconds)
     return PlanEnergy(
         names=tuple(joint.name for joint in model.joints),
@@ -195,17 +204,35 @@ SPEED_TOLERANCE = 1.05
 """Factor by which the speed between points may exceed the limit: splines overshoot."""
 
 
-def _check_limits(source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array) -> None:
+def _check_limits(
+    source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array
+) -> None:
     """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees."""
     most_qdd = rated_limits(robot)["target_qdd"][1]
     checks = (
         (q, robot.max_position, 1.0, "rad", "beyond", "give positions in radians"),
-        (qd, robot.max_velocity, SPEED_TOLERANCE, "rad/s", "above", "make the motion slower"),
-        (qdd, most_qdd, 1.0, "rad/s^2", "above", "give fewer points, or a smoother motion"),
+        (
+            qd,
+            robot.max_velocity,
+            SPEED_TOLERANCE,
+            "rad/s",
+            "above",
+            "make the motion slower",
+        ),
+        (
+            qdd,
+            most_qdd,
+            1.0,
+            "rad/s^2",
+            "above",
+            "give fewer points, or a smoother motion",
+        ),
     )
     reached = [np.abs(values).max(axis=0) for values, *_ in checks]
     for j, name in enumerate(robot.joint_names):
-        for reach, (_, most, margin, unit, where, remedy) in zip(reached, checks, strict=True):
+        for reach, (_, most, margin, unit, where, remedy) in zip(
+            reached, checks, strict=True
+        ):
             if not reach[j] <= margin * most[j]:
                 limit = f"{where} the joint's limit of {most[j]:.4g} {unit}"
                 problem = f"reaches {reach[j]:.4g} {unit}, {limit}"

@@ -3,9 +3,9 @@
 
 """Energy of a program by line and node: which part of a recording each of them took.
 
-The power of a sample belongs to the line in execution at that sample, with half of the step before
-it and half of the step behind it: its weight in the trapezoidal integral. So all parts sum to what
-`estimate_energy` gives, whatever their number.
+The power of a sample belongs to the line in execution at that sample, with half of the
+step before it and half of the step behind it: its weight in the trapezoidal integral. So
+all parts sum to what `estimate_energy` gives, whatever their number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     TotalSource,
 )
-from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
+from ur_energy_model.energy.program import (
+    LINE,
+    NOWHERE,
+    Place,
+    ProgramTracker,
+    Script,
+    lines_of,
+)
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.energy.telemetry_checks import model_of_recording
@@ -41,7 +48,12 @@ from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_info
-from ur_energy_model.telemetry.samples import Telemetry, equal_runs, run_starts, slices_between
+from ur_energy_model.telemetry.samples import (
+    Telemetry,
+    equal_runs,
+    run_starts,
+    slices_between,
+)
 from ur_energy_model.typing import Array, Indices, Mask, Progress
 
 
@@ -71,7 +83,8 @@ class Part(NamedTuple):
 class Spent(NamedTuple):
     """How often a part of a program was begun, its time [s] and energy at the supply [J].
 
-    `model` is the modelled part of the energy [J], `measured` the time in which it is measured [s].
+    `model` is the modelled part of the energy [J], `measured` the time in which it is
+    measured [s].
     """
 
     executions: int
@@ -102,7 +115,8 @@ class ProgramEnergy:
     Args:
         channels: of the powers.
         script: of the program; without it every line number is a place.
-        before: energies of the program before, with whose last power the first step begins.
+        before: energies of the program before, with whose last power the first step
+            begins.
 
     Attributes:
         tracker: where the program is, and how often lines and nodes were begun.
@@ -116,12 +130,18 @@ class ProgramEnergy:
     """
 
     def __init__(
-        self, channels: Channels, script: Script | None = None, before: ProgramEnergy | None = None
+        self,
+        channels: Channels,
+        script: Script | None = None,
+        before: ProgramEnergy | None = None,
     ) -> None:
         self.channels = channels
         self.tracker = ProgramTracker(script)
         self.places: dict[Place, int] = {}
-        self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
+        self.net, self.seconds, self.peak = (
+            np.zeros((0, len(channels))),
+            *np.zeros((2, 0)),
+        )
         self.cycles: list[Array] = []
         self.model_cycles: list[Array] = []
         self.shifts: dict[datetime, dict[Part, Spent]] = {}
@@ -130,7 +150,9 @@ class ProgramEnergy:
         self.here = NOWHERE
         self._line = -1
         self._total = channels.arm["total"]
-        self._power: Array = np.zeros((1, len(channels))) if before is None else before._power
+        self._power: Array = (
+            np.zeros((1, len(channels))) if before is None else before._power
+        )
         self._of = np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
 
@@ -209,7 +231,9 @@ class ProgramEnergy:
         more = len(self.places) - len(self.net)
         if more:
             self.net = np.pad(self.net, ((0, more), (0, 0)))
-            self.seconds, self.peak = (np.pad(old, (0, more)) for old in (self.seconds, self.peak))
+            self.seconds, self.peak = (
+                np.pad(old, (0, more)) for old in (self.seconds, self.peak)
+            )
         return out
 
     def _mark(self, mark: Mark) -> None:
@@ -231,7 +255,8 @@ class ProgramEnergy:
 # The profile of a recording.
 
 UNATTRIBUTED = (
-    "no line can be told: the program did not run, the line is of a thread or not in the script"
+    "no line can be told: the program did not run, the line is of a thread or not in the "
+    "script"
 )
 LONGEST_TEXT = 300  # letters of a line of the script that are shown
 MOST_LISTED = 3000
@@ -252,8 +277,8 @@ PART_ENERGIES: dict[str, str] = {
 and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
 Row = dict[str, Any]
 """What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
-integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and the modelled
-energy in each complete cycle, J."""
+integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and
+the modelled energy in each complete cycle, J."""
 _OF_COMPARISONS = ("net", "cycles", "model_cycles")
 _OF_THE_REST = ("time", "energy", "joints", "total_source", "total_measured_share")
 """Keys of a row that also the energy has which no line can be told of."""
@@ -293,12 +318,16 @@ class ProgramProfile:
     def lines(self) -> list[Row]:
         """Every line that took time, in the order of the script."""
         line = np.array([place.line for place in self.counted.places])
-        return [self._row(Part(-1, k), line == k) for k in np.unique(line[line > 0]).tolist()]
+        return [
+            self._row(Part(-1, k), line == k) for k in np.unique(line[line > 0]).tolist()
+        ]
 
     def nodes(self) -> list[Row]:
         """Every node that took time, and lines outside of nodes, in the order of the script."""
         node = np.array([place.node for place in self.counted.places])
-        rows = [self._row(Part(k, 0), node == k) for k in np.unique(node[node >= 0]).tolist()]
+        rows = [
+            self._row(Part(k, 0), node == k) for k in np.unique(node[node >= 0]).tolist()
+        ]
         outside = {place.line for place in self.counted.places if place.node < 0}
         rows += [row for row in self.lines() if row["lines"][0] in outside]
         return sorted(rows, key=lambda row: row["lines"])
@@ -350,7 +379,10 @@ class ProgramProfile:
         rest = self.unattributed()
         cycles = [each.sum() for each in self.counted.cycles]
         nodes, lines = (
-            [{name: row[name] for name in row if name not in _OF_COMPARISONS} for row in rows]
+            [
+                {name: row[name] for name in row if name not in _OF_COMPARISONS}
+                for row in rows
+            ]
             for rows in (self.nodes(), self.lines())
         )
         return {
@@ -369,8 +401,13 @@ class ProgramProfile:
             },
             "nodes": nodes,
             "lines": lines,
-            "unattributed": {name: rest[name] for name in (*_OF_THE_REST, *PART_ENERGIES)},
-            "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
+            "unattributed": {
+                name: rest[name] for name in (*_OF_THE_REST, *PART_ENERGIES)
+            },
+            "cycles": {
+                "count": len(cycles),
+                "energy": np.mean(cycles) if cycles else None,
+            },
             "shifts": self._shifts_json(),
         }
 
@@ -379,7 +416,9 @@ class ProgramProfile:
         states = self.counted.shifts
         shifts = []
         for (begin, before), after in zip(
-            states.items(), [*list(states.values())[1:], self.counted.spent()], strict=bool(states)
+            states.items(),
+            [*list(states.values())[1:], self.counted.spent()],
+            strict=bool(states),
         ):
             parts = [
                 {"name": part.name(self.script), **now.since(before.get(part))._asdict()}
@@ -394,7 +433,9 @@ class ProgramProfile:
         counted = self.counted
         channels = counted.channels
         net = counted.net[own].sum(axis=0)
-        of = None if self.script is None or part.node < 0 else self.script.nodes[part.node]
+        of = (
+            None if self.script is None or part.node < 0 else self.script.nodes[part.node]
+        )
         energy = self._total(net)
         time = float(counted.seconds[own].sum())
         cycles, model_cycles = (
@@ -445,8 +486,8 @@ def profile_program(
 ) -> ProgramProfile:
     """Energies of a recording by line and by node of its program; arguments of `estimate_energy`.
 
-    Shifts begin at minutes since midnight of a time zone, ascending, the first on the day before;
-    without any, none are told apart.
+    Shifts begin at minutes since midnight of a time zone, ascending, the first on the day
+    before; without any, none are told apart.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -462,7 +503,9 @@ def profile_program(
     ):
         if LINE not in table.samples:
             remedy = "record again with the default fields"
-            raise MissingFieldError(bag, "is missing, which shows the line", remedy, field=LINE)
+            raise MissingFieldError(
+                bag, "is missing, which shows the line", remedy, field=LINE
+            )
         begins = shift_begins(table.samples, shifts, zone)
         counted.update(table, detector.find(table.samples), begins)
         if counted.here.line:
@@ -470,10 +513,14 @@ def profile_program(
     warnings = [] if matched.warning is None else [matched.warning]
     contradictions = [] if script is None else another_program(script.name, program)
     program = program if script is None else script.name
-    return ProgramProfile(program, script, counted, tuple(warnings), tuple(contradictions))
+    return ProgramProfile(
+        program, script, counted, tuple(warnings), tuple(contradictions)
+    )
 
 
-def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dict[int, datetime]:
+def shift_begins(
+    samples: Telemetry, shifts: Sequence[int], zone: tzinfo
+) -> dict[int, datetime]:
     """Begin of the shift of the first sample, and of others, by the first row in each.
 
     Raises:
@@ -490,5 +537,7 @@ def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dic
         local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
         midnight = local.replace(hour=0, minute=0)
         minute = 60 * local.hour + local.minute
-        found[row] = midnight + timedelta(minutes=max(each for each in shifts if each <= minute))
+        found[row] = midnight + timedelta(
+            minutes=max(each for each in shifts if each <= minute)
+        )
     return found

@@ -3,9 +3,9 @@
 
 """A robot program: its lines and nodes, and where in it the robot is.
 
-PolyScope writes each node of a program tree into the script that it generates as a comment of its
-own, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the number of the line that is
-executed as `script_control_line`.
+PolyScope writes each node of a program tree into the script that it generates as a
+comment of its own, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the
+number of the line that is executed as `script_control_line`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,23 @@ from ur_energy_model.typing import Indices
 LINE = "script_control_line"
 LARGEST = 1 << 24
 """Bytes that a script may have; PolyScope's with many URCaps have a few hundred thousand."""
-MOST_LINES, MOST_ITEMS = 1_000_000, 100_000
+MOST_LINES = 1_000_000
+MOST_ITEMS = 100_000
 """Lines that a script may have, and its nodes, functions and calls together; they bound memory."""
-LONGEST_LINE = 100_000  # letters of a line in which nodes, blocks and calls are looked for
+# letters of a line in which nodes, blocks and calls are looked for
+LONGEST_LINE = 100_000
 MOST_NESTED = 1000  # blocks within blocks that are told apart
-_NODE = re.compile(r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*')
+_NODE = re.compile(
+    r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*'
+)
 _FUNCTION = re.compile(r"(?:global\s+)?(def|thread|sec)\s+([A-Za-z_]\w*)\s*\(.*")
 _BLOCK = re.compile(r"(?:if|while|for|switch)\b.*:|(?:if|while|for|switch)\s*\(.*")
 _TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
 _CALLED = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(")
 """The search begins at words only: at each letter of a long one it would take quadratic time."""
-_DEFINED = re.compile(r"(?m)^[^\S\n]*(?:global[^\S\n]+)?(?:def|thread|sec)[^\S\n]+([A-Za-z_]\w*)")
+_DEFINED = re.compile(
+    r"(?m)^[^\S\n]*(?:global[^\S\n]+)?(?:def|thread|sec)[^\S\n]+([A-Za-z_]\w*)"
+)
 _NO_LINE = 2**31
 """From here on the number of a line, of 32 bits, is a negative one: none."""
 _STOPPED = 1
@@ -84,7 +90,9 @@ class Lines(Sequence[str]):
         number = index % len(self)
         if number == 0:
             return ""
-        return self._text[self._starts[number - 1] : self._starts[number] - 1].rstrip("\r")
+        return self._text[self._starts[number - 1] : self._starts[number] - 1].rstrip(
+            "\r"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return (self[k] for k in range(len(self)))
@@ -119,7 +127,8 @@ class Script:
     function: Names  # by line, the name of the function it is in
     node: array[int]  # by line, the index of its node, -1 without one
     threads: frozenset[str]  # names of the functions that run beside the program
-    # by function, and by name of those of the script that it calls, the lines of these calls
+    # by function, and by name of those of the script that it calls, the lines of these
+    # calls
     calls: dict[str, dict[str, list[int]]]
     nodes: tuple[Node, ...]  # in the order of the script
 
@@ -231,7 +240,9 @@ class _Parser:
             self.blocks.pop()
 
 
-def parse_script(text: str, name: str = "program", *, source: str | Path = "the script") -> Script:
+def parse_script(
+    text: str, name: str = "program", *, source: str | Path = "the script"
+) -> Script:
     """The script of a program; `name` is used for one that defines no function.
 
     Raises:
@@ -266,7 +277,9 @@ def parse_script(text: str, name: str = "program", *, source: str | Path = "the 
         calls=parser.calls,
         nodes=tuple(
             Node(number, label, (first, last), parent)
-            for (number, label, parent), (first, last) in zip(parser.found, spans, strict=True)
+            for (number, label, parent), (first, last) in zip(
+                parser.found, spans, strict=True
+            )
         ),
     )
 
@@ -285,8 +298,8 @@ def lines_of(batch: Telemetry) -> Indices:
 class Place(NamedTuple):
     """Where in a program the robot is."""
 
-    # indexes of nodes, -1 where a function is outside all of them, each with the function; from the
-    # outermost to the innermost call
+    # indexes of nodes, -1 where a function is outside all of them, each with the
+    # function; from the outermost to the innermost call
     path: tuple[tuple[str, int], ...] = ()
     line: int = 0  # number of the line; 0 where it cannot be told
 
@@ -303,16 +316,20 @@ NOWHERE = Place()
 class ProgramTracker:
     """Follows the line in execution: which node, called from where, and how often.
 
-    A line of another function is a call if the present one contains it, and otherwise a return
-    to the nearest that does. Lines of threads, and those a script does not have, are nowhere.
+    A line of another function is a call if the present one contains it, and otherwise a
+    return to the nearest that does. Lines of threads, and those a script does not have,
+    are nowhere.
     """
 
-    script: Script | None = None  # None without one; then every line is a place of its own
-    # number of times that each line (positive), and each node (its index, negative and less one),
-    # was begun; returns from calls are not
+    # None without one; then every line is a place of its own
+    script: Script | None = None
+    # number of times that each line (positive), and each node (its index, negative and
+    # less one), was begun; returns from calls are not
     executions: dict[int, int] = field(default_factory=dict)
-    _frames: list[tuple[str, int, int]] = field(default_factory=list)  # function, node and line
-    _entry: dict[int, int] = field(default_factory=dict)  # by node, the line at which it began
+    # function, node and line
+    _frames: list[tuple[str, int, int]] = field(default_factory=list)
+    # by node, the line at which it began
+    _entry: dict[int, int] = field(default_factory=dict)
 
     def move(self, line: int) -> Place:
         """The place of a line other than the last one."""

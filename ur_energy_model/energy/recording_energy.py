@@ -3,9 +3,10 @@
 
 """Powers and energies of a recording.
 
-Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the integral of
-the motors' electrical powers, mechanical energy that of motor speed times motor torque, and the
-efficiency their ratio. Integrals are trapezoidal on the controller's clock; gaps are not bridged.
+Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the
+integral of the motors' electrical powers, mechanical energy that of motor speed times
+motor torque, and the efficiency their ratio. Integrals are trapezoidal on the
+controller's clock; gaps are not bridged.
 """
 
 from __future__ import annotations
@@ -90,16 +91,16 @@ class EnergySummary:
     #: duration, unaccounted: time integrated over, and time in gaps [s]
     duration: float
     unaccounted: float
-    #: refused, repeated: number of samples left out because of values that are not finite or
-    #: impossible, and because the recording has them twice
+    # : refused, repeated: number of samples left out because of values that are not
+    # finite or : impossible, and because the recording has them twice
     refused: int
     repeated: int
-    #: mechanical, electrical, copper, friction, regenerated: of each joint [n], J; regenerated is
-    #: the electrical energy returned
+    # : mechanical, electrical, copper, friction, regenerated: of each joint [n], J;
+    # regenerated is : the electrical energy returned
     mechanical: Array
     electrical: Array
-    #: electrical_std, electrical_total_std: standard deviations of `electrical` [n] and of its sum,
-    #: from the model's parameters [J]
+    # : electrical_std, electrical_total_std: standard deviations of `electrical` [n] and
+    # of its sum, : from the model's parameters [J]
     electrical_std: Array
     electrical_total_std: float
     copper: Array
@@ -109,7 +110,8 @@ class EnergySummary:
     driver: float
     standby: float
     regeneration: float  #: what the supply cannot take back, stored or burnt [J]
-    #: supply, supply_std: total at the supply, measured where bus power is, else modelled [J]
+    # : supply, supply_std: total at the supply, measured where bus power is, else
+    # modelled [J]
     supply: float
     supply_std: float
     total_source: TotalSource  #: where `supply` comes from
@@ -119,15 +121,18 @@ class EnergySummary:
     #: unexplained, unexplained_std: `supply` less `model` [J]
     unexplained: float
     unexplained_std: float
-    bus: float | None  #: measured energy at the supply [J], None where bus power is incomplete
-    measured: float  #: measured part of `supply`, that of the time in which bus power is known [J]
+    # : measured energy at the supply [J], None where bus power is incomplete
+    bus: float | None
+    # : measured part of `supply`, that of the time in which bus power is known [J]
+    measured: float
     wall: WallEnergy  #: energy at the mains: control box and supply included
     #: state_time, state_energy: of the whole arm by state [s], [J]
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
     session: SessionStandby  #: the session's standby power
     warnings: tuple[str, ...] = ()  #: for the user, one line each
-    #: statements about the recording that it does not agree with; also in `warnings`, in words
+    # : statements about the recording that it does not agree with; also in `warnings`, in
+    # words
     contradictions: tuple[Contradiction, ...] = ()
     #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)
@@ -202,8 +207,8 @@ def summarise(
 ) -> EnergySummary:
     """Energies that a meter has counted of a calculator's powers.
 
-    `bus_complete` is whether the bus power was measured throughout; `wall` has the readings of a
-    power meter at the mains, if any.
+    `bus_complete` is whether the bus power was measured throughout; `wall` has the
+    readings of a power meter at the mains, if any.
     """
     wall = wall or RecordedWall(calculator.channels)
     channels = calculator.channels
@@ -242,16 +247,19 @@ def summarise(
         contradictions=wall.verdict.contradictions,
         state_time=channels.by_state(net, channels.state_time),
         state_energy=channels.by_state(net, channels.state_energy),
-        session=SessionStandby(standby.anchored, standby.power, standby.std, standby.still_seconds),
+        session=SessionStandby(
+            standby.anchored, standby.power, standby.std, standby.still_seconds
+        ),
     )
 
 
 def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     """Sums over recordings of one model, in the form of `EnergySummary.as_json`.
 
-    Standard deviations are summed too: the model's errors are the same in all recordings. The
-    measured energy is None where any recording lacks it, and the wall's source is the least one.
-    There is no entry "session". A serial number that differs between the recordings is None.
+    Standard deviations are summed too: the model's errors are the same in all recordings.
+    The measured energy is None where any recording lacks it, and the wall's source is the
+    least one. There is no entry "session". A serial number that differs between the
+    recordings is None.
     """
 
     def summed(name: str, values: Sequence[Any]) -> Any:
@@ -277,8 +285,12 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
         **summed("", contents),
         **WallEnergy.summed([each.wall for each in summaries]).as_json(),
         **_source_json(summaries),
-        "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
-        "contradictions": [one.as_json() for each in summaries for one in each.contradictions],
+        "warnings": tuple(
+            dict.fromkeys(line for each in summaries for line in each.warnings)
+        ),
+        "contradictions": [
+            one.as_json() for each in summaries for one in each.contradictions
+        ],
         "serials": common_serials([each.serials for each in summaries]),
     }
 
@@ -289,7 +301,8 @@ def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     measured = sum(each.total_source.share * each.duration for each in summaries)
     source = TotalSource.of(measured, seconds)
     explained = explained_share(
-        sum(each.measured for each in summaries), sum(each.unexplained for each in summaries)
+        sum(each.measured for each in summaries),
+        sum(each.unexplained for each in summaries),
     )
     return {
         "total_source": source.name,
@@ -333,7 +346,9 @@ class PowerCsv:
     def __init__(self, file: IO[str], channels: Channels) -> None:
         self._writer = csv.writer(file, lineterminator="\n")
         self._channels = channels
-        joints = [f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))]
+        joints = [
+            f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))
+        ]
         self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
 
     def append(self, table: PowerTable, meter: EnergyMeter) -> None:
@@ -358,14 +373,18 @@ class PowerCsv:
             ]
         )
         self._writer.writerows(
-            [["" if np.isnan(value) else f"{value:.9g}" for value in row] for row in columns]
+            [
+                ["" if np.isnan(value) else f"{value:.9g}" for value in row]
+                for row in columns
+            ]
         )
 
 
 def energy_at(steps: Array, power: Array, end: float) -> Array:
     """Energy up to every sample [samples], J, where it is `end` at the last one.
 
-    `steps` are the bridged steps to the samples [samples], s, `power` theirs [samples], W.
+    `steps` are the bridged steps to the samples [samples], s, `power` theirs [samples],
+    W.
     """
     gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]
     return np.asarray(end - np.append(np.cumsum(gains[::-1])[::-1], 0.0))
@@ -435,7 +454,9 @@ def recording_powers(
             clock.update(batch.time)
             if samples == 0:
                 check_robot(bag, batch.info, robot)
-            present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
+            present = tuple(
+                name for name in ("actual_qd", "actual_current") if name in batch
+            )
             check_width(bag, batch, ("actual_qd", *present), robot.dof)
             samples += len(batch)
             check.observe(batch)
@@ -462,8 +483,8 @@ def measured_powers(
     """`recording_powers` of a recording whose currents were measured, with further `fields`.
 
     Raises:
-        UrEnergyError: input that cannot be used; at its end, a recording without a usable sample,
-            or one of a simulator that computes no currents.
+        UrEnergyError: input that cannot be used; at its end, a recording without a usable
+            sample, or one of a simulator that computes no currents.
     """
     counted = 0
     check = OfflineSimulatorCheck()
@@ -473,7 +494,9 @@ def measured_powers(
         counted += len(table.samples)
         yield table
     if not counted:
-        raise RecordingError(bag, "contains no sample whose values are all finite", "record again")
+        raise RecordingError(
+            bag, "contains no sample whose values are all finite", "record again"
+        )
     if check.found:
         raise RecordingError(bag, REASON, REMEDY)
 
@@ -524,7 +547,9 @@ def estimate_energy(
             if rows is not None:
                 rows.append(table, meter)
     found = summarise(calculator, meter, bus_complete, wall)
-    found = replace(found, contradictions=(*found.contradictions, *matched.contradictions))
+    found = replace(
+        found, contradictions=(*found.contradictions, *matched.contradictions)
+    )
     if found.total_source.name == "measured":
         doubts = bus_contradictions(found.supply, found.model, found.unexplained_std)
         found = replace(found, contradictions=(*found.contradictions, *doubts))

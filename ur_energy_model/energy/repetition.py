@@ -15,11 +15,13 @@ import numpy as np
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Mask
 
-PROGRAM, DEPARTURE = -2, -1  # kinds of marks; the others are digital outputs
+# kinds of marks; the others are digital outputs
+PROGRAM = -2
+DEPARTURE = -1
 SAME_POINT = 0.005
 """Distance within which two points of rest are the same [rad]: targets repeat exactly, measured
-positions nearly. Neighbouring places of a pallet or tray are farther apart: at 0.8 m from the base
-this is 4 mm."""
+positions nearly. Neighbouring places of a pallet or tray are farther apart: at 0.8 m from
+the base this is 4 mm."""
 SAME_TURN = 0.02
 """Distance within which two extremes of a path are the same [rad]: where a motion turns without a
 rest, as in a blend, samples do not show its end."""
@@ -31,7 +33,8 @@ FIRM = 2e-3  # speed of an arm that certainly rests [rad/s]
 LEAST_REST = 0.3
 """Rest of an arm whose cycle has one rest only [s]: exciting trajectories pass through such an
 instant once a period."""
-MOST = 0.6  # share of the motion that a repetition must cover: approach and retreat may be in it
+# share of the motion that a repetition must cover: approach and retreat may be in it
+MOST = 0.6
 SURE_COUNT = 5  # number of repetitions that count whatever the share
 LONGER = 1.1
 """Factor on the motion that the cycles found so far cover, from which on longer cycles count: a
@@ -61,8 +64,8 @@ _ALIKE_TIME = 0.15
 class _Place:
     """A mark, and what was so far: `path` of every joint [rad], time in motion `moved` [s].
 
-    `rested` is the longest rest since the mark before [s]; `low` and `high` are the ends of the
-    positions from here to the next mark [joints], rad.
+    `rested` is the longest rest since the mark before [s]; `low` and `high` are the ends
+    of the positions from here to the next mark [joints], rad.
     """
 
     number: int
@@ -85,8 +88,9 @@ class _Rests(NamedTuple):
     def come_again(self, other: _Rests, near: float, *, fast: bool) -> bool:
         """Whether both are the same points in the same order.
 
-        A brief rest may be missing in one of the two, and slow samples show it within `near` [rad]
-        only. Fast samples show nearly every rest: then none may be at another point either.
+        A brief rest may be missing in one of the two, and slow samples show it within
+        `near` [rad] only. Fast samples show nearly every rest: then none may be at
+        another point either.
         """
         if not fast:
             return self._in_order(other, near) and other._in_order(self, near)
@@ -99,7 +103,9 @@ class _Rests(NamedTuple):
                 column = column + 1
                 continue
             missing += 1
-            if self.brief[row : row + 1].any() and self._same(row + 1, other, column, near):
+            if self.brief[row : row + 1].any() and self._same(
+                row + 1, other, column, near
+            ):
                 row += 1
             elif other.brief[column : column + 1].any() and self._same(
                 row, other, column + 1, near
@@ -122,7 +128,9 @@ class _Rests(NamedTuple):
         column = 0
         for point in self.points[~self.brief]:
             distance = np.abs(point - other.points[column:]).max(axis=1, initial=0.0)
-            found = np.flatnonzero(distance < np.where(other.brief[column:], near, SAME_POINT))
+            found = np.flatnonzero(
+                distance < np.where(other.brief[column:], near, SAME_POINT)
+            )
             if not len(found):
                 return False
             column += int(found[0]) + 1
@@ -157,17 +165,18 @@ def _same_path(one: Array, other: Array) -> bool:
 class Repetition:
     """Finds motion that repeats, sample by sample, in bounded memory and time.
 
-    A mark is a departure from rest, a rising digital output or a program start. What lies between
-    two marks of a kind at the same point is described by the points of rest, by path and range of
-    every joint, and by the time in motion. Two such stretches that follow one another and are alike
-    are two cycles: the arm has come back to all of its points. Filling a pallet is one cycle, for
-    each of its places is another point. Nothing in the two may be a shorter cycle, and they cover
-    most of the motion so far. From then on each cycle counts as it ends.
-    From program start to program start is a cycle too if nothing repeats in between and the program
-    is not one move only.
+    A mark is a departure from rest, a rising digital output or a program start. What lies
+    between two marks of a kind at the same point is described by the points of rest, by
+    path and range of every joint, and by the time in motion. Two such stretches that
+    follow one another and are alike are two cycles: the arm has come back to all of its
+    points. Filling a pallet is one cycle, for each of its places is another point.
+    Nothing in the two may be a shorter cycle, and they cover most of the motion so far.
+    From then on each cycle counts as it ends. From program start to program start is a
+    cycle too if nothing repeats in between and the program is not one move only.
 
     Args:
-        known: kind and shape of the cycle, where they are known already from the same recording.
+        known: kind and shape of the cycle, where they are known already from the same
+            recording.
     """
 
     def __init__(self, known: tuple[int, _Stretch] | None = None) -> None:
@@ -235,7 +244,8 @@ class Repetition:
         moving = speed > still
         last = self._held[-1] if self._held else None
         if last is None or last[1].shape[1] != q.shape[1] or time[0] < last[0][-1]:
-            # Begin to look for cycles: what is before the first sample is behind a clock's jump.
+            # Begin to look for cycles: what is before the first sample is behind a
+            # clock's jump.
             self._marks = {}
             self._program = None
             self._found = self._known
@@ -249,7 +259,10 @@ class Repetition:
         held = sum(len(each) for each, *_ in self._held)
         leaves = moving & ~np.concatenate((last[3][-1:], moving[:-1]))
         events: dict[int, set[int]] = {}
-        for k, kind in [*((k, DEPARTURE) for k in leaves.nonzero()[0].tolist()), *signals]:
+        for k, kind in [
+            *((k, DEPARTURE) for k in leaves.nonzero()[0].tolist()),
+            *signals,
+        ]:
             events.setdefault(held + k, set()).add(kind)
         self._held.append((time, q, speed, moving))
         if not events and held + len(time) <= _MOST_HELD:
@@ -281,7 +294,9 @@ class Repetition:
         steps = np.diff(path, append=path[-1:])
         covered = [float(steps[each.inside].sum()) for each in periodic]
         enough = max(covered, default=0.0) / LONGER
-        good = [each for each, way in zip(periodic, covered, strict=True) if way >= enough]
+        good = [
+            each for each, way in zip(periodic, covered, strict=True) if way >= enough
+        ]
         if not good or any(_same_path(each.path, found.path) for each in good):
             return None
         return min(good, key=lambda each: each.period)
@@ -289,7 +304,8 @@ class Repetition:
     def _periodic(self, marks: Sequence[_Place]) -> list[_Periodic]:
         """All cycles of which two or more follow one another, wherever in the cycle they begin.
 
-        A cycle of p departures shows in points that are the same as those p departures later.
+        A cycle of p departures shows in points that are the same as those p departures
+        later.
         """
         points = np.array([mark.q for mark in marks])
         found: list[_Periodic] = []
@@ -316,7 +332,9 @@ class Repetition:
 
     def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
         """Take the samples that are held, the first for the second time; kinds of events by row."""
-        time, q, speed, moving = (np.concatenate(each) for each in zip(*self._held, strict=True))
+        time, q, speed, moving = (
+            np.concatenate(each) for each in zip(*self._held, strict=True)
+        )
         self._held = [(time[-1:], q[-1:], speed[-1:], moving[-1:])]
         left = np.maximum.accumulate(np.where(speed > FIRM, time, self._left))
         self._left = float(left[-1])
@@ -368,9 +386,13 @@ class Repetition:
             if begin is not None and begin in self._marks:
                 places = [self._marks[k] for k in range(begin, now)]
                 left = [place.q for place in places if DEPARTURE in place.kinds]
-                # Clients that send every move as a program of its own start no cycle with each.
-                if not left or any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]):
-                    starts = [begin] if begin >= self._end else []  # no cycle was found in it
+                # Clients that send every move as a program of its own start no cycle with
+                # each.
+                if not left or any(
+                    np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]
+                ):
+                    # no cycle was found in it
+                    starts = [begin] if begin >= self._end else []
                     run = now
         shown_by = PROGRAM
         for kind in sorted(kinds):
@@ -463,7 +485,9 @@ class Repetition:
         # Marks are no denser, and a rest of two periods has a sample in it.
         shown = max(_DENSEST, 2.0 * (self._period or 0.0))
         rests = _Rests(
-            points=np.array([mark.q for mark in inside]).reshape(len(inside), len(begin.q)),
+            points=np.array([mark.q for mark in inside]).reshape(
+                len(inside), len(begin.q)
+            ),
             brief=np.array([mark.rested < shown for mark in inside], dtype=bool),
         )
         return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved, rests)
@@ -478,7 +502,8 @@ class Repetition:
             (np.abs(one.path - other.path) <= _ALIKE * longer + 2.0 * near).all()
             and (np.abs(one.low - other.low) <= near).all()
             and (np.abs(one.high - other.high) <= near).all()
-            and abs(one.moved - other.moved) <= _ALIKE_TIME * long + 2.0 * (self._period or 0.0)
+            and abs(one.moved - other.moved)
+            <= _ALIKE_TIME * long + 2.0 * (self._period or 0.0)
         )
         if not same_motion:
             return False

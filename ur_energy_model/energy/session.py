@@ -3,11 +3,12 @@
 
 """The follower of a session: its standby power and the friction of its day, from telemetry.
 
-Both are estimated recursively, forward only: what a sample shows is used from the next one on.
-Measured currents show the friction of each joint, as a scale and a tilt; bus power less motors and
-drivers shows the standby power, at standstill as in motion. Given the currents the two do not
-depend on each other, so that each is a filter of its own: blocks of the controller's clock, the
-spread between sessions of the model as prior, drift within the session as process noise.
+Both are estimated recursively, forward only: what a sample shows is used from the next
+one on. Measured currents show the friction of each joint, as a scale and a tilt; bus
+power less motors and drivers shows the standby power, at standstill as in motion. Given
+the currents the two do not depend on each other, so that each is a filter of its own:
+blocks of the controller's clock, the spread between sessions of the model as prior, drift
+within the session as process noise.
 """
 
 from __future__ import annotations
@@ -29,17 +30,16 @@ from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_r
 from ur_energy_model.telemetry.samples import Telemetry, changes, equal_runs, time_blocks
 from ur_energy_model.typing import Array, Mask
 
-# Standby power: the bus power less the power of motors and drivers.
-#
-# An arm's standby power differs by several watts between days. Means over blocks of the
-# controller's clock are measurements of it, so that the result does not depend on how samples are
-# batched. At standstill they have the noise of the bus alone; in motion the error of the model's
-# power of motion, too, of which one part is new every MOTION_TIME and another one is common to all
-# motions of the session. An error of the model's parameters changes the measurement by the
-# sensitivity of motors and drivers, with the opposite sign: the estimate keeps this change per
-# error (Schmidt 1966, a filter with parameters that are considered and not estimated), so that the
-# error of the whole arm's power is that of the difference to the poses and motions it was
-# measured in.
+# Standby power: the bus power less the power of motors and drivers. An arm's standby
+# power differs by several watts between days. Means over blocks of the controller's clock
+# are measurements of it, so that the result does not depend on how samples are batched.
+# At standstill they have the noise of the bus alone; in motion the error of the model's
+# power of motion, too, of which one part is new every MOTION_TIME and another one is
+# common to all motions of the session. An error of the model's parameters changes the
+# measurement by the sensitivity of motors and drivers, with the opposite sign: the
+# estimate keeps this change per error (Schmidt 1966, a filter with parameters that are
+# considered and not estimated), so that the error of the whole arm's power is that of the
+# difference to the poses and motions it was measured in.
 
 BLOCK = 0.05  # length of the blocks [s]
 ANCHORING = 0.5  # standstill after which the session's standby counts as measured [s]
@@ -52,8 +52,8 @@ DRIFT = 2.0e-4
 NOISE the filter forgets with a time constant of 13 s of standstill."""
 POSE_STD = 0.4
 """Standard deviation of the standby power of a motion to come, after long standstill [W]: holding
-currents depend on the pose, and standby drifts between standstills. In energies of the time that it
-was measured in, this error averages."""
+currents depend on the pose, and standby drifts between standstills. In energies of the
+time that it was measured in, this error averages."""
 JUMP_TIME = 1.0
 """Time over which differences to the estimate are averaged, which shows that a tool is switched,
 in s."""
@@ -174,7 +174,8 @@ class StandbySeries(NamedTuple):
 
     power: Array  # [samples], W
     std: Array  # standard deviation [samples], W
-    errors: Array  # change per error of the power of motors and drivers [samples, errors], W
+    # change per error of the power of motors and drivers [samples, errors], W
+    errors: Array
 
 
 class StandbyFollower:
@@ -225,7 +226,9 @@ class StandbyFollower:
         state = earlier.state
         variance = state.variance + float(state.errors @ state.errors)
         # Without errors, for as many as the next samples have.
-        self.state = replace(state, variance=min(variance, self.spread**2), errors=np.zeros(0))
+        self.state = replace(
+            state, variance=min(variance, self.spread**2), errors=np.zeros(0)
+        )
 
     def update(
         self,
@@ -243,8 +246,10 @@ class StandbyFollower:
             steps: bridged steps to the samples [samples], s.
             still: whether the arm is held at standstill [samples].
             released: whether its brakes are released [samples].
-            unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
-            sensitivities: change of the power of motors and drivers per error [samples, k], W.
+            unexplained: bus power less motors and drivers [samples], W; NaN where
+                unknown.
+            sensitivities: change of the power of motors and drivers per error [samples,
+                k], W.
         """
         count = sensitivities.shape[1]
         if len(self.state.errors) != count:
@@ -272,7 +277,9 @@ class StandbyFollower:
             at_rest, in_motion = self._deviations()
             stds.append(np.where(still[rows], at_rest, in_motion))
             errors.append(np.broadcast_to(self._errors, (length, count)))
-        return StandbySeries(np.concatenate(powers), np.concatenate(stds), np.concatenate(errors))
+        return StandbySeries(
+            np.concatenate(powers), np.concatenate(stds), np.concatenate(errors)
+        )
 
     def _close_block(self, number: float) -> None:
         """Use the complete block, and begin the next one."""
@@ -341,7 +348,9 @@ class StandbyFollower:
     @property
     def at_limit(self) -> bool:
         """Whether the measured standby exceeds the limit."""
-        return self.measured is not None and abs(self.measured - self.nominal) > self.limit
+        return (
+            self.measured is not None and abs(self.measured - self.nominal) > self.limit
+        )
 
 
 # The follower of both, for the calculator.
@@ -351,7 +360,8 @@ _TOGETHER = 4.0
 take longest."""
 SAME_CONSTANT = 0.002
 """Relative change of a torque constant up to which what currents showed of friction holds."""
-_PERIOD = 0.04  # of the samples that are used [s]; errors of the currents correlate for longer
+# of the samples that are used [s]; errors of the currents correlate for longer
+_PERIOD = 0.04
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 _WARMTH = "joint_temperatures"
 
@@ -360,18 +370,21 @@ class SessionState(NamedTuple):
     """What is known of a session."""
 
     standby: StandbyState
-    friction: Mapping[str, Array] | None  # see `FrictionFollower.saved`; None where not followed
+    # see `FrictionFollower.saved`; None where not followed
+    friction: Mapping[str, Array] | None
 
 
 class SessionFollower:
     """Follows the sessions of an arm.
 
-    Friction is what the motion of the session shows, with what learning follows as prior until it
-    has followed a joint in this session, too, and owns it.
+    Friction is what the motion of the session shows, with what learning follows as prior
+    until it has followed a joint in this session, too, and owns it.
 
     Args:
-        model: of the arm, in its session or in any; one that is anchored keeps its friction.
-        limits: of the arm; blocks of samples with a value beyond them show nothing of friction.
+        model: of the arm, in its session or in any; one that is anchored keeps its
+            friction.
+        limits: of the arm; blocks of samples with a value beyond them show nothing of
+            friction.
         dynamics: of the arm in its current setup.
         limit: largest deviation of the standby power from the model's [W].
         enabled: False keeps the model's standby power.
@@ -435,7 +448,8 @@ class SessionFollower:
     def expect(self, states: Sequence[SessionState]) -> None:
         """Begin the sessions that follow with these states, as of an earlier pass over them."""
         self._expected = [
-            SessionState(each.standby.for_another_pass(), each.friction) for each in states
+            SessionState(each.standby.for_another_pass(), each.friction)
+            for each in states
         ]
         self._begin()
 
@@ -466,8 +480,8 @@ class SessionFollower:
     def observe_motion(self, samples: Telemetry) -> bool:
         """Use motion and currents of samples of this session; whether friction was estimated anew.
 
-        Accelerations are the controller's targets: those differentiated from measured speeds come
-        too late, and inertia would count as friction.
+        Accelerations are the controller's targets: those differentiated from measured
+        speeds come too late, and inertia would count as friction.
         """
         if self._friction is None or any(name not in samples.columns for name in _FIELDS):
             return False
@@ -492,7 +506,9 @@ class SessionFollower:
     def tracked(self) -> EnergyModel:
         """The model for samples, whose error of standby power `standby` states."""
         if self._tracked is None:
-            self._tracked = self._model.in_session(replace(self._session, standby_std=0.0))
+            self._tracked = self._model.in_session(
+                replace(self._session, standby_std=0.0)
+            )
         return self._tracked
 
     def model(self) -> EnergyModel:
@@ -510,7 +526,8 @@ class SessionFollower:
         session = self._session
         learned = self._learned
         if self._friction is not None:
-            # What learning has followed in this session is the motion that is followed here, too.
+            # What learning has followed in this session is the motion that is followed
+            # here, too.
             owned = learned is not None and learned.moving_seconds > 0
             prior = self._model.session if owned else session
             session = self._friction.session(prior, self._time)
@@ -548,7 +565,9 @@ class SessionFollower:
             return False
         rows = slice(None, None, max(1, round(_PERIOD * len(time) / float(np.ptp(time)))))
         names = [name for name in (*_FIELDS, _WARMTH) if name in waiting[0].columns]
-        used = {n: np.concatenate([each.columns[n] for each in waiting])[rows] for n in names}
+        used = {
+            n: np.concatenate([each.columns[n] for each in waiting])[rows] for n in names
+        }
         warmth = used.pop(_WARMTH, None)
         if np.abs(used["target_qd"]).max() < ANCHOR_SPEED:
             return False

@@ -24,10 +24,10 @@ was none for samples, but one for the processor."""
 class SourceReader:
     """Reads a source in its own thread until it is stopped.
 
-    A controller that cannot be reached is tried again; other errors end the thread and are kept
-    in `failure`. `consume` takes each batch, in the thread, where `on_end` is called when a
-    recorded source has ended; with `loop` it is opened again. The corrections of the clock that a
-    live source stamps with are added to the stamps.
+    A controller that cannot be reached is tried again; other errors end the thread and
+    are kept in `failure`. `consume` takes each batch, in the thread, where `on_end` is
+    called when a recorded source has ended; with `loop` it is opened again. The
+    corrections of the clock that a live source stamps with are added to the stamps.
 
     Attributes:
         info: robot and recording, None before the source was opened.
@@ -36,8 +36,8 @@ class SourceReader:
         ended: whether a recorded source has no more samples.
         attempts: number of times the source was opened.
         samples: number of samples read.
-        waited: time for which the source had nothing before the present batch [s]: with samples of
-            a longer time in it, they were late.
+        waited: time for which the source had nothing before the present batch [s]: with
+            samples of a longer time in it, they were late.
     """
 
     def __init__(
@@ -55,7 +55,9 @@ class SourceReader:
         self._on_end = on_end
         self._clock = clock
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="telemetry reader", daemon=True
+        )
         self.info: RecordingInfo | None = None
         self.problem: str | None = None
         self.failure: BaseException | None = None

@@ -3,8 +3,9 @@
 
 """The supply of an arm: what it delivers by the model, and how well its power is measured.
 
-The supply delivers power and takes none back (Heredia et al., EcBot, eq. 13-21: power at the
-supply is never negative). The measured power is voltage times current of the robot bus.
+The supply delivers power and takes none back (Heredia et al., EcBot, eq. 13-21: power at
+the supply is never negative). The measured power is voltage times current of the robot
+bus.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from ur_energy_model.typing import Array, Mask
 class BusCapacitor:
     """Power at the supply, which only delivers power, from the demand of the arm, batch by batch.
 
-    Regenerated power feeds the rest of the arm first, then charges the bus capacitor up to the
-    voltage at which a braking resistor dissipates the surplus (Heredia et al.: power at the supply
-    is never negative). While the capacitor is above the supply's voltage it feeds the arm and the
-    supply rests.
+    Regenerated power feeds the rest of the arm first, then charges the bus capacitor up
+    to the voltage at which a braking resistor dissipates the surplus (Heredia et al.:
+    power at the supply is never negative). While the capacitor is above the supply's
+    voltage it feeds the arm and the supply rests.
 
     Args:
-        capacity: energy that the capacitor holds above the supply's voltage [J]; with 0 all
-            regenerated energy is dissipated.
+        capacity: energy that the capacitor holds above the supply's voltage [J]; with 0
+            all regenerated energy is dissipated.
         floor: lowest power the supply can show [W].
 
     Attributes:
@@ -97,23 +98,25 @@ class BusPower(NamedTuple):
 
     watts: Array  # voltage times current [samples], W; 0 where it is not measured
     measured: Mask  # whether it is measured [samples]
-    noise: Array  # variance of the noise of each sample times the step to it [samples], W^2 s
-    resolution: Array  # standard deviation that all samples may have in common [samples], W
+    # variance of the noise of each sample times the step to it [samples], W^2 s
+    noise: Array
+    # standard deviation that all samples may have in common [samples], W
+    resolution: Array
 
 
 @dataclass(frozen=True)
 class BusMeter:
     """State of the measurement of the bus power, after the last sample.
 
-    The interval of a measured energy comes from the measurement itself. The second difference of
-    the power shows the noise, and at low rates also what a trapezoid leaves out between samples; it
-    is taken sample by sample, so that the integral over time averages it. The smallest change of
-    voltage and current that was ever seen is their resolution; its rounding error may be the same
-    in all samples of an arm that rests. The error of the scale of these sensors is not included:
-    nobody has published it.
+    The interval of a measured energy comes from the measurement itself. The second
+    difference of the power shows the noise, and at low rates also what a trapezoid leaves
+    out between samples; it is taken sample by sample, so that the integral over time
+    averages it. The smallest change of voltage and current that was ever seen is their
+    resolution; its rounding error may be the same in all samples of an arm that rests.
+    The error of the scale of these sensors is not included: nobody has published it.
 
-    Some simulators report a bus power of 0 while the arm works: until another value was seen, the
-    power of an arm whose brakes are released counts as not measured.
+    Some simulators report a bus power of 0 while the arm works: until another value was
+    seen, the power of an arm whose brakes are released counts as not measured.
     """
 
     last: tuple[float, float] = (np.nan, np.nan)  # powers of the last two samples [W]
@@ -125,7 +128,9 @@ class BusMeter:
     bridged: bool = False  # whether the last sample followed another one without a gap
     variance: float = NOISE_VARIANCE  # of the noise of a sample, as seen last [W^2]
 
-    def step(self, samples: Telemetry, steps: Array, released: Mask) -> tuple[BusMeter, BusPower]:
+    def step(
+        self, samples: Telemetry, steps: Array, released: Mask
+    ) -> tuple[BusMeter, BusPower]:
         """The bus power of samples that follow those before.
 
         Args:
@@ -137,7 +142,9 @@ class BusMeter:
         watts = samples.bus_power
         if watts is None:
             nothing = np.zeros(count)
-            return BusMeter(), BusPower(nothing, np.zeros(count, dtype=bool), nothing, nothing)
+            return BusMeter(), BusPower(
+                nothing, np.zeros(count, dtype=bool), nothing, nothing
+            )
         finite = np.isfinite(watts)
         works = np.logical_or.accumulate((finite & (watts != 0.0)) | self.works)
         measured = finite & (works | ~released)
@@ -148,8 +155,8 @@ class BusMeter:
         current_step = _smallest_change(current, self.current, self.current_step)
         known = np.concatenate((self.last, watts))
         variance = np.square(np.diff(known, n=2)) / _SECOND_DIFFERENCE
-        # Three samples in a row show it, without a gap and all of them measured; else the last
-        # variance that was seen holds.
+        # Three samples in a row show it, without a gap and all of them measured; else the
+        # last variance that was seen holds.
         joined = steps > 0.0
         in_a_row = joined & np.concatenate(([self.bridged], joined[:-1]))
         shown = in_a_row & np.isfinite(variance)

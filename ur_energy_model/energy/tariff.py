@@ -21,9 +21,9 @@ HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
 class Tariff:
     """Cost and CO2 [kg] of energy, per kWh; None omits them.
 
-    Of the energy at the wall where it is known; `supply_efficiency`, the share of the power from
-    the wall that reaches the robot bus, replaces it by the bus alone. `hours_per_year` is the time
-    of work in a year, for all that is stated of a year [h].
+    Of the energy at the wall where it is known; `supply_efficiency`, the share of the
+    power from the wall that reaches the robot bus, replaces it by the bus alone.
+    `hours_per_year` is the time of work in a year, for all that is stated of a year [h].
     """
 
     price: float | None = None
@@ -34,9 +34,15 @@ class Tariff:
 
     def __post_init__(self) -> None:
         per_kwh = "" if self.price is None else f"{self.price:g} {self.currency} per kWh"
-        if self.price is not None and self.currency in _OF_CENTS and abs(self.price) > _DEAREST:
+        if (
+            self.price is not None
+            and self.currency in _OF_CENTS
+            and abs(self.price) > _DEAREST
+        ):
             remedy = f"write {self.price / 100:g} for {self.price:g} hundredths, or name --currency"
-            raise InputError("--tariff", f"{per_kwh} is far from any price of electricity", remedy)
+            raise InputError(
+                "--tariff", f"{per_kwh} is far from any price of electricity", remedy
+            )
         if self.supply_efficiency is not None and not 0 < self.supply_efficiency <= 1:
             problem = f"{self.supply_efficiency:g} is not a share"
             remedy = "give a number above 0 and at most 1, such as 0.85"

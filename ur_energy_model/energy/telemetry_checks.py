@@ -17,7 +17,10 @@ from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.controller_constants import fit_of_bag
 from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
 from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
-from ur_energy_model.model.controller_constants import CALIBRATION_ERROR, ControllerConstants
+from ur_energy_model.model.controller_constants import (
+    CALIBRATION_ERROR,
+    ControllerConstants,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
@@ -47,8 +50,9 @@ MOST_POWER = 1.0e5  # power that no arm takes [W]: the largest ones take some ki
 def most_power(robot: RobotDescription) -> float:
     """Largest power that a sample of an arm can show [W].
 
-    Three times the sum of the joints' rated torques times rated speeds, at least 2 kW; MOST_POWER
-    where they are unknown. Recordings of real arms stay below an eighth of that sum.
+    Three times the sum of the joints' rated torques times rated speeds, at least 2 kW;
+    MOST_POWER where they are unknown. Recordings of real arms stay below an eighth of
+    that sum.
     """
     rated = float((robot.max_torque * robot.max_velocity).sum())
     return max(3.0 * rated, 2000.0) if rated < MOST_POWER else MOST_POWER
@@ -57,9 +61,10 @@ def most_power(robot: RobotDescription) -> float:
 def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     """Lowest and highest plausible value of each RTDE field of an arm.
 
-    Positions: four turns to either side (endless joints count on; arms have reported more than
-    two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor currents: five
-    times that of the rated torque, at least 20 A; 200 A where the motor is unknown.
+    Positions: four turns to either side (endless joints count on; arms have reported more
+    than two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor
+    currents: five times that of the rated torque, at least 20 A; 200 A where the motor is
+    unknown.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):
@@ -74,7 +79,9 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
         **dict.fromkeys(("actual_qd", "target_qd"), speed),
         "target_qdd": np.maximum(ACCELERATION, 10 * robot.max_acceleration),
         **dict.fromkeys(("target_moment", "actual_current_as_torque"), torque),
-        **dict.fromkeys(("actual_current", "target_current", "joint_control_output"), current),
+        **dict.fromkeys(
+            ("actual_current", "target_current", "joint_control_output"), current
+        ),
     }
     supply = (np.array([-1.0]), np.array([max(80.0, 1.7 * robot.nominal_voltage)]))
     names = ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
@@ -95,7 +102,8 @@ class OperatingConditions:
         # mounting of the model, with the payload set in the controller once it is known
         self.setup = setup
         self.speed_scaling = 1.0  # product of slider and limiter
-        self.temperature: Array | None = None  # of the joints [n], degC; None where unknown
+        # of the joints [n], degC; None where unknown
+        self.temperature: Array | None = None
         self._payload_known = False
 
     def continue_from(self, earlier: OperatingConditions) -> None:
@@ -129,7 +137,9 @@ class OperatingConditions:
         if "payload" not in columns or "payload_cog" not in columns:
             yield slice(0, len(batch)), self.setup
             return
-        configured = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
+        configured = np.column_stack(
+            [columns[name] for name in PAYLOAD if name in columns]
+        )
         configured[np.isnan(configured).any(axis=1)] = np.inf  # unknown ones are equal
         for rows in equal_runs(configured):
             self._take_payload(columns, rows.start)
@@ -141,9 +151,15 @@ class OperatingConditions:
         center = columns["payload_cog"][row]
         known = self.setup.payload
         tensor = np.zeros((3, 3))
-        if mass == known.mass and (not mass or np.array_equal(center, known.center_of_mass)):
+        if mass == known.mass and (
+            not mass or np.array_equal(center, known.center_of_mass)
+        ):
             return
-        inertia = columns["payload_inertia"][row] if "payload_inertia" in columns else np.zeros(6)
+        inertia = (
+            columns["payload_inertia"][row]
+            if "payload_inertia" in columns
+            else np.zeros(6)
+        )
         if np.isnan([mass, *center, *inertia]).any():
             return
         if inertia.any():
@@ -155,7 +171,8 @@ class OperatingConditions:
         self._payload_known = True
 
 
-# Samples that energy can be computed from: values that are finite and possible for the arm.
+# Samples that energy can be computed from: values that are finite and possible for the
+# arm.
 
 ALWAYS: tuple[str, ...] = ("actual_qd", "joint_temperatures")
 """Fields whose values must be finite, where the source has them."""
@@ -179,7 +196,9 @@ class UsableSamples:
     def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
         self._limits = limits
         self._most_power = most_power
-        self._layouts: dict[tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array, Mask]] = {}
+        self._layouts: dict[
+            tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array, Mask]
+        ] = {}
 
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
         """Usable samples [samples]; without motor currents [samples, n], A, those with motion."""
@@ -192,8 +211,8 @@ class UsableSamples:
         parts = [batch.time, *(columns[name] for name in names)]
         if current is not None:
             parts.append(current)
-        # All values side by side: few operations on one matrix take a fifth of the time of many
-        # on its parts, in the small batches of the live estimator.
+        # All values side by side: few operations on one matrix take a fifth of the time
+        # of many on its parts, in the small batches of the live estimator.
         values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
         inside = (values >= low) & (values <= high)  # NaN is not
         if inside.all():  # as nearly always
@@ -220,7 +239,10 @@ class UsableSamples:
             widths["actual_current"] = current.shape[1]
         low, high = (
             np.concatenate(
-                [np.broadcast_to(self._limits[name][end], width) for name, width in widths.items()]
+                [
+                    np.broadcast_to(self._limits[name][end], width)
+                    for name, width in widths.items()
+                ]
             )
             for end in (0, 1)
         )
@@ -289,7 +311,10 @@ def is_same_session(model: EnergyModel, samples: Telemetry) -> bool:
         near = max(begin - time, time - end) < SAME_DAY
         if stamp is None or not bag["host_time"]:
             return bool(near if time > _YEAR_2000 else 0.0 <= time - end < CONTINUED)
-        passed = 1e-9 * float(stamp[0]) - datetime.fromisoformat(bag["host_time"][0]).timestamp()
+        passed = (
+            1e-9 * float(stamp[0])
+            - datetime.fromisoformat(bag["host_time"][0]).timestamp()
+        )
         return bool(near and abs(passed - (time - begin)) < CLOCKS_APART)
 
     return bool(bags) and all(map(follows, bags))
@@ -299,11 +324,15 @@ class MatchedModel(NamedTuple):
     """A model for the arm of a recording."""
 
     model: EnergyModel
-    warning: str | None  # that it was identified on another arm; None where nothing shows that
-    decided: bool  # whether serial numbers or stated torque constants show which arm it is
+    # that it was identified on another arm; None where nothing shows that
+    warning: str | None
+    # whether serial numbers or stated torque constants show which arm it is
+    decided: bool
     constants: ControllerConstants  # that the recording's controller states
-    same_arm: bool | None  # whether these are the model's; None where they cannot be compared
-    contradictions: tuple[Contradiction, ...] = ()  # of the units of the fields that state them
+    # whether these are the model's; None where they cannot be compared
+    same_arm: bool | None
+    # of the units of the fields that state them
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 def model_of_recording(
@@ -329,18 +358,19 @@ def model_of_arm(
 ) -> MatchedModel:
     """A model for the arm of a recording, which may have been identified on another one.
 
-    Serial numbers decide; where one is unknown, the torque constants that the controllers state
-    (the arm's fingerprint) do. Another arm's model becomes one between its type's and its own, with
-    the spread between arms. The torque constants are those of the arm at hand, wherever its
-    controller states them. Where they differ on one arm, by its serial number or with `same_arm`,
-    a joint or the control box was exchanged: only the constants are replaced.
+    Serial numbers decide; where one is unknown, the torque constants that the controllers
+    state (the arm's fingerprint) do. Another arm's model becomes one between its type's
+    and its own, with the spread between arms. The torque constants are those of the arm
+    at hand, wherever its controller states them. Where they differ on one arm, by its
+    serial number or with `same_arm`, a joint or the control box was exchanged: only the
+    constants are replaced.
 
     Args:
         model: generic, of the arm, or of another arm of the type.
         info: of the recording.
         constants: that the recording states; None where they are not known yet.
-        same_arm: the arm is the same whatever serial numbers and constants are, as after an
-            exchange of its control box or of a joint.
+        same_arm: the arm is the same whatever serial numbers and constants are, as after
+            an exchange of its control box or of a joint.
     """
     if constants is None:
         constants = ControllerConstants.unknown(model.dof)
@@ -358,7 +388,9 @@ def model_of_arm(
         if differing is not None:
             found.append(differing)
         elif of_constants:
-            found.append("although its controller has the torque constants of the model's")
+            found.append(
+                "although its controller has the torque constants of the model's"
+            )
         try:
             model = on_another_arm(model)
             intervals = "intervals are widened to the spread between arms"
@@ -390,7 +422,8 @@ which that of a controller can be compared."""
 def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool | None:
     """Whether stated torque constants are those of the model's arm; None where that is open.
 
-    Identified constants are too uncertain to show that they are, but may show that they are not.
+    Identified constants are too uncertain to show that they are, but may show that they
+    are not.
     """
     if is_generic(model):
         return None
@@ -401,8 +434,8 @@ def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool 
 def _constants_of(model: EnergyModel) -> ControllerConstants:
     """Torque constants of the model's arm: that its controller stated, else as identified [n].
 
-    Unknown are those that come from the type, and those of a model that was learned while the arm
-    of the present worked.
+    Unknown are those that come from the type, and those of a model that was learned while
+    the arm of the present worked.
     """
     if model.controller_constants is not None:
         return model.controller_constants
@@ -410,14 +443,20 @@ def _constants_of(model: EnergyModel) -> ControllerConstants:
         return ControllerConstants.unknown(model.dof)
     ratio = np.array([joint.gear_ratio for joint in model.joints])
     constant = np.array([joint.torque_constant for joint in model.joints])
-    deviation = np.array([joint.std.get("torque_constant", np.inf) for joint in model.joints])
-    deviation = np.hypot(IDENTIFIED_CONSTANT_ERROR * deviation, CALIBRATION_ERROR * constant)
+    deviation = np.array(
+        [joint.std.get("torque_constant", np.inf) for joint in model.joints]
+    )
+    deviation = np.hypot(
+        IDENTIFIED_CONSTANT_ERROR * deviation, CALIBRATION_ERROR * constant
+    )
     of_currents = [
-        str(joint.source.get("torque_constant", "")).startswith("current") for joint in model.joints
+        str(joint.source.get("torque_constant", "")).startswith("current")
+        for joint in model.joints
     ]
     known = np.array(of_currents) & np.isfinite(deviation)
     return ControllerConstants(
-        np.where(known, ratio * constant, np.nan), np.where(known, ratio * deviation, np.inf)
+        np.where(known, ratio * constant, np.nan),
+        np.where(known, ratio * deviation, np.inf),
     )
 
 
@@ -458,7 +497,9 @@ def doubt_about_arm(
     )
 
 
-def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
+def check_width(
+    path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int
+) -> None:
     """Raise MissingFieldError or RecordingError for a lacking field or another number of joints."""
     batch.require(*names, purpose="identification")
     for name in names:
@@ -469,10 +510,13 @@ def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
             raise RecordingError(path, problem, remedy, field=name)
 
 
-def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
+def check_batch(
+    path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int
+) -> None:
     """Refuse a batch without these fields, with another number of joints, or impossible values.
 
-    Values of these fields must be finite, those of all fields within what any arm can have.
+    Values of these fields must be finite, those of all fields within what any arm can
+    have.
 
     Raises:
         MissingFieldError, RecordingError: with the field at fault.

@@ -48,11 +48,12 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     """Values of snapshots [snapshots, 3, names], NaN where unknown.
 
     Returns:
-        Energy since reset (J); mean power since the previous message (W), its derivative; standard
-        uncertainty of the energy (J), known for the joints, `standby`, `unexplained`, `total`,
-        `model` and `wall`. Joints, standby, drivers, regeneration and unexplained sum to the total,
-        which is measured where the bus power is, else the model's. `bus` is NaN if it is not
-        measured; `wall` is by the model of the supply, measured or generic.
+        Energy since reset (J); mean power since the previous message (W), its derivative;
+        standard uncertainty of the energy (J), known for the joints, `standby`,
+        `unexplained`, `total`, `model` and `wall`. Joints, standby, drivers, regeneration
+        and unexplained sum to the total, which is measured where the bus power is, else
+        the model's. `bus` is NaN if it is not measured; `wall` is by the model of the
+        supply, measured or generic.
     """
     columns = snapshots[0].channels
     joints = len(columns.joints)
@@ -97,10 +98,15 @@ def _value_places(columns: Channels) -> tuple[Indices, Indices]:
 
 def stamped_order(joints: int) -> list[int]:
     """Places in `energy_names` of the values of energy/stamped, for a number of joints."""
-    return [*range(joints), *(joints + ARM_NAMES.index(name) for name in STAMPED_ARM_NAMES)]
+    return [
+        *range(joints),
+        *(joints + ARM_NAMES.index(name) for name in STAMPED_ARM_NAMES),
+    ]
 
 
-def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
+def joint_interfaces(
+    snapshot: Snapshot, joints: Sequence[str]
+) -> dict[str, dict[str, float]]:
     """Content of energy/joints: values [W, J] by joint, part, "total" or "model", and interface."""
     columns = snapshot.channels
     power = snapshot.power
@@ -147,7 +153,9 @@ def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]
         for column, joint in enumerate(joints)
     }
     of_arm = {
-        both[row]: (row, names.index(name)) for name, both in _ARM_TOPICS.items() for row in (1, 0)
+        both[row]: (row, names.index(name))
+        for name, both in _ARM_TOPICS.items()
+        for row in (1, 0)
     }
     return {**found, **of_arm}
 
@@ -202,9 +210,9 @@ def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]
     """Where the total of a reading comes from, and what the model explains of its measured part.
 
     Returns:
-        `total_source` ("measured", "modelled" or "mixed"); `total_measured_share`, of the time in
-        which it is measured; `explained_share`, modelled over measured energy in that time, None
-        where nothing is measured.
+        `total_source` ("measured", "modelled" or "mixed"); `total_measured_share`, of the
+        time in which it is measured; `explained_share`, modelled over measured energy in
+        that time, None where nothing is measured.
     """
     source = columns.total_source(reading.net, reading.accounted)
     return {
@@ -214,11 +222,13 @@ def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]
     }
 
 
-def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
+def summary_statuses(
+    snapshot: Snapshot, joints: tuple[str, ...], model: str
+) -> list[Status]:
     """One status per joint, then total, model, bus, wall, state and counters.
 
-    `model` is the path of the model file. In "energy: total", motors, standby, driver, regeneration
-    and unexplained sum to the total.
+    `model` is the path of the model file. In "energy: total", motors, standby, driver,
+    regeneration and unexplained sum to the total.
     """
     columns = snapshot.channels
     power = snapshot.power
@@ -252,9 +262,13 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     out = []
     for i, joint in enumerate(joints):
         own: dict[str, object] = {key: each[i] for key, each in of_joints.items()}
-        own["efficiency"] = None if np.isnan(of_joints["efficiency"][i]) else own["efficiency"]
+        own["efficiency"] = (
+            None if np.isnan(of_joints["efficiency"][i]) else own["efficiency"]
+        )
         if stated is not None:
-            own["torque_per_ampere_N_m_per_A"] = stated[i] if np.isfinite(stated[i]) else None
+            own["torque_per_ampere_N_m_per_A"] = (
+                stated[i] if np.isfinite(stated[i]) else None
+            )
         out.append(_status(f"energy: {joint}", f"{power[electrical][i]:.1f} W", own))
     of_total: dict[str, object] = {
         "power_W": power[arm["total"]],
@@ -273,7 +287,9 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "total_measured_share_ever": snapshot.total_source_ever.share,
     }
     words = snapshot.total_source.words(columns.explained_share(net))
-    out.append(_status("energy: total", f"{power[arm['total']]:.1f} W, {words}", of_total))
+    out.append(
+        _status("energy: total", f"{power[arm['total']]:.1f} W, {words}", of_total)
+    )
     of_model: dict[str, object] = {
         "power_W": power[arm["model"]],
         "power_std_W": columns.deviations_of_model(power, snapshot.seconds),
@@ -322,7 +338,9 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     for state in ArmState:
         of_state[f"{state.name.lower()}_time_s"] = net[columns.state_time + state]
         of_state[f"{state.name.lower()}_energy_J"] = net[columns.state_energy + state]
-    out.append(_status("energy: state", snapshot.state.name.lower().replace("_", " "), of_state))
+    out.append(
+        _status("energy: state", snapshot.state.name.lower().replace("_", " "), of_state)
+    )
     of_counters = {
         "reset_time": snapshot.reset_time,
         "reset_reason": snapshot.reset_reason,
@@ -332,7 +350,10 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "unaccounted_ever_s": ever.unaccounted,
         "model": model,
     }
-    return [*out, _status("energy: counters", f"since {snapshot.reset_time}", of_counters)]
+    return [
+        *out,
+        _status("energy: counters", f"since {snapshot.reset_time}", of_counters),
+    ]
 
 
 def _status(name: str, text: str, values: Mapping[str, object]) -> Status:
@@ -346,7 +367,9 @@ def cycle_status(cycle: Cycle, channels: Channels) -> Status:
     if cycle.program is not None:
         values["program"] = cycle.program
     values |= summary | {"start": stamp_text(cycle.start)}
-    values |= {name: each for name, each in earlier_names(summary).items() if name not in values}
+    values |= {
+        name: each for name, each in earlier_names(summary).items() if name not in values
+    }
     level = OK if cycle.is_whole else WARN
     return Status("energy: cycle", level, cycle.words(summary["total_energy_J"]), values)
 
@@ -374,7 +397,8 @@ def prediction_statuses(
         joints: names, prefix included.
         measured: None before the motion, or if there was none.
         channels: of the measurement.
-        optimized: the same path and duration for less energy; None if there is no such plan yet.
+        optimized: the same path and duration for less energy; None if there is no such
+            plan yet.
         reasons: why something was changed or is missing, by key.
     """
     out = []
@@ -388,7 +412,9 @@ def prediction_statuses(
         if net is not None and channels is not None:
             own = net[channels.per_joint["electrical_power"]]
             values["measured_electrical_energy_J"] = own[i]
-        out.append(Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values))
+        out.append(
+            Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values)
+        )
     total: dict[str, object] = {
         "plan_stamp": stamp,
         "energy_J": plan.total,
@@ -402,7 +428,9 @@ def prediction_statuses(
         total["optimized_energy_std_J"] = optimized.total_std
         total["optimized_peak_power_W"] = optimized.peak_power
         total["optimized_saving_percent"] = 100.0 * (1.0 - optimized.total / plan.total)
-        text += f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
+        text += (
+            f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
+        )
     if net is not None and measured is not None and channels is not None:
         total["measured_energy_J"] = net[channels.arm["total"]]
         total["measured_energy_std_J"] = channels.deviations_of_total(net)

@@ -3,9 +3,9 @@
 
 """Two versions of a program: what changed in the energy of each node or line, and in the script.
 
-Measured totals are compared where both recordings are measured; the interval of a difference is
-then that of the scatter of the cycles. Else the energies of the model are compared, whose errors
-are common to both versions as far as the motion is the same.
+Measured totals are compared where both recordings are measured; the interval of a
+difference is then that of the scatter of the cycles. Else the energies of the model are
+compared, whose errors are common to both versions as far as the motion is the same.
 """
 
 from __future__ import annotations
@@ -37,21 +37,26 @@ def sources_words(before: ProgramProfile, after: ProgramProfile) -> str:
     return f"{sides} So energies of the model are compared, and the intervals have its error."
 
 
-def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict[str, Any]]:
+def compare_programs(
+    before: ProgramProfile, after: ProgramProfile
+) -> list[dict[str, Any]]:
     """What changed in each node, or line outside of nodes, between two versions of a program.
 
     Returns:
-        As `compare` of `ur_energy profile --json`: energies per cycle, or in all where there are no
-        cycles [J], None where a version does not have the part; lines of the script that were taken
-        out ("- ...") or added ("+ ..."). The interval of a measured difference is unknown (NaN)
-        where there are not two cycles that show the scatter.
+        As `compare` of `ur_energy profile --json`: energies per cycle, or in all where
+        there are no cycles [J], None where a version does not have the part; lines of the
+        script that were taken out ("- ...") or added ("+ ..."). The interval of a
+        measured difference is unknown (NaN) where there are not two cycles that show the
+        scatter.
     """
     sides = [_by_name(each) for each in (before, after)]
     measured = is_measured(before, after)
     found = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
         rows = [named.get(key) for named in sides]
-        energies = [None if row is None else _per_cycle(row, measured=measured) for row in rows]
+        energies = [
+            None if row is None else _per_cycle(row, measured=measured) for row in rows
+        ]
         difference = _difference(energies[1], energies[0])
         if not measured:
             nets = [_net_per_cycle(before, row) for row in rows]
@@ -69,7 +74,9 @@ def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict
                 "text": changed_lines(*texts),
                 "compared": "measured" if measured else "modelled",
                 "total_source": None if rows[0] is None else rows[0]["total_source"],
-                "other_total_source": None if rows[1] is None else rows[1]["total_source"],
+                "other_total_source": None
+                if rows[1] is None
+                else rows[1]["total_source"],
             }
         )
     return found
@@ -124,13 +131,17 @@ def _text(profile: ProgramProfile, row: Row | None) -> list[str]:
 def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """Lines that were taken out ("- ...") or added ("+ ..."), in the order of the script.
 
-    Long parts that differ are compared as sets of lines, which takes time in proportion to them.
+    Long parts that differ are compared as sets of lines, which takes time in proportion
+    to them.
     """
     first = 0
     while first < min(len(before), len(after)) and before[first] == after[first]:
         first += 1
     last = 0
-    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+    while (
+        last < min(len(before), len(after)) - first
+        and before[-1 - last] == after[-1 - last]
+    ):
         last += 1
     old = before[first : len(before) - last]
     new = after[first : len(after) - last]
@@ -142,5 +153,7 @@ def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
     found: list[str] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind != "equal":
-            found += [f"- {line}" for line in old[a:b]] + [f"+ {line}" for line in new[c:d]]
+            found += [f"- {line}" for line in old[a:b]] + [
+                f"+ {line}" for line in new[c:d]
+            ]
     return found

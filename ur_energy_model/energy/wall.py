@@ -3,8 +3,8 @@
 
 """Energy at the wall: of a power meter's readings, and of a model where there are none.
 
-Readings are compared with what the wall depends on in `consistency.meter_readings`, and are used
-only where they can be those of this robot (`consistency.wall_meter`).
+Readings are compared with what the wall depends on in `consistency.meter_readings`, and
+are used only where they can be those of this robot (`consistency.wall_meter`).
 """
 
 from __future__ import annotations
@@ -52,17 +52,25 @@ class WallEnergy(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """The entries of `ur_energy estimate --json`."""
         ends = interval(self.energy, self.std)
-        return {"wall_energy": self.energy, "wall_interval": ends, "wall_source": self.source}
+        return {
+            "wall_energy": self.energy,
+            "wall_interval": ends,
+            "wall_source": self.source,
+        }
 
     @classmethod
     def summed(cls, parts: Sequence[WallEnergy]) -> WallEnergy:
         """Of several recordings; errors of the model are common and add up."""
         source = max((each.source for each in parts), key=list(SOURCES).index)
-        return cls(sum(each.energy for each in parts), sum(each.std for each in parts), source)
+        return cls(
+            sum(each.energy for each in parts), sum(each.std for each in parts), source
+        )
 
     def words(self) -> str:
         """For people."""
-        return f"{self.energy:.0f} ± {CONFIDENCE * self.std:.0f} J, {SOURCES[self.source]}"
+        return (
+            f"{self.energy:.0f} ± {CONFIDENCE * self.std:.0f} J, {SOURCES[self.source]}"
+        )
 
 
 SOURCES = {
@@ -119,8 +127,8 @@ class RecordedMeter:
         meter: its address; None for that which the recording names.
 
     Attributes:
-        contradictions: what the readings contradict, by the samples up to CHECK_PERIOD ago, or all
-            of them after `finish`; replaced as a whole.
+        contradictions: what the readings contradict, by the samples up to CHECK_PERIOD
+            ago, or all of them after `finish`; replaced as a whole.
     """
 
     def __init__(self, meter: str | None = None) -> None:
@@ -177,10 +185,12 @@ def meter_name(meter: object) -> str:
 class RecordedWall:
     """Energy at the wall of a recording: the meter's readings where it has some, else the model.
 
-    What the readings cover is the time of their means; all else (before the first one, in gaps, the
-    delay at the end) is the model's. Readings that cannot be those of this robot are not used.
+    What the readings cover is the time of their means; all else (before the first one, in
+    gaps, the delay at the end) is the model's. Readings that cannot be those of this
+    robot are not used.
 
-    `robot`: the arm, for what cells with its controller usually take; None for any controller.
+    `robot`: the arm, for what cells with its controller usually take; None for any
+    controller.
     """
 
     def __init__(self, channels: Channels, robot: RobotDescription | None = None) -> None:
@@ -224,7 +234,8 @@ class RecordedWall:
         if not self._count or not self.verdict.usable:
             energy, deviation = map(float, self._channels.at_wall(net))
             return WallEnergy(energy, deviation, model.energy_source)
-        # The states cover all of the time, so these rows sum to the integrals over the readings.
+        # The states cover all of the time, so these rows sum to the integrals over the
+        # readings.
         best, left = best_pair(self._gram)
         sums = self._gram[best, :SUPPLY].sum(axis=0)
         metered = float(sums[-1])

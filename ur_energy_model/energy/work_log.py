@@ -3,9 +3,9 @@
 
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
-A log takes the powers that the calculator computes, batch by batch, in bounded memory: the same for
-a recording and for an arm that is watched live. Energies are those of the total, which is measured
-where the source has bus power.
+A log takes the powers that the calculator computes, batch by batch, in bounded memory:
+the same for a recording and for an arm that is watched live. Energies are those of the
+total, which is measured where the source has bus power.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ LOG_FIELDS: tuple[str, ...] = (
 )
 """RTDE fields that a log uses beside those of the calculator, where the source has them."""
 
-SETTLING = 0.15  # begin of a rest whose power is not that of holding: the arm still swings [s]
+# begin of a rest whose power is not that of holding: the arm still swings [s]
+SETTLING = 0.15
 SHORTEST_REST = 0.5  # of which the power of holding is taken [s]
-LONGEST_STOP = 60.0  # rest from which on it is a pause, in which an arm could be switched off [s]
+# rest from which on it is a pause, in which an arm could be switched off [s]
+LONGEST_STOP = 60.0
 MOST_PLACES = 256  # places that are remembered; a program with more has no typical one
 MOST_CYCLES = 10_000  # that are remembered, the newest
 
@@ -103,8 +105,8 @@ class WorkLog:
 
     Args:
         script: of the program, whose nodes are named; None without one.
-        detector: of the cycles; None for one that finds them on the way. A recording has one that
-            has seen it as a whole (`detector_of_recording`).
+        detector: of the cycles; None for one that finds them on the way. A recording has
+            one that has seen it as a whole (`detector_of_recording`).
 
     Attributes:
         cycles: complete ones, in order.
@@ -114,7 +116,9 @@ class WorkLog:
         program: energy by line of the program; None before the first sample.
     """
 
-    def __init__(self, script: Script | None = None, detector: CycleDetector | None = None) -> None:
+    def __init__(
+        self, script: Script | None = None, detector: CycleDetector | None = None
+    ) -> None:
         self.cycles: deque[LoggedCycle] = deque(maxlen=MOST_CYCLES)
         self.places: list[RestPlace] = []
         self.pauses = Pauses()
@@ -141,7 +145,9 @@ class WorkLog:
         """Mean power at the supply while the arm was switched off [W]; None if it never was."""
         return self._off_energy / self._off_seconds if self._off_seconds > 0.0 else None
 
-    def add(self, channels: Channels, table: PowerTable, marks: Marks | None = None) -> None:
+    def add(
+        self, channels: Channels, table: PowerTable, marks: Marks | None = None
+    ) -> None:
         """Add powers of samples that follow those before.
 
         Args:
@@ -186,7 +192,9 @@ class WorkLog:
         warmth = table.samples.columns.get("joint_temperatures")
         for rows in table.parts(marks):
             if (mark := marks.get(rows.start)) is not None:
-                now = float("nan") if warmth is None else float(np.mean(warmth[rows.start]))
+                now = (
+                    float("nan") if warmth is None else float(np.mean(warmth[rows.start]))
+                )
                 for cycle in self._counter.mark(0, self._meter.reading, mark):
                     if cycle.is_whole:
                         self.cycles.append(_logged(cycle, channels, now))
@@ -227,7 +235,9 @@ class WorkLog:
             place = RestPlace(rest.q)
             self.places.append(place)
         if place is not None:
-            place.include(rest.settled_seconds, rest.settled_energy / rest.settled_seconds)
+            place.include(
+                rest.settled_seconds, rest.settled_energy / rest.settled_seconds
+            )
 
 
 def _logged(cycle: Cycle, channels: Channels, temperature: float) -> LoggedCycle:

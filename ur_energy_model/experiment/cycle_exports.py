@@ -29,22 +29,25 @@ from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
 
-STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)  # times between points that are tried, largest first [s]
+# times between points that are tried, largest first [s]
+STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)
 POSITION_ERROR = 1.5e-4
 """Largest distance between the motion and the quintic between its points [rad]."""
-_AFTER = 2e-3  # from the rest point before a move to the first point with its acceleration [s]
+# from the rest point before a move to the first point with its acceleration [s]
+_AFTER = 2e-3
 
 
 def trajectory_points(motion: Chain) -> Plan:
     """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
 
-    They lie every step within moves and at their ends, none in the rest between. Two points stand
-    at each end of a move, as its acceleration may start with a step.
+    They lie every step within moves and at their ends, none in the rest between. Two
+    points stand at each end of a move, as its acceleration may start with a step.
     """
     fine = np.arange(0.0, motion.duration, 0.004)
     truth = motion.sample(fine)[0]
     for step in STEPS:
-        times, edges = [np.array([0.0, motion.duration])], [0.0]
+        times = [np.array([0.0, motion.duration])]
+        edges = [0.0]
         for start, move in zip(motion.starts, motion.moves, strict=True):
             end = start + move.duration
             edges += [start, end]
@@ -56,7 +59,9 @@ def trajectory_points(motion: Chain) -> Plan:
         qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
         plan = Plan(time, q, qd, qdd, source="trajectory")
         sampled, between, _, _ = plan.sampled(0.004)
-        found = np.stack([np.interp(fine, sampled, column) for column in between.T], axis=1)
+        found = np.stack(
+            [np.interp(fine, sampled, column) for column in between.T], axis=1
+        )
         if np.abs(found - truth).max() < POSITION_ERROR:
             break
     return plan
@@ -80,7 +85,9 @@ def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
 
 
 def _numbers(values: Array) -> str:
-    return "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
+    return (
+        "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
+    )
 
 
 MOST_SET_POINTS = 4000
@@ -90,11 +97,14 @@ MOST_SET_POINTS = 4000
 def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
     """The program of one cycle: exactly what the sheet has to type.
 
-    A moveL is given by the joint positions of its end, so that it does not depend on the tool
-    centre point that is set. A move that is neither moveJ nor moveL is streamed as recorded.
+    A moveL is given by the joint positions of its end, so that it does not depend on the
+    tool centre point that is set. A move that is neither moveJ nor moveL is streamed as
+    recorded.
     """
     cycle = optimized.cycle
-    streamed = sum(cycle.moves[step.move].duration for step in optimized.sheet if step.do == "move")
+    streamed = sum(
+        cycle.moves[step.move].duration for step in optimized.sheet if step.do == "move"
+    )
     step_time = max(1.0 / robot.rate, streamed / MOST_SET_POINTS)
     step_time = np.ceil(step_time * robot.rate - 1e-6) / robot.rate
     lines = [
@@ -146,7 +156,8 @@ def export_cycle(
     The folder is created if necessary; files of the same names are replaced.
 
     Raises:
-        InputError: a file cannot be written, or the moves of the cycle do not follow each other.
+        InputError: a file cannot be written, or the moves of the cycle do not follow each
+            other.
     """
     motion = motion_of(optimized.cycle.source, optimized.stretches)
     time = np.arange(0.0, motion.duration, 1.0 / robot.rate)
@@ -173,7 +184,9 @@ def export_cycle(
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(target, f"cannot be made ({error})", "name another folder") from error
+        raise InputError(
+            target, f"cannot be made ({error})", "name another folder"
+        ) from error
     for name, (text, _) in texts.items():
         write_text(target / name, text)
     return {target / name: purpose for name, (_, purpose) in texts.items()}

@@ -28,15 +28,23 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.typing import Array, Mask
 
-FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
+FIELDS = (
+    "target_q",
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "joint_temperatures",
+)
 """RTDE fields that the saving is computed from."""
 TEMPLATE_STEP = 0.02  # step of the comparison of recorded and planned motion [s]
-SHIFTS, FINER = np.arange(-0.1, 0.5, 0.01), np.arange(-0.01, 0.0101, 1e-3)
+SHIFTS = np.arange(-0.1, 0.5, 0.01)
+FINER = np.arange(-0.01, 0.0101, 1e-3)
 """Delays that a cycle may have beyond that of the one before it, and about the best of them [s]."""
-DEPARTURE, LARGEST_MISFIT = 2e-3, 0.02
+DEPARTURE = 2e-3
+LARGEST_MISFIT = 0.02
 """Distance from the start at which the motion counts as begun, and root mean square of recorded
 minus planned positions above which a cycle was not run [rad]."""
-FAR, FAR_FROM_RECORDED = 0.25, 0.15
+FAR = 0.25
+FAR_FROM_RECORDED = 0.15
 """Relative differences, from the prediction and from the energy that was measured in the recording
 of the same motion, from which a measured energy is of something else."""
 MARGIN = 1.02
@@ -60,17 +68,23 @@ class Proof:
         """The proof of what the sheet of an optimized cycle has to type.
 
         Raises:
-            InputError: the cycle does not end where it starts, so that it cannot be repeated.
+            InputError: the cycle does not end where it starts, so that it cannot be
+                repeated.
         """
         cycle = optimized.cycle
         before, after = (
             motion_of(cycle.source, stretches)
-            for stretches in (recorded_stretches(cycle), typed_stretches(cycle, optimized.sheet))
+            for stretches in (
+                recorded_stretches(cycle),
+                typed_stretches(cycle, optimized.sheet),
+            )
         )
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]
             if np.abs(ends[1] - ends[0]).max() > CLOSED:
-                problem = "the cycle does not end where it starts, so it cannot be repeated"
+                problem = (
+                    "the cycle does not end where it starts, so it cannot be repeated"
+                )
                 remedy = "record a program that returns to its start"
                 raise InputError(cycle.source, problem, remedy)
         return cls(cycle.robot, before, after, cycles)
@@ -93,13 +107,15 @@ class Proof:
     def motion(self) -> RepeatedMotion:
         """The whole run, which ends exactly where it starts."""
         cycles = [self.after if new else self.before for new in self.pattern]
-        return RepeatedMotion(self.robot, Chain(cycles), len(self.order) // len(self.pattern))
+        return RepeatedMotion(
+            self.robot, Chain(cycles), len(self.order) // len(self.pattern)
+        )
 
     def limits(self, usual: SafetyLimits) -> SafetyLimits:
         """The usual limits, raised to what the recorded cycle reaches: the arm has shown that.
 
-        Joint velocity, acceleration, torque and tool speed are raised; positions and clearance
-        are not.
+        Joint velocity, acceleration, torque and tool speed are raised; positions and
+        clearance are not.
         """
         _, q, qd, qdd = sample_period(RepeatedMotion(self.robot, self.before), CHECK_RATE)
         robot = usual.dynamics.robot
@@ -123,17 +139,20 @@ def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
     """Saving of a recorded run, with its 95 % interval from pairs of consecutive cycles.
 
     Raises:
-        RecordingError: the bag has no voltage or current of the bus, or not the whole run.
+        RecordingError: the bag has no voltage or current of the bus, or not the whole
+            run.
     """
     energy, temperature = run_energies(read_bag(bag, FIELDS), proof)
     return saving_of(energy, np.array(proof.order), temperature, str(bag))
 
 
-def saving_of(energy: Array, new: Mask, temperature: Array | None, source: str) -> MeasuredSaving:
+def saving_of(
+    energy: Array, new: Mask, temperature: Array | None, source: str
+) -> MeasuredSaving:
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
 
-    From energies of cycles in turns [2 cycles], J, NaN where samples are missing, which of them are
-    `new`, and the mean temperatures of the joints [2 cycles, n], degC.
+    From energies of cycles in turns [2 cycles], J, NaN where samples are missing, which
+    of them are `new`, and the mean temperatures of the joints [2 cycles, n], degC.
 
     Raises:
         RecordingError: no complete pair.
@@ -161,9 +180,16 @@ def require_predicted(
         RecordingError: they are far from it: it was another arm, load or state.
     """
     recorded = optimized.cycle.measured_energy
-    first, second = "the recorded cycle", "the typed cycle"
+    first = "the recorded cycle"
+    second = "the typed cycle"
     compared = (
-        (first, measured.energy, recorded, FAR_FROM_RECORDED, "measured in the recording"),
+        (
+            first,
+            measured.energy,
+            recorded,
+            FAR_FROM_RECORDED,
+            "measured in the recording",
+        ),
         (first, measured.energy, optimized.energy, FAR, "predicted"),
         (second, measured.new_energy, optimized.typed_energy, FAR, "predicted"),
     )
@@ -181,8 +207,9 @@ def require_predicted(
 def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | None]:
     """Measured energy of every cycle of a run, found by its motion [2 cycles], J.
 
-    NaN where samples or their bus power are missing; with the mean temperatures of the joints
-    [2 cycles, n], degC, None where they were not recorded. `telemetry` has the `FIELDS`.
+    NaN where samples or their bus power are missing; with the mean temperatures of the
+    joints [2 cycles, n], degC, None where they were not recorded. `telemetry` has the
+    `FIELDS`.
 
     Raises:
         RecordingError: no power at the bus, or not the whole run.
@@ -190,7 +217,9 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
     source = telemetry.info.source
     if telemetry.bus_power is None or "target_q" not in telemetry:
         raise RecordingError(
-            source, "has no voltage and current of the bus", "record all fields of the controller"
+            source,
+            "has no voltage and current of the bus",
+            "record all fields of the controller",
         )
     time = telemetry.time
     order = proof.order
@@ -204,7 +233,9 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
     whole = measured.unknown[lasts] == measured.unknown[firsts]
     tick = float(np.median(np.diff(time)))
     whole &= (ends <= time[-1] + tick) & (starts >= time[0] - tick)
-    gain = np.interp(ends, time, measured.energy) - np.interp(starts, time, measured.energy)
+    gain = np.interp(ends, time, measured.energy) - np.interp(
+        starts, time, measured.energy
+    )
     temperatures = telemetry.columns.get("joint_temperatures")
     if temperatures is None:
         return np.where(whole, gain, np.nan), None
@@ -216,7 +247,8 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
 def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
     """Controller times at which the cycles started [s], from the recorded target positions [k, n].
 
-    Streaming may delay the motion by some cycles of the controller; each cycle is found by itself.
+    Streaming may delay the motion by some cycles of the controller; each cycle is found
+    by itself.
     """
     starts: list[float] = []
     grid = np.arange(0.0, proof.before.duration, 1e-3)
@@ -225,17 +257,24 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
         cycle = proof.after if new else proof.before
         grid = np.arange(0.0, cycle.duration, TEMPLATE_STEP)
         planned = cycle.sample(grid)[0]
-        shift, misfit = 0.0, np.inf
+        shift = 0.0
+        misfit = np.inf
         for shifts in (SHIFTS, FINER):
-            tried, misfits = shift + shifts, []
+            tried = shift + shifts
+            misfits = []
             for by in tried:  # root mean square of recorded minus planned positions
                 at = expected + by + grid
-                recorded = np.stack([np.interp(at, time, column) for column in q.T], axis=1)
+                recorded = np.stack(
+                    [np.interp(at, time, column) for column in q.T], axis=1
+                )
                 misfits.append(float(np.sqrt(np.mean((recorded - planned) ** 2))))
-            shift, misfit = float(tried[np.argmin(misfits)]), min(misfits)
+            shift = float(tried[np.argmin(misfits)])
+            misfit = min(misfits)
         if misfit > LARGEST_MISFIT:
             raise RecordingError(
-                source, f"does not hold cycle {len(starts) + 1} of the run", "run it again"
+                source,
+                f"does not hold cycle {len(starts) + 1} of the run",
+                "run it again",
             )
         starts.append(expected + shift)
         expected = starts[-1] + cycle.duration

@@ -43,7 +43,10 @@ class Design:
             "condition_number": self.condition_number,
             "objective": self.objective,
             "objective_value": self.value,
-            **{f"max_{name}_ratio": getattr(verdict, f"max_{name}_ratio") for name in names},
+            **{
+                f"max_{name}_ratio": getattr(verdict, f"max_{name}_ratio")
+                for name in names
+            },
             "max_tool_speed": verdict.max_tool_speed,
             "clearance": verdict.clearance,
             "closest": list(verdict.closest),
@@ -55,9 +58,11 @@ class Design:
 def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> Design:
     """Design of free coefficients x, with its figures in the trajectory's metadata.
 
-    The search began at the monotonic time `begin` [s] and tried so many descents or individuals.
+    The search began at the monotonic time `begin` [s] and tried so many descents or
+    individuals.
     """
-    request, plain = problem.request, problem.trajectory(x)
+    request = problem.request
+    plain = problem.trajectory(x)
     design = Design(
         plain,
         problem.condition_number(plain),
@@ -89,11 +94,12 @@ def genetic_search(
 ) -> Design:
     """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
 
-    Individuals are Fourier coefficients scaled into the joint limits; those that violate another
-    limit rank behind all others. Tournament selection, blend crossover, Gaussian mutation, elitism
-    of one tenth; `binary` codes the coefficients in bits instead (Machines 2024, 12(9), 595), with
-    uniform crossover and flipped bits. After `time_limit` s no individual and no generation is
-    added; the last generation may take as long again.
+    Individuals are Fourier coefficients scaled into the joint limits; those that violate
+    another limit rank behind all others. Tournament selection, blend crossover, Gaussian
+    mutation, elitism of one tenth; `binary` codes the coefficients in bits instead
+    (Machines 2024, 12(9), 595), with uniform crossover and flipped bits. After
+    `time_limit` s no individual and no generation is added; the last generation may take
+    as long again.
 
     Raises:
         MotionRefusedError: no individual passed the checks.
@@ -102,7 +108,9 @@ def genetic_search(
     problem = DesignProblem(request)
     random = np.random.default_rng(request.seed)
     first: list[tuple[Array, float]] = []
-    while len(first) < population and (len(first) < 2 or time.monotonic() - begin < time_limit):
+    while len(first) < population and (
+        len(first) < 2 or time.monotonic() - begin < time_limit
+    ):
         x = problem.random_start(random)
         first.append((x, _rank(problem, x)))
     individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
@@ -116,10 +124,16 @@ def genetic_search(
         elite = order[: max(1, population // 10)]
         pairs = random.integers(0, population, (population - len(elite), 2, 2))
         parents = individuals[
-            np.where(fitness[pairs[..., 0]] < fitness[pairs[..., 1]], pairs[..., 0], pairs[..., 1])
+            np.where(
+                fitness[pairs[..., 0]] < fitness[pairs[..., 1]],
+                pairs[..., 0],
+                pairs[..., 1],
+            )
         ]
         children = (_binary_children if binary else _blended_children)(parents, random)
-        children = np.stack([problem.within_joint_limits(x) for x in problem.centred(children)])
+        children = np.stack(
+            [problem.within_joint_limits(x) for x in problem.centred(children)]
+        )
         individuals = np.concatenate([individuals[elite], children])
         fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
         tried += len(children)
@@ -141,7 +155,8 @@ def _blended_children(parents: Array, random: np.random.Generator) -> Array:
     return np.asarray(children + mutated * 0.1 * random.standard_normal(children.shape))
 
 
-_BITS, _FLIPPED = 16, 0.01
+_BITS = 16
+_FLIPPED = 0.01
 """Bits of a coefficient between -pi and pi, and share of them that mutation flips."""
 
 
@@ -149,7 +164,8 @@ def _binary_children(parents: Array, random: np.random.Generator) -> Array:
     """Children of parents [pairs, 2, ...] in binary code: each bit is that of either parent."""
     step = 2 * np.pi / (2**_BITS - 1)
     genes = np.round((np.clip(parents, -np.pi, np.pi) + np.pi) / step).astype(np.int64)
-    mother, father = genes[:, 0], genes[:, 1]
+    mother = genes[:, 0]
+    father = genes[:, 1]
     mask = random.integers(0, 2**_BITS, mother.shape)
     flips = (random.random((*mother.shape, _BITS)) < _FLIPPED) @ (1 << np.arange(_BITS))
     return np.asarray(((mother & mask | father & ~mask) ^ flips) * step - np.pi)
@@ -184,18 +200,18 @@ def design_trajectory(
 ) -> Design:
     """The best trajectory of many gradient descents.
 
-    Each descent follows the analytic gradient of objective and limits from a random motion or from
-    one near the best so far; its result is kept if it passes every check.
+    Each descent follows the analytic gradient of objective and limits from a random
+    motion or from one near the best so far; its result is kept if it passes every check.
 
     Args:
         request: what the trajectory must be.
-        time_limit: wall time of the search, start of the processes and checks included [s]; twice
-            as long if no descent has ended by then.
-        starts: descents per worker, for results that do not depend on the speed of the machine;
-            None searches until the time limit.
+        time_limit: wall time of the search, start of the processes and checks included
+            [s]; twice as long if no descent has ended by then.
+        starts: descents per worker, for results that do not depend on the speed of the
+            machine; None searches until the time limit.
         workers: number of processes; None for one per core.
-        keep_best: return the best trajectory so far, if there is one, when the user ends the search
-            by Ctrl-C.
+        keep_best: return the best trajectory so far, if there is one, when the user ends
+            the search by Ctrl-C.
         progress: called with a fraction and a text.
 
     Raises:
@@ -291,7 +307,11 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
 
 
 def _work(
-    pipe: Connection, request: DesignRequest, index: int, deadline: float, starts: int | None
+    pipe: Connection,
+    request: DesignRequest,
+    index: int,
+    deadline: float,
+    starts: int | None,
 ) -> None:
     """Body of a worker process: descents until the deadline."""
     begin = time.monotonic()
@@ -302,7 +322,9 @@ def _work(
     while time.monotonic() < deadline and (starts is None or done < starts):
         x = problem.random_start(random)
         if best is not None and done % 3:
-            x = problem.within_joint_limits(best[1] + _HOP * random.standard_normal(x.shape))
+            x = problem.within_joint_limits(
+                best[1] + _HOP * random.standard_normal(x.shape)
+            )
         patience = _PATIENCE * (deadline - begin) if best is None else 0.0
         found = descend(problem, x, deadline + patience)
         if found is not None and (best is None or found[0] < best[0]):

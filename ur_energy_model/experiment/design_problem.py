@@ -3,8 +3,8 @@
 
 """Design of an exciting trajectory as an optimisation problem.
 
-A trajectory is x [2 L - 1, n], coefficients in `rest_basis`: both ends are at rest for every x.
-Motions, and gradients with respect to x, are one matrix product each.
+A trajectory is x [2 L - 1, n], coefficients in `rest_basis`: both ends are at rest for
+every x. Motions, and gradients with respect to x, are one matrix product each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import numpy as np
 
 from ur_energy_model.codec import built
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check, sample_period
+from ur_energy_model.experiment.limits import (
+    SafetyLimits,
+    TrajectoryVerdict,
+    check,
+    sample_period,
+)
 from ur_energy_model.experiment.objectives import (
     ConditionNumber,
     EnergyAccuracy,
@@ -77,7 +82,9 @@ def gaps_among(
         if need.what not in _OF_A_JOINT or need.joint is None:
             continue
         if not 0 <= need.joint < robot.dof:
-            raise InputError(path, f"is not a model of {robot.name}", "give the arm's own model")
+            raise InputError(
+                path, f"is not a model of {robot.name}", "give the arm's own model"
+            )
         most = 0.9 * float(robot.max_velocity[need.joint])
         low, high = need.speed_range or (0.0, most)
         out.append(SpeedGap(need.joint, min(low, 0.8 * most), min(high, most)))
@@ -103,7 +110,9 @@ def shown(
 
 SAMPLES_PER_HARMONIC = 12  # samples per period and harmonic in the search
 VALUE_RATE = 100.0  # sampling rate of the reported figures [Hz]
-_SHRINK, _RANGE, _LEAST_ROOM = 0.98, np.pi, 0.05
+_SHRINK = 0.98
+_RANGE = np.pi
+_LEAST_ROOM = 0.05
 """Factor on a motion that narrowly fails; centres of motion are drawn from plus or minus the second
 [rad]; shortest way to a joint limit that counts, for a centre at the limit [rad]."""
 
@@ -125,7 +134,8 @@ class DesignRequest:
     seed: int = 0  # of all random choices
     centre: tuple[float, ...] | None = None  # of the series [n], rad; None searches it
     gaps: tuple[SpeedGap, ...] = ()  # to show with the greatest accuracy
-    base: tuple[str, ...] = ()  # columns whose condition number counts; () for several choices
+    # columns whose condition number counts; () for several choices
+    base: tuple[str, ...] = ()
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -142,14 +152,18 @@ class DesignProblem:
     """Objective, limits and random starts of one request; x are free coefficients [2 L - 1, n]."""
 
     def __init__(self, request: DesignRequest) -> None:
-        self.request, self.limits = request, limits_of(request)
-        dynamics, inertia = self.limits.dynamics, self.limits.reflected_inertia
+        self.request = request
+        self.limits = limits_of(request)
+        dynamics = self.limits.dynamics
+        inertia = self.limits.reflected_inertia
         self.regressor = MotionRegressor(dynamics)
         self.bases = base_choices(dynamics, request.base)
         self.objective: Objective
         if request.gaps or request.objective == "energy":
             joints = [gap.joint for gap in request.gaps] or None
-            self.objective = EnergyAccuracy(self.regressor, inertia, self._typical_work(), joints)
+            self.objective = EnergyAccuracy(
+                self.regressor, inertia, self._typical_work(), joints
+            )
         elif request.objective == "logdet":
             self.objective = LogDeterminant(self.regressor, self.bases[:1])
         else:
@@ -158,7 +172,8 @@ class DesignProblem:
         samples = SAMPLES_PER_HARMONIC * request.harmonics
         time = (np.arange(samples) + 0.5) / samples * request.period
         self._motions = tuple(
-            values @ self._basis for values in series(time, request.harmonics, request.period)
+            values @ self._basis
+            for values in series(time, request.harmonics, request.period)
         )
 
     @property
@@ -188,7 +203,9 @@ class DesignProblem:
             gradient[0] = 0.0
         return value + weight * penalty, gradient
 
-    def trajectory(self, x: Array, design: dict[str, Any] | None = None) -> FourierTrajectory:
+    def trajectory(
+        self, x: Array, design: dict[str, Any] | None = None
+    ) -> FourierTrajectory:
         """The trajectory of free coefficients x [2 L - 1, n], rad."""
         request = self.request
         coefficients = self._basis @ x
@@ -220,7 +237,9 @@ class DesignProblem:
         for motion, bound in zip(rates, bounds, strict=True):
             use = np.maximum(use, np.abs(motion).max(axis=0) / bound)
         room = self.limits.max_position - np.abs(x[0])
-        use = np.maximum(use, np.abs(q - x[0]).max(axis=0) / np.maximum(room, _LEAST_ROOM))
+        use = np.maximum(
+            use, np.abs(q - x[0]).max(axis=0) / np.maximum(room, _LEAST_ROOM)
+        )
         out = x.copy()
         out[1:] /= np.maximum(use, 1.0)
         return np.asarray(out)
@@ -259,10 +278,13 @@ class DesignProblem:
 
         Speeds of joints with a gap are those within it.
         """
-        robot, gaps = self.request.robot, self.request.gaps
+        robot = self.request.robot
+        gaps = self.request.gaps
         random = np.random.default_rng(0)
         q = random.uniform(-_RANGE, _RANGE, (4000, robot.dof))
-        q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][:400]
+        q = q[self.limits.geometry.distances(q).min(axis=1) > self.request.clearance][
+            :400
+        ]
         spread = random.uniform(-1, 1, (2, *q.shape))
         qd = spread[0] * robot.max_velocity
         for joint, low, high in gaps:

@@ -102,7 +102,8 @@ class ExecutionResult:
     temperatures: Array  # of the joints before and after [2, n], degC; NaN if unknown
 
 
-FOLLOWING_ERROR = 0.1  # tolerated difference of measured and commanded joint position [rad]
+# tolerated difference of measured and commanded joint position [rad]
+FOLLOWING_ERROR = 0.1
 SILENCE = 1.0  # time without telemetry after which the connection counts as lost [s]
 
 
@@ -114,15 +115,18 @@ class SafetyMonitor:
         self.batch: Telemetry | None = None  # the latest samples; None before the first
         self._received = time.monotonic()
         self.following_error = 0.0  # largest since `activate` [rad]
-        self._problem, self._active = "", False
+        self._problem = ""
+        self._active = False
 
     def __call__(self, batch: Telemetry) -> None:
         """Process a batch; called by the reading thread of the recorder."""
-        safety, error = batch.columns.get("safety_mode"), 0.0
+        safety = batch.columns.get("safety_mode")
+        error = 0.0
         if "target_q" in batch and "actual_q" in batch:
             error = float(np.nanmax(np.abs(batch["target_q"] - batch["actual_q"])))
         with self._lock:
-            self.batch, self._received = batch, time.monotonic()
+            self.batch = batch
+            self._received = time.monotonic()
             if not self._active:
                 return
             self.following_error = max(self.following_error, error)
@@ -138,7 +142,9 @@ class SafetyMonitor:
     def activate(self) -> None:
         """Start to check following error, safety mode and connection."""
         with self._lock:
-            self._active, self.following_error, self._problem = True, 0.0, ""
+            self._active = True
+            self.following_error = 0.0
+            self._problem = ""
 
     @property
     def problem(self) -> str:
@@ -147,12 +153,16 @@ class SafetyMonitor:
             if self._problem or not self._active:
                 return self._problem
             quiet = time.monotonic() - self._received
-        return f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
+        return (
+            f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
+        )
 
     def latest(self, name: str) -> Array | None:
         """Latest value of a field [width]; None if it is not known yet."""
         batch = self.batch
-        return None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
+        return (
+            None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
+        )
 
     def code(self, name: str) -> int | None:
         """Latest value of a field that contains a code; None if it is unknown."""
@@ -169,9 +179,9 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
     """Joint positions to move through in straight lines from the current to the start position [n].
 
-    These are the start, rad, preceded by up to two upright positions. Required is a distance of
-    `_TIGHT`, or slightly less than that at the ends if they are closer. Walls that the arm already
-    intersects cannot be real and do not count.
+    These are the start, rad, preceded by up to two upright positions. Required is a
+    distance of `_TIGHT`, or slightly less than that at the ends if they are closer. Walls
+    that the arm already intersects cannot be real and do not count.
 
     Raises:
         MotionRefusedError: every path comes too close to an obstacle.
@@ -183,12 +193,18 @@ def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Ar
 
     walls = tuple(filter(real, limits.geometry.walls))
     geometry = ArmGeometry(limits.geometry.robot, walls, limits.geometry.tool)
-    required = min(_TIGHT, float(geometry.distances(np.stack([current, start])).min()) - 1e-3)
+    required = min(
+        _TIGHT, float(geometry.distances(np.stack([current, start])).min()) - 1e-3
+    )
     upright_current, upright_start = (
         np.array([_UPRIGHT.get(joint, value) for joint, value in enumerate(q)])
         for q in (current, start)
     )
-    for path in ([start], [upright_start, start], [upright_current, upright_start, start]):
+    for path in (
+        [start],
+        [upright_start, start],
+        [upright_current, upright_start, start],
+    ):
         if path_distance([current, *path], geometry) > required:
             return path
     raise MotionRefusedError(
@@ -206,9 +222,12 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     return float(geometry.distances(np.concatenate(parts)).min())
 
 
-MARGIN, _POLL, _SETTLE = 0.5, 0.02, 5.0
+MARGIN = 0.5
+_POLL = 0.02
+_SETTLE = 5.0
 """Recorded rest before and after the trajectory, and pauses and limit of waiting [s]."""
-_ARRIVED = 1e-2  # largest joint distance to the start at which a trajectory may begin [rad]
+# largest joint distance to the start at which a trajectory may begin [rad]
+_ARRIVED = 1e-2
 
 
 def execute(
@@ -221,36 +240,44 @@ def execute(
 ) -> ExecutionResult:
     """Move to the start, run the trajectory and record it into a new bag; check `completed`.
 
-    On problems (protective stop, following error, lost connection) and on a request to end (Ctrl-C,
-    SIGTERM, SIGHUP) the robot is stopped smoothly, and the recording is kept. The robot moves only
-    if `approve` returns True for the summary; `progress` is called with a fraction and a text.
+    On problems (protective stop, following error, lost connection) and on a request to
+    end (Ctrl-C, SIGTERM, SIGHUP) the robot is stopped smoothly, and the recording is
+    kept. The robot moves only if `approve` returns True for the summary; `progress` is
+    called with a fraction and a text.
 
     Raises:
-        MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
-            another one than the plan's, the motion was not approved, or the start cannot be
-            reached safely.
+        MotionRefusedError: the trajectory does not pass the checks, the robot is not
+            ready or another one than the plan's, the motion was not approved, or the
+            start cannot be reached safely.
         ControllerError: no connection.
         RecordingError: the bag exists or cannot be written.
-        KeyboardInterrupt: a request to end, after the robot has stopped and the bag is complete.
+        KeyboardInterrupt: a request to end, after the robot has stopped and the bag is
+            complete.
     """
     if Path(bag).exists():
         raise RecordingError(bag, "exists already", "name another output")
     verdict = check(plan.trajectory, plan.limits)
     if not verdict.passed:
-        raise MotionRefusedError(f"the trajectory is not safe: {'; '.join(verdict.problems)}")
+        raise MotionRefusedError(
+            f"the trajectory is not safe: {'; '.join(verdict.problems)}"
+        )
     robot = plan.limits.dynamics.robot
     monitor = SafetyMonitor()
     identity = identify_controller(host)
     expected = plan.arm or KnownArm("the trajectory", robot.name)
     check_model(expected, host, identity)
-    with RtdeSource(host, robot=robot.name) as source, Recorder(source, tap=monitor) as recorder:
+    with (
+        RtdeSource(host, robot=robot.name) as source,
+        Recorder(source, tap=monitor) as recorder,
+    ):
         here = _ready(host, monitor)
         info = source.info
         check_model(expected, info.source, identity, info.controller_version)
         summary = _summary(plan, verdict, info, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
-        # Only the first request to end interrupts: nothing interrupts the end of the motion.
+        # Only the first request to end interrupts: nothing interrupts the end of the
+        # motion.
         with raised_once(inf), MotionProcess(host, robot.rate, plan.trajectory) as mover:
             return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
 
@@ -268,11 +295,14 @@ class _Run:
 
     def run(self) -> ExecutionResult:
         """Move to the start, warm up, and record the trajectory with rest before and after."""
-        plan, monitor = self._plan, self._monitor
+        plan = self._plan
+        monitor = self._monitor
         monitor.activate()
         self._approach()
         if plan.warm_up > 0:
-            periods = max(1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period))
+            periods = max(
+                1, round(plan.warm_up * plan.speed_fraction / plan.trajectory.period)
+            )
             warm_up = plan.trajectory.repeated(periods)
             self._follow(warm_up, "warming up")
             self._expect_finished()
@@ -328,7 +358,9 @@ class _Run:
 
     def _reason(self, report: MotionReport) -> str:
         """Why a motion did not finish, "" if it did."""
-        unfinished = "" if report.state == "finished" else f"the motion was {report.state}"
+        unfinished = (
+            "" if report.state == "finished" else f"the motion was {report.state}"
+        )
         return self._problem() or (unfinished and (report.reason or unfinished))
 
     def _problem(self) -> str:
@@ -349,11 +381,15 @@ class _Run:
                 assert here is not None
                 return here
             time.sleep(_POLL)
-        raise MotionRefusedError("the arm does not come to rest; stop the program that moves it")
+        raise MotionRefusedError(
+            "the arm does not come to rest; stop the program that moves it"
+        )
 
     def _temperatures(self) -> Array:
         value = self._monitor.latest("joint_temperatures")
-        return np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
+        return (
+            np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
+        )
 
 
 def _ready(host: str, monitor: SafetyMonitor) -> Array:
@@ -363,7 +399,8 @@ def _ready(host: str, monitor: SafetyMonitor) -> Array:
         if time.monotonic() > deadline:
             raise ControllerError(host, "sends no telemetry", "check the connection")
         time.sleep(_POLL)
-    mode, safety = monitor.code("robot_mode"), monitor.code("safety_mode")
+    mode = monitor.code("robot_mode")
+    safety = monitor.code("safety_mode")
     if mode is not None and mode not in BRAKES_RELEASED:
         raise MotionRefusedError(
             f"the robot is in mode '{ROBOT_MODES.get(mode, str(mode))}'; power it on and release "
@@ -386,11 +423,17 @@ def _summary(
 ) -> MotionSummary:
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
     batch = monitor.batch
-    other, remarks = "", tuple[str, ...]()
+    other = ""
+    remarks = tuple[str, ...]()
     if plan.arm is not None and batch is not None:
-        robot, mounting = plan.limits.dynamics.robot, plan.arm.gravity
+        robot = plan.limits.dynamics.robot
+        mounting = plan.arm.gravity
         found = arm_in(
-            replace(batch, info=info), robot, info.source, positions=here[None], mounting=mounting
+            replace(batch, info=info),
+            robot,
+            info.source,
+            positions=here[None],
+            mounting=mounting,
         )
         other, remarks = compared(plan.arm, found, another_arm=plan.another_arm)
     return MotionSummary(

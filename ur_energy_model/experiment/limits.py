@@ -3,8 +3,8 @@
 
 """Safety limits of a motion: joints, torques, tool speed and clearance.
 
-`SafetyLimits.penalty` is differentiable and coarse, for the search; `check` evaluates a trajectory
-on a fine grid and is decisive.
+`SafetyLimits.penalty` is differentiable and coarse, for the search; `check` evaluates a
+trajectory on a fine grid and is decisive.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from ur_energy_model.typing import Array
 class RepeatedMotion:
     """A `Motion` that starts and ends at the same position, at rest, repeated.
 
-    Attributes as those of `FourierTrajectory`. Trapezoidal speed profiles start with a step of the
-    acceleration.
+    Attributes as those of `FourierTrajectory`. Trapezoidal speed profiles start with a
+    step of the acceleration.
     """
 
     starts_smoothly = False
 
     def __init__(self, robot: str, motion: Motion, repetitions: int = 1) -> None:
-        self.robot, self.motion, self.repetitions = robot, motion, repetitions
-        self.period, self.duration = motion.duration, motion.duration * repetitions
+        self.robot = robot
+        self.motion = motion
+        self.repetitions = repetitions
+        self.period = motion.duration
+        self.duration = motion.duration * repetitions
         self.start = np.asarray(motion.sample(np.zeros(1))[0][0])
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
@@ -55,7 +58,9 @@ PeriodicMotion = FourierTrajectory | RepeatedMotion
 """A joint motion from and to the same position, at rest."""
 
 
-def sample_period(motion: PeriodicMotion, rate: float) -> tuple[Array, Array, Array, Array]:
+def sample_period(
+    motion: PeriodicMotion, rate: float
+) -> tuple[Array, Array, Array, Array]:
     """Time [samples], position, velocity, acceleration [samples, n] over one repetition.
 
     At `rate` Hz, both ends included.
@@ -74,8 +79,9 @@ _TIGHTER = 0.99
 class SafetyLimits:
     """Limits of one arm in its workplace.
 
-    The rest of the velocity is margin for the ripple of streamed set points, which stops a
-    controller at its limit; the rest of the torque is for friction, unknown before identification.
+    The rest of the velocity is margin for the ripple of streamed set points, which stops
+    a controller at its limit; the rest of the torque is for friction, unknown before
+    identification.
     """
 
     dynamics: ArmDynamics
@@ -112,15 +118,21 @@ class SafetyLimits:
 
     def speeds(self, q: Array, qd: Array) -> Array:
         """Speeds of elbow and flange [samples, 2], m/s."""
-        return np.asarray(np.linalg.norm(point_velocities(self.dynamics, q, qd)[0], axis=-1))
+        return np.asarray(
+            np.linalg.norm(point_velocities(self.dynamics, q, qd)[0], axis=-1)
+        )
 
-    def penalty(self, q: Array, qd: Array, qdd: Array) -> tuple[float, tuple[Array, Array, Array]]:
+    def penalty(
+        self, q: Array, qd: Array, qdd: Array
+    ) -> tuple[float, tuple[Array, Array, Array]]:
         """Mean square of relative violations, and its gradient with respect to the motion.
 
-        q, qd, qdd and the three gradients are [samples, n]. The limits are slightly tightened so
-        that a motion that is feasible on the grid is feasible between its points.
+        q, qd, qdd and the three gradients are [samples, n]. The limits are slightly
+        tightened so that a motion that is feasible on the grid is feasible between its
+        points.
         """
-        value, gradient = 0.0, [np.zeros_like(q) for _ in range(3)]
+        value = 0.0
+        gradient = [np.zeros_like(q) for _ in range(3)]
         bounds = (self.max_position, self.max_velocity, self.max_acceleration)
         for motion, bound, out in zip((q, qd, qdd), bounds, gradient, strict=True):
             limit = _TIGHTER * bound
@@ -146,13 +158,17 @@ class SafetyLimits:
         earlier = np.cumsum(spin, axis=1) - spin
         turn = np.cross(axes[:, None], later) + np.cross(earlier[:, None], jacobian)
         carried = np.any(jacobian != 0, axis=(0, 3))
-        gradient[0] += np.einsum("tpi,tpji,pj->tj", push, turn, carried * 1.0, optimize=True)
+        gradient[0] += np.einsum(
+            "tpi,tpji,pj->tj", push, turn, carried * 1.0, optimize=True
+        )
         value += float(np.sum(excess**2))
         # Torques.
-        torque, limit = self.torque(q, qd, qdd), self.torque_share * self.dynamics.robot.max_torque
+        torque = self.torque(q, qd, qdd)
+        limit = self.torque_share * self.dynamics.robot.max_torque
         excess = np.maximum(np.abs(torque) / limit - 1, 0)
         push = 2 * excess * np.sign(torque) / limit
-        model, data = self.dynamics.model, self.dynamics.data
+        model = self.dynamics.model
+        data = self.dynamics.data
         for t in np.flatnonzero(excess.any(axis=1)):
             pin.computeRNEADerivatives(model, data, q[t], qd[t], qdd[t])
             gradient[0][t] += push[t] @ data.dtau_dq
@@ -175,7 +191,8 @@ class TrajectoryVerdict:
     max_tool_speed: float  # of elbow and flange, m/s
     end_velocity: float  # largest at both ends, rad/s
     end_acceleration: float  # rad/s^2
-    clearance: float  # lower bound of the distance to links and walls, between the samples too, m
+    # lower bound of the distance to links and walls, between the samples too, m
+    clearance: float
     closest: tuple[str, str]  # the two closest bodies
     problems: tuple[str, ...]  # violated limits in words; empty if the trajectory may run
 
@@ -186,7 +203,11 @@ class TrajectoryVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for YAML and JSON."""
-        return {**asdict(self), "closest": list(self.closest), "problems": list(self.problems)}
+        return {
+            **asdict(self),
+            "closest": list(self.closest),
+            "problems": list(self.problems),
+        }
 
 
 def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
@@ -196,7 +217,8 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     ends = motion.sample(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
-    # The largest approach of two points between a sample and the midpoint to the next one.
+    # The largest approach of two points between a sample and the midpoint to the next
+    # one.
     between_samples = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
     ratios = {
         "position": float((np.abs(q) / robot.max_position).max()),
@@ -218,7 +240,17 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     if clearance < 0:
         problems.append(f"{' and '.join(closest.pair)} collide")
     elif clearance < limits.clearance:
-        problems.append(f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm")
+        problems.append(
+            f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm"
+        )
     position, velocity, acceleration, torque = ratios.values()
-    figures = (position, velocity, acceleration, torque, float(speeds.max()), *rest, clearance)
+    figures = (
+        position,
+        velocity,
+        acceleration,
+        torque,
+        float(speeds.max()),
+        *rest,
+        clearance,
+    )
     return TrajectoryVerdict(*figures, closest.pair, tuple(problems))

@@ -3,11 +3,11 @@
 
 """Moves a robot through ur_rtde in a separate process.
 
-The constructor of ur_rtde can block while it holds Python's global interpreter lock, and a process
-that dies must not leave a robot moving. The process that commands motions therefore does nothing
-else. It ends the motion smoothly on request and when its parent ends (the pipe closes); if the
-process itself ends, the watchdog of the controller stops the program. Signals are for its parent,
-which ends the motion.
+The constructor of ur_rtde can block while it holds Python's global interpreter lock, and
+a process that dies must not leave a robot moving. The process that commands motions
+therefore does nothing else. It ends the motion smoothly on request and when its parent
+ends (the pipe closes); if the process itself ends, the watchdog of the controller stops
+the program. Signals are for its parent, which ends the motion.
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
 from ur_energy_model.typing import Array
 
-LOOKAHEAD_TIME, GAIN = 0.03, 500
+LOOKAHEAD_TIME = 0.03
+GAIN = 500
 """servoj look-ahead [s] and gain (Raviola et al. 2021)."""
-APPROACH_SPEED, APPROACH_ACCELERATION = 0.4, 0.5
+APPROACH_SPEED = 0.4
+APPROACH_ACCELERATION = 0.5
 """Joint speed and acceleration of the move to the start [rad/s, rad/s^2]."""
 
 
-def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: float) -> None:
+def export_trajectory(
+    path: str | Path, trajectory: FourierTrajectory, rate: float
+) -> None:
     """Write a trajectory for other tools in the format given by the suffix.
 
-    A .csv is a table for `ur_energy predict` with `rate` rows per second, a .script or .urscript a
-    program.
+    A .csv is a table for `ur_energy predict` with `rate` rows per second, a .script or
+    .urscript a program.
 
     Raises:
         InputError: unknown suffix, or the file cannot be written.
@@ -49,13 +53,17 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
     target = Path(path)
     match target.suffix.lower():
         case ".csv":
-            time = np.linspace(0.0, trajectory.duration, round(trajectory.duration * rate) + 1)
+            time = np.linspace(
+                0.0, trajectory.duration, round(trajectory.duration * rate) + 1
+            )
             text = csv_text(time, *trajectory.sample(time))
         case ".script" | ".urscript":
             text = urscript(trajectory)
         case suffix:
             raise InputError(
-                target, f"has no export format for '{suffix}'", "name it .csv, .script or .urscript"
+                target,
+                f"has no export format for '{suffix}'",
+                "name it .csv, .script or .urscript",
             )
     write_text(target, text)
 
@@ -63,8 +71,8 @@ def export_trajectory(path: str | Path, trajectory: FourierTrajectory, rate: flo
 def urscript(trajectory: FourierTrajectory) -> str:
     """URScript program: slow move to the start, then the Fourier series by servoj.
 
-    The program evaluates the series itself, with one sine and one cosine per step (the others
-    follow from the addition theorem), so it needs no network while it runs.
+    The program evaluates the series itself, with one sine and one cosine per step (the
+    others follow from the addition theorem), so it needs no network while it runs.
     """
     orders = range(1, trajectory.harmonics + 1)
     start = ", ".join(f"{value:.9f}" for value in trajectory.start)
@@ -109,11 +117,13 @@ JOINT_STOP = 1.5  # deceleration that stops a joint move [rad/s^2]
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 60.0  # a busy machine needs 30 s to import what the process needs [s]
-_IDLE_SECONDS, _REPORT_SECONDS = 0.05, 0.1
+_IDLE_SECONDS = 0.05
+_REPORT_SECONDS = 0.1
 _MOST_CYCLES = 4.0
 _END_SECONDS = 5.0
 """Time for the smooth end of a motion after the end of the parent, before the process is killed."""
-_SILENCE, _NAP = 0.1, 1e-4
+_SILENCE = 0.1
+_NAP = 1e-4
 _PRIORITY = 20
 
 
@@ -143,11 +153,13 @@ class MotionReport(NamedTuple):
 class MotionProcess:
     """The motion process seen from its parent; a context manager that stops the motion.
 
-    The process reads the motion that will be followed, and imports what it is made of, before the
-    watchdog of the controller is set, which a slow import would trip.
+    The process reads the motion that will be followed, and imports what it is made of,
+    before the watchdog of the controller is set, which a slow import would trip.
     """
 
-    def __init__(self, host: str, rate: float, motion: PeriodicMotion | None = None) -> None:
+    def __init__(
+        self, host: str, rate: float, motion: PeriodicMotion | None = None
+    ) -> None:
         self.host = host
         self.report = MotionReport("connecting")
         self._pipe, theirs = Pipe()
@@ -162,12 +174,19 @@ class MotionProcess:
         while self.update().state == "connecting" and time.monotonic() < deadline:
             time.sleep(0.02)
         if self.report.state != "idle":
-            state, reason = self.report.state, self.report.reason
+            state = self.report.state
+            reason = self.report.reason
             self._end()
             raise ControllerError(
                 self.host,
                 "does not accept remote control"
-                + (f" ({reason})" if reason else "" if state == "failed" else ": no answer"),
+                + (
+                    f" ({reason})"
+                    if reason
+                    else ""
+                    if state == "failed"
+                    else ": no answer"
+                ),
                 "power it on, release the brakes and switch it to remote control",
             )
         return self
@@ -211,7 +230,8 @@ class MotionProcess:
     def _end(self) -> None:
         self._send(None)
         self._process.join(timeout=3.0)
-        if self._process.is_alive():  # ur_rtde blocks; the watchdog of the controller stops the arm
+        # ur_rtde blocks; the watchdog of the controller stops the arm
+        if self._process.is_alive():
             self._process.kill()
             self._process.join()
         self._pipe.close()
@@ -233,7 +253,9 @@ def _cycles(receiver: Any) -> Iterator[float]:
         yield now
 
 
-def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None) -> None:
+def _drive(
+    pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None
+) -> None:
     """Main function of the motion process; with the motion come the modules of its parts."""
     parent = os.getppid()
     interrupts.ignore()
@@ -248,7 +270,8 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
         control = RTDEControlInterface(host, rate)
         clock = _cycles(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
-        # Until here the end of the parent kills the process, even in a constructor that blocks.
+        # Until here the end of the parent kills the process, even in a constructor that
+        # blocks.
         end_with_parent(parent, _END_SECONDS)
     except Exception as error:
         pipe.send(_failure(error))
@@ -274,7 +297,9 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
 
 
 def _failure(error: Exception) -> MotionReport:
-    return MotionReport("failed", reason=" ".join(str(error).split()) or type(error).__name__)
+    return MotionReport(
+        "failed", reason=" ".join(str(error).split()) or type(error).__name__
+    )
 
 
 def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
@@ -294,15 +319,22 @@ def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:
 
 
 def _follow(
-    control: Any, clock: Iterator[float], pipe: Connection, order: FollowTrajectory, period: float
+    control: Any,
+    clock: Iterator[float],
+    pipe: Connection,
+    order: FollowTrajectory,
+    period: float,
 ) -> MotionReport:
     """Stream a trajectory, a set point per cycle; a stop slows it down to rest on its path.
 
-    Path time follows controller time but advances by a few cycles at most, so that an interruption
-    of this process delays the motion instead of making it jump.
+    Path time follows controller time but advances by a few cycles at most, so that an
+    interruption of this process delays the motion instead of making it jump.
     """
-    trajectory, speed, path_time = order.trajectory, order.speed_fraction, 0.0
-    last, reported = next(clock), time.monotonic()
+    trajectory = order.trajectory
+    speed = order.speed_fraction
+    path_time = 0.0
+    last = next(clock)
+    reported = time.monotonic()
     stopping = False
     while path_time < trajectory.duration and speed > 0:
         now = next(clock)
@@ -313,13 +345,17 @@ def _follow(
         path_time = min(path_time + speed * step, trajectory.duration)
         q = trajectory.sample(path_time)[0][0].tolist()
         if not control.servoJ(q, 0.0, 0.0, period, LOOKAHEAD_TIME, GAIN):
-            return MotionReport("failed", path_time, "the controller does not accept set points")
+            return MotionReport(
+                "failed", path_time, "the controller does not accept set points"
+            )
         if not stopping:
             stopping = _stop_requested(pipe)
         if time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
             if not control.isConnected() or not control.isProgramRunning():
-                return MotionReport("failed", path_time, "the controller ended the program")
+                return MotionReport(
+                    "failed", path_time, "the controller ended the program"
+                )
             if not stopping:
                 pipe.send(MotionReport("moving", path_time))
     control.servoStop()

@@ -16,22 +16,27 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup
-from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
+from ur_energy_model.identification.least_squares import (
+    first_independent_columns,
+    pivoted_columns,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.typing import Array
 
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
-REST = 1e-9  # speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
+# speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
+REST = 1e-9
 _STEP = 1e-6
 
 
 class MotionRegressor:
     """Regressor of sampled motions of one arm, 13 columns a joint, joint after joint.
 
-    They are ten inertial parameters, Coulomb friction sign(qd), viscous friction qd and motor
-    inertia qdd (Raviola et al., RAAD 2021, sec. 2). Its base columns are a largest independent set:
-    52 of 78 for a UR5, 36 inertial, 12 of friction and 4 motor inertias. Nothing is scaled.
+    They are ten inertial parameters, Coulomb friction sign(qd), viscous friction qd and
+    motor inertia qdd (Raviola et al., RAAD 2021, sec. 2). Its base columns are a largest
+    independent set: 52 of 78 for a UR5, 36 inertial, 12 of friction and 4 motor inertias.
+    Nothing is scaled.
 
     Args:
         dynamics: the arm in its setup, n joints.
@@ -47,8 +52,8 @@ class MotionRegressor:
     def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
         """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent.
 
-        The sign is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends, whose signs
-        differ between processors.
+        The sign is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends,
+        whose signs differ between processors.
         """
         moving = np.where(np.abs(qd) > REST, qd, 0.0)
         coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
@@ -66,8 +71,8 @@ class MotionRegressor:
     ) -> tuple[Array, Array, Array]:
         """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd [samples, n].
 
-        Rigid-body terms are forward differences; those in qdd are exact because the regressor is
-        affine in it.
+        Rigid-body terms are forward differences; those in qdd are exact because the
+        regressor is affine in it.
         """
         samples, n = q.shape
         blocks = weight.reshape(samples, n, n, 13)
@@ -79,7 +84,9 @@ class MotionRegressor:
                 states.append([each.copy() for each in states[0]])
                 states[-1][which][:, joint] += step
         stacked = (np.concatenate(parts) for parts in zip(*states, strict=True))
-        values = self.dynamics.regressor(*stacked).reshape(len(states), samples, n, 10 * n)
+        values = self.dynamics.regressor(*stacked).reshape(
+            len(states), samples, n, 10 * n
+        )
         sums = np.einsum("stij,tij->st", values, rigid, optimize=True)
         slopes = (sums[1:] - sums[0]).T
 
@@ -99,20 +106,23 @@ def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Arra
 
     With `names` of base columns, such as a paper's, onto these alone.
 
-    The choice of base parameters is not unique, and the condition number depends on it. The first
-    choice is that of the identification (`regroup`), whose condition number is reported. The others
-    are QR with column pivoting of the regressor over uniform random states within the limits, the
-    first and the last independent columns, and the singular vectors.
+    The choice of base parameters is not unique, and the condition number depends on it.
+    The first choice is that of the identification (`regroup`), whose condition number is
+    reported. The others are QR with column pivoting of the regressor over uniform random
+    states within the limits, the first and the last independent columns, and the singular
+    vectors.
     """
     regressor = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
     if names:
         chosen = [regressor.names.index(name) for name in names]
         return (np.eye(len(regressor.names))[:, chosen],)
     columns = regroup(regressor).base
-    random, robot = np.random.default_rng(0), dynamics.robot
+    random = np.random.default_rng(0)
+    robot = dynamics.robot
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
     q, qd, qdd = (random.uniform(-bound, bound, (200, robot.dof)) for bound in bounds)
-    width, rank = 13 * robot.dof, len(columns)
+    width = 13 * robot.dof
+    rank = len(columns)
     stacked = MotionRegressor(dynamics).matrix(q, qd, qdd).reshape(-1, width)
     identity = np.eye(width)
     last = width - 1 - first_independent_columns(stacked[:, ::-1])
@@ -139,8 +149,8 @@ def condition_number(regressor: Array) -> float:
 class ConditionNumber:
     """Condition number of the stacked base regressor (Raviola et al. 2021; Machines 2024).
 
-    It depends on the choice of base columns, so the objective is the geometric mean over several
-    choices: maps [13 n, b] onto base regressors.
+    It depends on the choice of base columns, so the objective is the geometric mean over
+    several choices: maps [13 n, b] onto base regressors.
     """
 
     regressor: MotionRegressor
@@ -149,7 +159,9 @@ class ConditionNumber:
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """Geometric mean of the condition numbers, with sign(qd) as Coulomb columns."""
         full = self.regressor.matrix(q, qd, qdd)
-        return float(np.exp(np.mean(np.log([condition_number(full @ b) for b in self.bases]))))
+        return float(
+            np.exp(np.mean(np.log([condition_number(full @ b) for b in self.bases])))
+        )
 
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
@@ -158,7 +170,8 @@ class ConditionNumber:
         full = self.regressor.matrix(q, qd, qdd, smooth=True)
         flat = full.reshape(-1, full.shape[-1])
         information = flat.T @ flat / len(q)
-        total, push = 0.0, np.zeros_like(information)
+        total = 0.0
+        push = np.zeros_like(information)
         for base in self.bases:  # of the eigenvalues of Y'Y / samples
             values, vectors = np.linalg.eigh(base.T @ information @ base)
             value, slopes = self._figure(np.maximum(values, 1e-12), sharpness)
@@ -169,7 +182,8 @@ class ConditionNumber:
 
     def _figure(self, values: Array, sharpness: float) -> tuple[float, Array]:
         """The figure of ascending eigenvalues, and its slopes."""
-        up, down = (values / values[-1]) ** sharpness, (values[0] / values) ** sharpness
+        up = (values / values[-1]) ** sharpness
+        down = (values[0] / values) ** sharpness
         means = (np.log(up.sum()) + np.log(down.sum())) / sharpness
         value = (np.log(values[-1] / values[0]) + means) / 2
         return float(value), (up / up.sum() - down / down.sum()) / (2 * values)
@@ -178,8 +192,8 @@ class ConditionNumber:
 class LogDeterminant(ConditionNumber):
     """D-optimality: minus the log-determinant of the information matrix per sample.
 
-    Other base columns only add a constant, so one choice suffices. Smooth is the value per base
-    parameter with smoothed Coulomb columns.
+    Other base columns only add a constant, so one choice suffices. Smooth is the value
+    per base parameter with smoothed Coulomb columns.
     """
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
@@ -195,12 +209,13 @@ class LogDeterminant(ConditionNumber):
 class EnergyAccuracy:
     """Variance of the currents, hence of the copper losses, that the identified model predicts.
 
-    Per joint the current model of Clochiatti et al. 2024 (eq. 10-18) is linear in four unknowns
-    with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With the information
-    matrix X'X / samples of the exciting motion and the second moments C of typical motions
-    (`reference`), trace((X'X / samples)^-1 C) is the mean variance of the predicted current in
-    units of the measurement's (V-optimality); the objective is its geometric mean over joints
-    [k], or all. The reflected inertia is nominal, joint side [n], kg m^2.
+    Per joint the current model of Clochiatti et al. 2024 (eq. 10-18) is linear in four
+    unknowns with the regressor x = (tau / N, w, Coulomb driving, Coulomb driven). With
+    the information matrix X'X / samples of the exciting motion and the second moments C
+    of typical motions (`reference`), trace((X'X / samples)^-1 C) is the mean variance of
+    the predicted current in units of the measurement's (V-optimality); the objective is
+    its geometric mean over joints [k], or all. The reflected inertia is nominal, joint
+    side [n], kg m^2.
     """
 
     def __init__(
@@ -249,7 +264,8 @@ class EnergyAccuracy:
         )
         by_q = np.empty_like(q)
         by_qdd = by_torque * self._inertia
-        model, data = self._dynamics.model, self._dynamics.data
+        model = self._dynamics.model
+        data = self._dynamics.data
         for t in range(samples):
             pin.computeRNEADerivatives(model, data, q[t], qd[t], qdd[t])
             by_q[t] = by_torque[t] @ data.dtau_dq
@@ -262,11 +278,16 @@ class EnergyAccuracy:
         torque = self._dynamics.inverse_dynamics(q, qd, qdd) + self._inertia * qdd
         share = 1 / (1 + np.exp(-4 * np.clip(qd * torque, -50, 50)))
         speed = np.tanh(qd / COULOMB_SMOOTHING)
-        columns = [torque / self._gear, self._gear * qd, speed * share, speed * (1 - share)]
+        columns = [
+            torque / self._gear,
+            self._gear * qd,
+            speed * share,
+            speed * (1 - share),
+        ]
         return np.stack(columns, axis=-1), torque, share
 
 
 Objective = ConditionNumber | EnergyAccuracy
 """`value` over a sampled motion q, qd, qdd [samples, n]; smaller is better. `smooth` is a
-differentiable approximation of its logarithm with gradients, each [samples, n]; `sharpness` is the
-order of the power means that approximate extreme values."""
+differentiable approximation of its logarithm with gradients, each [samples, n];
+`sharpness` is the order of the power means that approximate extreme values."""

@@ -23,17 +23,21 @@ from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
 from ur_energy_model.typing import Array, Indices, Mask
 
-TILT, TOOL_ANGLE = np.deg2rad(5.0), np.deg2rad(5.0)
+TILT = np.deg2rad(5.0)
+TOOL_ANGLE = np.deg2rad(5.0)
 """Tolerated angles between two mountings and between two tools [rad]."""
-MASS, CENTRE = 0.05, 0.02
+MASS = 0.05
+CENTRE = 0.02
 """Tolerated difference of configured payloads [kg] and of their centres of mass [m]."""
 TOOL = 0.01
 """Tolerated distance between tool centre points [m]: nominal kinematics are off by millimetres."""
-NEAR = 0.1  # largest joint distance to the recorded cycle at which the arm stands on it [rad]
+# largest joint distance to the recorded cycle at which the arm stands on it [rad]
+NEAR = 0.1
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _FIELDS = (*_TARGETS, "actual_q", "actual_TCP_pose", "payload", "payload_cog")
-_THINNING, _SAMPLES = 25, 200
+_THINNING = 25
+_SAMPLES = 200
 """One of so many recorded samples is used; most samples from which mounting and tool are found."""
 _GRAVITY = 9.82  # prior deviation of each component of gravity [m/s^2]: any mounting
 _TORQUE_SHARE = 0.02
@@ -50,10 +54,13 @@ class KnownArm:
     gravity: Array | None = None  # in the base frame [3], m/s^2; it shows the mounting
     payloads: Array | None = None  # configured mass and centre of mass [k, 4], kg and m
     tools: Array | None = None  # poses of the flange's tool centre point [k, 4, 4]
-    positions: Array | None = None  # of the cycle that is run, or the present one [k, n], rad
+    # of the cycle that is run, or the present one [k, n], rad
+    positions: Array | None = None
 
 
-def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array) -> KnownArm:
+def arm_of_recording(
+    bag: str | Path, robot: RobotDescription, positions: Array
+) -> KnownArm:
     """The arm of a recording, of which the first quarter of an hour is read.
 
     `positions` [k, n], rad, are those of the cycle that is run.
@@ -74,7 +81,9 @@ def arm_of_recording(bag: str | Path, robot: RobotDescription, positions: Array)
     return arm_in(telemetry, robot, str(bag), positions=positions)
 
 
-def arm_of_plan(source: str, setup: Setup, robot: str, serial: str | None = None) -> KnownArm:
+def arm_of_plan(
+    source: str, setup: Setup, robot: str, serial: str | None = None
+) -> KnownArm:
     """The arm that a motion is planned for."""
     payload = np.array([[setup.payload.mass, *setup.payload.center_of_mass]])
     return KnownArm(source, robot, serial, np.asarray(setup.gravity, float), payload)
@@ -90,8 +99,8 @@ def arm_in(
 ) -> KnownArm:
     """The arm that telemetry shows, from a bag or an address.
 
-    `positions` as in `KnownArm`; `mounting`, gravity [3], applies as far as the telemetry does not
-    show it; None for that of the recording, or an upright arm.
+    `positions` as in `KnownArm`; `mounting`, gravity [3], applies as far as the telemetry
+    does not show it; None for that of the recording, or an upright arm.
     """
     info = telemetry.info
     payloads = _payloads(telemetry)
@@ -116,7 +125,8 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
     if same_serial(expected.serial, found.serial) is False:
         out.append("the serial number is another one")
     if expected.gravity is not None and found.gravity is not None:
-        first, second = expected.gravity, found.gravity
+        first = expected.gravity
+        second = found.gravity
         length = max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
         angle = float(np.arccos(np.clip(first @ second / length, -1.0, 1.0)))
         if angle > TILT:
@@ -124,7 +134,8 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
                 f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees from the expected one"
             )
     if expected.payloads is not None and found.payloads is not None:
-        masses, centers = expected.payloads[:, 0], expected.payloads[:, 1:]
+        masses = expected.payloads[:, 0]
+        centers = expected.payloads[:, 1:]
         now = found.payloads[-1]
         empty = np.maximum(masses, now[0]) < MASS
         near = empty | (np.linalg.norm(centers - now[1:], axis=1) < CENTRE)
@@ -132,7 +143,8 @@ def differences(expected: KnownArm, found: KnownArm) -> list[str]:
             other = expected.payloads[np.abs(masses - now[0]).argmin()]
             out.append(f"its payload is {_payload_text(now)}, not {_payload_text(other)}")
     if expected.tools is not None and found.tools is not None:
-        tools, here = expected.tools, found.tools[-1]
+        tools = expected.tools
+        here = found.tools[-1]
         ways = np.linalg.norm(tools[:, :3, 3] - here[:3, 3], axis=1)
         turn = 0.5 * (np.einsum("kij,ij->k", tools[:, :3, :3], here[:3, :3]) - 1.0)
         turns = np.arccos(np.clip(turn, -1.0, 1.0))
@@ -164,12 +176,15 @@ def unknown(expected: KnownArm, found: KnownArm) -> list[str]:
 
 
 def check_model(
-    expected: KnownArm, host: str, identity: ControllerIdentity, version: str | None = None
+    expected: KnownArm,
+    host: str,
+    identity: ControllerIdentity,
+    version: str | None = None,
 ) -> None:
     """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
 
-    A UR5 and a UR5e may have the same name on the dashboard; the controller's version, where given,
-    distinguishes them.
+    A UR5 and a UR5e may have the same name on the dashboard; the controller's version,
+    where given, distinguishes them.
 
     Raises:
         MotionRefusedError: it is another model.
@@ -177,7 +192,9 @@ def check_model(
     major = (version or "").partition(".")[0]
     software = int(major) if major.isdecimal() else None
     other = None
-    if identity.model is not None and not may_be(expected.robot, identity.model, software):
+    if identity.model is not None and not may_be(
+        expected.robot, identity.model, software
+    ):
         other = identity.model
         if software is not None:
             other = product_of_controller(identity.model, software)
@@ -194,13 +211,17 @@ def compared(
     """How the connected arm differs from the expected one, "" if it does not, and remarks.
 
     Raises:
-        MotionRefusedError: it differs, and another arm is not allowed; with both serial numbers.
+        MotionRefusedError: it differs, and another arm is not allowed; with both serial
+            numbers.
     """
-    both, problems = _both_arms(expected, found), differences(expected, found)
+    both = _both_arms(expected, found)
+    problems = differences(expected, found)
     if problems and not another_arm:
         remedy = f"connect the arm of {expected.source} as it was then"
         if expected.positions is None:  # a plan
-            remedy = "connect the arm that is meant, or set its payload (excite: --payload)"
+            remedy = (
+                "connect the arm that is meant, or set its payload (excite: --payload)"
+            )
         raise MotionRefusedError(
             f"{found.source}: {both}: {'; '.join(problems)}; {remedy}, or insist with --another-arm"
         )
@@ -213,7 +234,11 @@ def _both_arms(expected: KnownArm, found: KnownArm) -> str:
     """Expected and connected arm, with serial numbers."""
     first, second = (
         f"the {arm.robot} "
-        + ("of unknown serial number" if arm.serial is None else f"with serial number {arm.serial}")
+        + (
+            "of unknown serial number"
+            if arm.serial is None
+            else f"with serial number {arm.serial}"
+        )
         for arm in (expected, found)
     )
     return f"the motion is for {first}, connected is {second}"
@@ -242,7 +267,8 @@ def _gravity(
     """
     if any(name not in telemetry for name in _TARGETS):
         return None
-    payload, used = Payload(), np.ones(len(telemetry), dtype=bool)
+    payload = Payload()
+    used = np.ones(len(telemetry), dtype=bool)
     if payloads is not None:
         payload = Payload(payloads[-1, 0], payloads[-1, 1:])
         used = np.abs(telemetry["payload"] - payload.mass) < MASS
@@ -251,7 +277,9 @@ def _gravity(
         return None
     q, qd, qdd, torque = (telemetry[name][some] for name in _TARGETS)
     arm = ArmDynamics(robot, Setup(np.zeros(3), payload))
-    torque = torque - arm.inverse_dynamics(q, qd, qdd) - expected_inertia(robot).value * qdd
+    torque = (
+        torque - arm.inverse_dynamics(q, qd, qdd) - expected_inertia(robot).value * qdd
+    )
     std = _TORQUE_SHARE * np.where(np.isfinite(robot.max_torque), robot.max_torque, 100.0)
     rows = (arm.gravity_regressor(q) / std[:, None]).reshape(-1, 3)
     rest = (torque / std).ravel() - rows @ prior
@@ -279,5 +307,9 @@ def _some(*columns: Array, used: Mask | bool = True) -> Indices:
 
 def _payload_text(payload: Array) -> str:
     """As `--payload` takes it, with its unit."""
-    centre = "" if payload[0] < MASS else " at " + ", ".join(f"{each:.3g}" for each in payload[1:])
+    centre = (
+        ""
+        if payload[0] < MASS
+        else " at " + ", ".join(f"{each:.3g}" for each in payload[1:])
+    )
     return f"{payload[0]:.3g} kg{centre}"

@@ -13,7 +13,11 @@ import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.identification.dynamics import DynamicsEstimate
-from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult, fit_sessions
+from ur_energy_model.identification.power_fit import (
+    PowerFit,
+    PowerFitResult,
+    fit_sessions,
+)
 from ur_energy_model.identification.power_structures import JointPowerEvidence
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (
@@ -27,7 +31,11 @@ from ur_energy_model.identification.torque_constants import (
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.next_session import PRIOR_FREEDOM, ExpectedFriction, expected_friction
+from ur_energy_model.model.next_session import (
+    PRIOR_FREEDOM,
+    ExpectedFriction,
+    expected_friction,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import (
     STANDBY_SPREAD,
@@ -37,7 +45,8 @@ from ur_energy_model.model.sessions import (
 from ur_energy_model.typing import Array
 
 EVIDENCE = "evidence"  # key of `Evidence` in the provenance of a model
-_LEAST_GAIN = 0.01  # information of the data, over that of the prior, below which they show nothing
+# information of the data, over that of the prior, below which they show nothing
+_LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,8 @@ class BodyResults:
     """Rigid body of the arm before its currents are fitted."""
 
     robot: RobotDescription  # the arm, n joints
-    estimate: DynamicsEstimate | None  # from target_moment, None where it was not recorded
+    # from target_moment, None where it was not recorded
+    estimate: DynamicsEstimate | None
     stated: SetupPrior  # setup of the model without an estimate
     inertia: InertiaEstimate  # reflected inertias, joint side
 
@@ -83,13 +93,14 @@ def fit_drives(
 ) -> Drives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
-    `powers` are those of each session, `kind` of the power model is "physical", "ecbot" or
-    "catalogue", and `prior` that of the torque constants, None for the robot file's. `order`:
-    numbers of the sessions in order of time, None where that is not known. The friction of the
-    model is that of a session after them. `stated` are the torque constants of the controller,
-    `meter` what the voltages at the joints show.
+    `powers` are those of each session, `kind` of the power model is "physical", "ecbot"
+    or "catalogue", and `prior` that of the torque constants, None for the robot file's.
+    `order`: numbers of the sessions in order of time, None where that is not known. The
+    friction of the model is that of a session after them. `stated` are the torque
+    constants of the controller, `meter` what the voltages at the joints show.
     """
-    robot, estimate = body.robot, body.estimate
+    robot = body.robot
+    estimate = body.estimate
     shared = with_shared_sizes(joints, robot, prior, stated)
     known = None if stated is None else stated.known
     found, power, standby = fit_sessions(powers, kind, shared, stated=known, meter=meter)
@@ -102,14 +113,20 @@ def fit_drives(
         sessions = SessionSpread(spread, each, len(powers))
     evidence = _evidence(tuple(joints), shared, found, body.inertia, inertia)
     friction_spread = sessions.friction_of(robot.dof)
-    setup, source = body.stated.setup, body.stated.source
+    setup = body.stated.setup
+    source = body.stated.source
     if estimate is not None:
-        setup, source = estimate.setup, estimate.setup_source
+        setup = estimate.setup
+        source = estimate.setup_source
     models = []
     for j, fit in enumerate(found):
-        names, values = fit.friction.law.parameters, np.abs(fit.friction.values)
-        # Deviations of friction hold for any session, current_covariance for the fitted ones.
-        varying = np.where(scaled_parameters(names), float(friction_spread[j]) * values, 0.0)
+        names = fit.friction.law.parameters
+        values = np.abs(fit.friction.values)
+        # Deviations of friction hold for any session, current_covariance for the fitted
+        # ones.
+        varying = np.where(
+            scaled_parameters(names), float(friction_spread[j]) * values, 0.0
+        )
         own = np.hypot([fit.friction_std[name] for name in names], varying)
         std = {
             "reflected_inertia": float(inertia.std[j]),
@@ -149,7 +166,9 @@ def fit_drives(
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
         sessions=sessions,
-        controller_constants=stated if stated is not None and stated.known.any() else None,
+        controller_constants=stated
+        if stated is not None and stated.known.any()
+        else None,
         provenance={EVIDENCE: plain(evidence)},
     )
     return Drives(model, found, power)
@@ -175,10 +194,10 @@ def _expected_friction(
 def spread_between_sessions(values: Array, prior: float) -> float:
     """Standard deviation of a further session's value from the mean of those compared [m].
 
-    The variance between sessions has a scaled inverse chi-squared prior with PRIOR_FREEDOM; its
-    posterior scale is (freedom * prior variance + sum of squares) / (freedom + sessions - 1). A
-    further session deviates from the mean of m by sqrt(1 + 1/m) of it. `prior` is the same
-    deviation where only one session is known.
+    The variance between sessions has a scaled inverse chi-squared prior with
+    PRIOR_FREEDOM; its posterior scale is (freedom * prior variance + sum of squares) /
+    (freedom + sessions - 1). A further session deviates from the mean of m by sqrt(1 +
+    1/m) of it. `prior` is the same deviation where only one session is known.
     """
     m = len(values)
     if not m:
@@ -199,9 +218,11 @@ class Evidence:
     # Reflected inertia, joint side [n], kg m^2
     inertia: Array
     inertia_std: Array
-    from_links: Array  # 1 where that error is in the torque constant, 0 where bus power decides [n]
-    # [n], N m/A: that of its torque constants from recording to recording, without the errors of
-    # links, friction law and inertia, which all recordings of an arm have in common
+    # 1 where that error is in the torque constant, 0 where bus power decides [n]
+    from_links: Array
+    # [n], N m/A: that of its torque constants from recording to recording, without the
+    # errors of links, friction law and inertia, which all recordings of an arm have in
+    # common
     session_std: Array
 
 
@@ -214,20 +235,27 @@ def _evidence(
 ) -> Evidence:
     """Information of the results less that of their priors.
 
-    Joints from the currents; with the prior and the information of joints of the same size; with
-    that of bus power. Inertias before and after the currents; those of target_moment have no prior
-    to speak of.
+    Joints from the currents; with the prior and the information of joints of the same
+    size; with that of bus power. Inertias before and after the currents; those of
+    target_moment have no prior to speak of.
     """
     own = np.array([fit.own_deviation for fit in regressed])
     constant = np.array([fit.regressed_constant for fit in regressed])
     usable = np.isfinite(own) & np.isfinite(constant)
-    precision = np.where(usable, 1.0 / np.square(np.where(usable, own * constant, 1.0)), 0.0)
+    precision = np.where(
+        usable, 1.0 / np.square(np.where(usable, own * constant, 1.0)), 0.0
+    )
     product = precision * np.where(usable, constant, 0.0)
-    varying = np.square(precision * np.where(usable, [fit.regressed_std for fit in regressed], 0.0))
+    varying = np.square(
+        precision * np.where(usable, [fit.regressed_std for fit in regressed], 0.0)
+    )
     links = np.ones(len(regressed))
     for j, (less, more) in enumerate(zip(shared, found, strict=True)):
         gain = more.torque_constant_std**-2 - less.torque_constant_std**-2
-        if more.source["torque_constant"] != less.source["torque_constant"] and gain > 0.0:
+        if (
+            more.source["torque_constant"] != less.source["torque_constant"]
+            and gain > 0.0
+        ):
             precision[j] += gain
             varying[j] += gain
             links[j] = 0.0
@@ -251,9 +279,9 @@ def _evidence(
 def changes_between(before: Evidence, after: Evidence) -> tuple[Array, Array]:
     """Relative changes of an arm's torque constants, standard deviations [n]; NaN if not shown.
 
-    Of 157 pairs of pieces (15 to 60 s) of six recordings of a UR10e 96.0 % lie within their 95 %
-    intervals (z 0.91, by the stated deviations of both models 0.29), of 28 pairs of sessions of ten
-    simulated arms 97.0 % (z 0.76).
+    Of 157 pairs of pieces (15 to 60 s) of six recordings of a UR10e 96.0 % lie within
+    their 95 % intervals (z 0.91, by the stated deviations of both models 0.29), of 28
+    pairs of sessions of ten simulated arms 97.0 % (z 0.76).
     """
     change = after.torque_constant / before.torque_constant - 1.0
     each = [one.session_std / one.torque_constant for one in (before, after)]

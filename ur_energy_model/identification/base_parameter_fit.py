@@ -3,9 +3,10 @@
 
 """Fit of an arm's base parameters to motion and torque, of one or more bags.
 
-torque = W p_B with W the base columns of the regressor (`regroup`): ordinary least squares, then
-least squares weighted by each joint's noise, then the nearest physically consistent full
-parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
+torque = W p_B with W the base columns of the regressor (`regroup`): ordinary least
+squares, then least squares weighted by each joint's noise, then the nearest physically
+consistent full parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024,
+12(9), 595, sec. 3 and 5.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ from ur_energy_model.identification.least_squares import (
 )
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.identification.quality import ILL_CONDITIONED
-from ur_energy_model.identification.recording import CURRENT, TORQUE, Recording, read_recording
+from ur_energy_model.identification.recording import (
+    CURRENT,
+    TORQUE,
+    Recording,
+    read_recording,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import FIRST_MOMENT, MASS, TENSOR
 from ur_energy_model.telemetry.samples import slices_between
@@ -55,7 +61,8 @@ class Verification:
 
     torque_rms: Array  # residual per joint [n], N m
     torque_r2: Array  # the same as coefficient of determination [n]
-    # sqrt(e'e) / number of torque samples, N m; filtered, in motion (published: `NormalisedError`)
+    # sqrt(e'e) / number of torque samples, N m; filtered, in motion (published:
+    # `NormalisedError`)
     normalised_error: float
     samples: int  # torque samples used (joints counted one by one)
 
@@ -64,18 +71,21 @@ class Verification:
 class BaseParameters(Verification):
     """Identified base parameters, and how well they predict the fitted data themselves.
 
-    The normalised error is cross-validated: each block of time predicted from a fit to the others.
+    The normalised error is cross-validated: each block of time predicted from a fit to
+    the others.
     """
 
     regrouping: Regrouping  # base parameters as combinations of full parameters
-    # "current" (measured current times torque constant), "target_moment" or "measured_torque"
+    # "current" (measured current times torque constant), "target_moment" or
+    # "measured_torque"
     torque_source: TorqueSource
     ordinary: Array  # by ordinary least squares [rank]
     values: Array  # by least squares weighted with each joint's noise [rank]
     std: Array  # standard deviations of `values` [rank], correlated residuals allowed for
     consistent: Array  # physically possible full parameters nearest to them [parameters]
     condition_number: float  # of the stacked base regressor of the data
-    consistent_rms: Array  # residual per joint of `consistent` on the fitted data [n], N m
+    # residual per joint of `consistent` on the fitted data [n], N m
+    consistent_rms: Array
 
 
 @dataclass(frozen=True)
@@ -87,15 +97,17 @@ class NormalisedError:
     rate: float  # of the points [Hz]
 
 
-BaseChoice = Callable[[FullRegressor], Sequence[str]]  # names the base columns of a regressor
+# names the base columns of a regressor
+BaseChoice = Callable[[FullRegressor], Sequence[str]]
 
 
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
 
-    `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions carry the
-    torque (joint side, N m) as their current; with "current" it takes torque constants [n], N m/A,
-    motor side, by default the robot file's. `choose` names the base columns, None for the usual.
+    `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions
+    carry the torque (joint side, N m) as their current; with "current" it takes torque
+    constants [n], N m/A, motor side, by default the robot file's. `choose` names the base
+    columns, None for the usual.
 
     Raises:
         IdentificationError: torque from currents without torque constants.
@@ -110,10 +122,13 @@ class BaseParameterFit:
         torque_constant: Array | None = None,
         choose: BaseChoice | None = None,
     ) -> None:
-        self.robot, self.torque_source = robot, torque_source
+        self.robot = robot
+        self.torque_source = torque_source
         constant = robot.torque_constant if torque_constant is None else torque_constant
         measured = torque_source == "measured_torque"
-        self._torque_per_ampere = np.ones(robot.dof) if measured else robot.gear_ratio * constant
+        self._torque_per_ampere = (
+            np.ones(robot.dof) if measured else robot.gear_ratio * constant
+        )
         if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
             raise IdentificationError(
                 f"{robot.name}: the robot file has no torque constants; identify a model first and "
@@ -126,19 +141,25 @@ class BaseParameterFit:
         self.regrouping = regroup(self.regressor, choose and choose(self.regressor))
         self._grams = BlockedGram()
 
-    def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter | None = None) -> None:
+    def accumulate(
+        self, motion: FilteredMotion, narrow: ParallelFilter | None = None
+    ) -> None:
         """Add a motion; one without the torque is ignored.
 
-        `motion`: of the arm in the stated mounting. `narrow`: filter of the recording for regressor
-        and torque; None for no filter.
+        `motion`: of the arm in the stated mounting. `narrow`: filter of the recording for
+        regressor and torque; None for no filter.
         """
         measured = self.torque_source != "target_moment"
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
         if not np.isfinite(torque).all():
             return
-        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)[
+            :, :, self.regrouping.base
+        ]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
-        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=measured):
+        for gram, duration in joint_gram_matrices(
+            motion, rows, narrow, moving_only=measured
+        ):
             self._grams.accumulate(gram, duration)
 
     def solve(self) -> BaseParameters:
@@ -147,8 +168,13 @@ class BaseParameterFit:
         Raises:
             IdentificationError: too little motion for the number of base parameters.
         """
-        rank, n = self.regrouping.rank, self.robot.dof
-        blocks = self._grams.blocks if len(self._grams) else np.zeros((0, n, rank + 2, rank + 2))
+        rank = self.regrouping.rank
+        n = self.robot.dof
+        blocks = (
+            self._grams.blocks
+            if len(self._grams)
+            else np.zeros((0, n, rank + 2, rank + 2))
+        )
         counts = blocks[:, :, -1, -1].sum(axis=0)
         if counts.sum() < 2 * rank or (counts < 2).any():
             raise IdentificationError(
@@ -160,18 +186,20 @@ class BaseParameterFit:
         noise = np.sqrt(_squares(total, ordinary) / counts)
         values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
         squares = _squares(total, values)
-        # Correlated residuals inflate the covariance: with independent ones the variance of block
-        # scores would equal the information; the mean ratio is the samples that count as one.
+        # Correlated residuals inflate the covariance: with independent ones the variance
+        # of block scores would equal the information; the mean ratio is the samples that
+        # count as one.
         weights = counts / np.maximum(squares, 1e-12)
-        scores = np.einsum("j,bjrc,c->br", weights, blocks, np.append(-values, [1.0, 0.0]))[
-            :, :rank
-        ]
+        scores = np.einsum(
+            "j,bjrc,c->br", weights, blocks, np.append(-values, [1.0, 0.0])
+        )[:, :rank]
         information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
         scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
         inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
         covariance = np.asarray(inflation * pseudo_inverse(information, _RCOND))
-        # The spread of the full parameters around the robot file: half a link's mass plus 1 kg,
-        # first moments and tensors as of that mass at 0.1 m and 0.2 m, drives almost unlimited.
+        # The spread of the full parameters around the robot file: half a link's mass plus
+        # 1 kg, first moments and tensors as of that mass at 0.1 m and 0.2 m, drives
+        # almost unlimited.
         nominal = self.regressor.nominal()
         mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
         spread = np.full((n, len(nominal) // n), 10.0)
@@ -180,7 +208,12 @@ class BaseParameterFit:
         spread[:, TENSOR] = 0.04 * mass[:, None]
         combination = self.regrouping.combination
         consistent = nearest_possible(
-            pseudo_inverse(covariance, _RCOND), combination, values, nominal, spread.ravel(), n
+            pseudo_inverse(covariance, _RCOND),
+            combination,
+            values,
+            nominal,
+            spread.ravel(),
+            n,
         )
         # Every fold of blocks predicted from the others.
         held_out = 0.0
@@ -188,7 +221,10 @@ class BaseParameterFit:
             fold = blocks[part].sum(axis=0)
             rest = total if len(part) == len(blocks) else total - fold
             held_out += float(_squares(fold, _solve(rest, np.ones(n))).sum())
-        found = {**vars(self.verify(values)), "normalised_error": np.sqrt(held_out) / counts.sum()}
+        found = {
+            **vars(self.verify(values)),
+            "normalised_error": np.sqrt(held_out) / counts.sum(),
+        }
         return BaseParameters(
             **found,
             regrouping=self.regrouping,
@@ -197,14 +233,18 @@ class BaseParameterFit:
             values=values,
             std=np.sqrt(np.diag(covariance)),
             consistent=consistent,
-            condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
+            condition_number=float(
+                np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))
+            ),
             consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
         )
 
     def verify(self, values: Array) -> Verification:
         """Prediction of the accumulated motion by base parameters [rank]."""
-        rank, total = self.regrouping.rank, self._grams.blocks.sum(axis=0)
-        counts, squares = total[:, -1, -1], _squares(total, values)
+        rank = self.regrouping.rank
+        total = self._grams.blocks.sum(axis=0)
+        counts = total[:, -1, -1]
+        squares = _squares(total, values)
         variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return Verification(
@@ -220,15 +260,23 @@ class BaseParameterFit:
         """Error of base parameters [rank] at every recorded point, of torques from currents."""
         if self.torque_source != "current":
             return None
-        squares, points, seconds, steps = 0.0, 0, 0.0, 0
+        squares = 0.0
+        points = 0
+        seconds = 0.0
+        steps = 0
         for recording in recordings:
             for motion in recorded_motions(recording.path, recording.cutoff):
-                for rows in slices_between(range(_POINTS, len(motion), _POINTS), len(motion)):
+                for rows in slices_between(
+                    range(_POINTS, len(motion), _POINTS), len(motion)
+                ):
                     part = motion.cut(rows)
-                    columns = self.regressor(part.q, part.qd, part.qdd)[:, :, self.regrouping.base]
+                    columns = self.regressor(part.q, part.qd, part.qdd)[
+                        :, :, self.regrouping.base
+                    ]
                     error = columns @ values - part.current * self._torque_per_ampere
                     squares += float(np.square(error).sum())
-                    points, steps = points + len(part), steps + len(part) - 1
+                    points = points + len(part)
+                    steps = steps + len(part) - 1
                     seconds += float(part.time[-1] - part.time[0])
         if not points:
             return None
@@ -262,8 +310,8 @@ class BagBaseParameters:
     gravity: Array  # in the base frame [3], m/s^2, as used
     gravity_source: str  # "estimated", "configured" or "default"
     verification: Verification | None  # prediction of the held-out bags, None without any
-    # Of the torques from currents as Raviola et al. 2021 define it, on the held-out bags or,
-    # without any, on the fitted ones; None for target_moment
+    # Of the torques from currents as Raviola et al. 2021 define it, on the held-out bags
+    # or, without any, on the fitted ones; None for target_moment
     published_error: NormalisedError | None
     cutoff: float  # of the filter, lowest over the bags [Hz]
     warnings: tuple[str, ...]  # for the user, one line each
@@ -288,9 +336,10 @@ def identify_base_parameters(
 ) -> BagBaseParameters:
     """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
 
-    The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by default
-    the robot file's), "target_moment" (the controller's own model) or "measured_torque"
-    (actual_current_as_torque, for arms that measure joint torque); `choose`: see the fit.
+    The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by
+    default the robot file's), "target_moment" (the controller's own model) or
+    "measured_torque" (actual_current_as_torque, for arms that measure joint torque);
+    `choose`: see the fit.
 
     Raises:
         UrEnergyError: unusable bag or too little motion.
@@ -350,7 +399,9 @@ def _gravity(
     Raises:
         IdentificationError: the mounting changes between recordings.
     """
-    with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
+    with_torque = [
+        recording for recording in recordings if recording.torque_reference != "none"
+    ]
     if not with_torque:
         stated = recordings[0].info.gravity
         if stated is not None:
@@ -358,7 +409,8 @@ def _gravity(
         warnings.append("without target_moment the mounting is assumed upright")
         return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
     estimate = estimate_dynamics(
-        (part for recording in with_torque for part in recording.torque_telemetry()), robot
+        (part for recording in with_torque for part in recording.torque_telemetry()),
+        robot,
     )
     first = estimate.recordings[0].setup
     for entry in estimate.recordings[1:]:

@@ -3,12 +3,12 @@
 
 """Base parameters: the combinations of inertial and drive parameters that motion can show.
 
-13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor inertia). Their
-joint torque regressor, stacked at random states, has dependent columns; the rank (SVD) is the
-number of base parameters, and a pivoted QR decomposition picks base columns and shows how the
-other parameters regroup into them (Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595,
-sec. 3). Among equivalent columns a preference and then their order decide, never rounding
-(`pivoted_columns`).
+13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor
+inertia). Their joint torque regressor, stacked at random states, has dependent columns;
+the rank (SVD) is the number of base parameters, and a pivoted QR decomposition picks base
+columns and shows how the other parameters regroup into them (Raviola et al., RAAD 2021,
+sec. 2; Machines 2024, 12(9), 595, sec. 3). Among equivalent columns a preference and then
+their order decide, never rounding (`pivoted_columns`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from scipy.linalg import qr, solve_triangular
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
-from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
+from ur_energy_model.identification.least_squares import (
+    first_independent_columns,
+    pivoted_columns,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, Setup
@@ -39,7 +42,15 @@ SMOOTHING = 1e-3
 _STATES = 25
 _RANK_TOLERANCE = 1e-9
 _NEGLIGIBLE = 1e-7
-_PREFERENCE = {"fc": 1.0, "fv": 1.0, "Ja": 0.3, "Izz": 0.3, "Iyy": 0.1, "Ixx": 0.03, "m": 0.001}
+_PREFERENCE = {
+    "fc": 1.0,
+    "fv": 1.0,
+    "Ja": 0.3,
+    "Izz": 0.3,
+    "Iyy": 0.1,
+    "Ixx": 0.03,
+    "m": 0.001,
+}
 _USUAL_PREFERENCE = 0.1
 
 
@@ -49,8 +60,10 @@ class FullRegressor:
 
     robot: RobotDescription  # the arm, n joints
     gravity: Array  # in the base frame [3], m/s^2
-    friction: bool = True  # include the friction columns (target_moment holds no friction)
-    motor_inertia: bool = True  # include the motor inertias; Machines 2024, 12(9), 595 does not
+    # include the friction columns (target_moment holds no friction)
+    friction: bool = True
+    # include the motor inertias; Machines 2024, 12(9), 595 does not
+    motor_inertia: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,7 +108,8 @@ class Regrouping:
 
     names: tuple[str, ...]  # of the full parameters
     base: Indices  # indices of the base columns [rank], in ascending order
-    combination: Array  # [rank, parameters] with base values = combination @ full parameters
+    # [rank, parameters] with base values = combination @ full parameters
+    combination: Array
     singular_values: Array  # of the stacked, column-scaled regressor, descending
 
     @property
@@ -113,7 +127,9 @@ class Regrouping:
                 if other != own:
                     size = abs(row[other])
                     factor = "" if abs(size - 1) < _NEGLIGIBLE else f"{size:.5g} "
-                    text += f" {'-' if row[other] < 0 else '+'} {factor}{self.names[other]}"
+                    text += (
+                        f" {'-' if row[other] < 0 else '+'} {factor}{self.names[other]}"
+                    )
             out.append(text)
         return tuple(out)
 
@@ -121,11 +137,12 @@ class Regrouping:
 def raviola_base(regressor: FullRegressor) -> tuple[str, ...]:
     """Base columns in the order of Raviola et al. 2021, sec. 2: independent of those before them.
 
-    All links first, from the base on, each with m, mx, my, mz, Jxx, Jyy, Jzz, Jyz, Jxz, Jxy; then
-    Coulomb and viscous friction, and motor inertias last: p_B(1) to p_B(36), (37) to (48), (49) to
-    (52) of a UR5.
+    All links first, from the base on, each with m, mx, my, mz, Jxx, Jyy, Jzz, Jyz, Jxz,
+    Jxy; then Coulomb and viscous friction, and motor inertias last: p_B(1) to p_B(36),
+    (37) to (48), (49) to (52) of a UR5.
     """
-    names, joints = regressor.names, range(1, regressor.robot.dof + 1)
+    names = regressor.names
+    joints = range(1, regressor.robot.dof + 1)
     links = [f"{kind}_{j}" for j in joints for kind in _RAVIOLA]
     order = [*links, *(f"{kind}_{j}" for kind in regressor.drive for j in joints)]
     columns = _stacked(regressor)[:, [names.index(name) for name in order]]
@@ -134,7 +151,8 @@ def raviola_base(regressor: FullRegressor) -> tuple[str, ...]:
 
 def _stacked(regressor: FullRegressor) -> Array:
     """Regressor at random states within the limits, at least 25 [rows, parameters]."""
-    robot, columns = regressor.robot, len(regressor.names)
+    robot = regressor.robot
+    columns = len(regressor.names)
     count = max(_STATES, 2 * columns // robot.dof)
     random = np.random.default_rng(0)
     shape = (count, robot.dof)
@@ -144,7 +162,9 @@ def _stacked(regressor: FullRegressor) -> Array:
     return regressor(q, qd, qdd).reshape(count * robot.dof, columns)
 
 
-def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -> Regrouping:
+def regroup(
+    regressor: FullRegressor, base_names: Sequence[str] | None = None
+) -> Regrouping:
     """Base parameters of an arm in one mounting, from its regressor at 25 random states.
 
     More states are drawn where 25 give fewer rows than there are columns.
@@ -154,14 +174,15 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
     Raises:
         ValueError: the chosen columns are not a largest independent set.
     """
-    columns, stacked = len(regressor.names), _stacked(regressor)
+    columns = len(regressor.names)
+    stacked = _stacked(regressor)
     norms = np.linalg.norm(stacked, axis=0)
     scale = np.where(norms > _RANK_TOLERANCE * norms.max(), norms, np.inf)
     values = np.linalg.svd(stacked / scale, compute_uv=False)
     rank = int(np.count_nonzero(values > _RANK_TOLERANCE * values[0]))
     if base_names is None:
-        # Weights select the base column among equivalent ones: drives, then rotary inertias, first
-        # moments, and masses last, as the literature groups them.
+        # Weights select the base column among equivalent ones: drives, then rotary
+        # inertias, first moments, and masses last, as the literature groups them.
         kinds = [name.split("_")[0] for name in regressor.names]
         weight = np.array([_PREFERENCE.get(kind, _USUAL_PREFERENCE) for kind in kinds])
         base = np.sort(pivoted_columns(stacked / scale * weight, rank))
@@ -169,7 +190,9 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
         base = np.sort([regressor.names.index(name) for name in base_names])
         own = np.linalg.svd((stacked / scale)[:, base], compute_uv=False)
         if len(base) != rank or own[-1] <= _RANK_TOLERANCE * own[0]:
-            raise ValueError(f"{len(base)} columns are not a largest independent set of {rank}")
+            raise ValueError(
+                f"{len(base)} columns are not a largest independent set of {rank}"
+            )
     rest = np.setdiff1d(np.arange(columns), base)
     triangle = qr(stacked[:, np.concatenate([base, rest])], mode="economic")[1]
     relation = solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
@@ -182,8 +205,8 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
 def snapped_to_axis(gravity: Array) -> Array:
     """Gravity [3], m/s^2, along a base axis where it is within 0.2 degrees of one.
 
-    An upright arm has fewer base parameters than a tilted one: with a noisy estimate of the
-    mounting the fit would include parameters that the motion does not show.
+    An upright arm has fewer base parameters than a tilted one: with a noisy estimate of
+    the mounting the fit would include parameters that the motion does not show.
     """
     size = float(np.linalg.norm(gravity))
     axis = int(np.argmax(np.abs(gravity)))
@@ -208,7 +231,11 @@ class Conditioning:
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:
-        down = np.array([0.0, 0.0, -robot.controller_gravity]) if gravity is None else gravity
+        down = (
+            np.array([0.0, 0.0, -robot.controller_gravity])
+            if gravity is None
+            else gravity
+        )
         self._regressor = FullRegressor(robot, snapped_to_axis(down))
         self._base = regroup(self._regressor).base
         self._gram = np.zeros((len(self._base), len(self._base)))
@@ -234,7 +261,9 @@ class Conditioning:
         distinct = part.distinct()
         finite = np.isfinite(np.hstack([distinct[name] for name in names]))
         good = np.asarray(finite.all(axis=1))
-        for _, q, qd in resampled_runs(distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH):
+        for _, q, qd in resampled_runs(
+            distinct, names, good, rate=_RATE, bandwidth=_BANDWIDTH
+        ):
             qdd = np.gradient(qd, 1 / _RATE, axis=0)
             thin = slice(None, None, _STRIDE)
             columns = self._regressor(q[thin], qd[thin], qdd[thin])[:, :, self._base]

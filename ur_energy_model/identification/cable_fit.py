@@ -3,9 +3,10 @@
 
 """The chain of cable segments fitted to bus current and voltage drops.
 
-`joint_meter` states the equations. Here are the sums of products of block means that they are
-fitted to, so that memory does not grow with the recordings, and the nonlinear least squares with
-the covariance of correlated residuals (Newey and West, Econometrica 55, 1987).
+`joint_meter` states the equations. Here are the sums of products of block means that they
+are fitted to, so that memory does not grow with the recordings, and the nonlinear least
+squares with the covariance of correlated residuals (Newey and West, Econometrica 55,
+1987).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import numpy as np
 from ur_energy_model.model.cable import Cable
 from ur_energy_model.typing import Array
 
-FACTOR_STD = 1.0  # prior deviation of measured over modelled power, common to both parts of a joint
+# prior deviation of measured over modelled power, common to both parts of a joint
+FACTOR_STD = 1.0
 PART_STD = 0.5  # prior deviation of each part of a joint's power from the common factor
 _LAGS = 10  # blocks over which residuals may be correlated
 _ROUNDS = 60
-_LEAST_NOISE = 1e-10  # least variance of block means [A^2, V^2]: some simulated arms have no noise
+# least variance of block means [A^2, V^2]: some simulated arms have no noise
+_LEAST_NOISE = 1e-10
 
 
 @dataclass
@@ -32,8 +35,8 @@ class BlockSums:
     duration: float  # of a block [s]
     width: int
     count: int = 0  # number of blocks
-    # Sums of products of block means with those of 0 to _LAGS blocks later, less the means of each
-    # recording [1 + lags, width, width]
+    # Sums of products of block means with those of 0 to _LAGS blocks later, less the
+    # means of each recording [1 + lags, width, width]
     products: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +79,9 @@ class BlockSums:
         for lag in range(1 + _LAGS):
             first = max(known, lag)
             if first < len(joined):
-                self._raw[lag] += joined[first - lag : len(joined) - lag].T @ joined[first:]
+                self._raw[lag] += (
+                    joined[first - lag : len(joined) - lag].T @ joined[first:]
+                )
         self._tail = joined[-_LAGS:]
         self._number += len(means)
         self._sum += means.sum(axis=0)
@@ -103,8 +108,9 @@ class CableFit(NamedTuple):
     values: Array  # [3 n]
     covariance: Array  # [3 n, 3 n]
     residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
-    # Weighted squares that the chain leaves and free coefficients explain, per degree of freedom
-    # and corrected for correlation: 1 for an exact chain. Variances are multiplied by it, if above.
+    # Weighted squares that the chain leaves and free coefficients explain, per degree of
+    # freedom and corrected for correlation: 1 for an exact chain. Variances are
+    # multiplied by it, if above.
     misfit: float
     worst: int  # joint whose drop the chain explains least
     noise: Array  # covariance of the residuals of bus current and drops [1 + n, 1 + n]
@@ -119,8 +125,8 @@ class CableFit(NamedTuple):
 def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     """Resistances and factors that explain the bus current and the drops of voltage.
 
-    `sums`: of losses over voltage [n], converted power over voltage [n], bus current, drops [n].
-    `cable`: prior of the resistances.
+    `sums`: of losses over voltage [n], converted power over voltage [n], bus current,
+    drops [n]. `cable`: prior of the resistances.
     """
     n = len(cable.resistance)
     prior, precision = _prior(cable)
@@ -135,10 +141,14 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
         coefficients, slopes = _chain(values, n)
         noise = _residual_products(sums.products[0], coefficients, n) / freedom
         weight = np.asarray(np.linalg.inv(noise + _LEAST_NOISE * np.eye(n + 1)))
-        information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+        information = np.einsum(
+            "aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True
+        )
         left = shared.T - coefficients @ columns
         gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
-        step = np.linalg.solve(information + precision, gradient + precision @ (prior - values))
+        step = np.linalg.solve(
+            information + precision, gradient + precision @ (prior - values)
+        )
         values = values + np.clip(step, -0.5, 0.5)
         if np.abs(step).max() < 1e-6:
             break
@@ -152,7 +162,9 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     rank = int(np.linalg.matrix_rank(columns))
     beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
     squares = beyond @ left.T  # sums of products that free coefficients explain besides
-    misfit = float(np.trace(squares @ weight)) / max((n + 1) * rank - 3 * n, 1) / inflation
+    misfit = (
+        float(np.trace(squares @ weight)) / max((n + 1) * rank - 3 * n, 1) / inflation
+    )
     worst = int(np.argmax((np.diag(squares) / np.diag(noise))[1:]))
     return CableFit(
         values=values,
@@ -165,11 +177,14 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     )
 
 
-def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[Array, Array]:
+def factors_without_bus(
+    sums: BlockSums, cable: Cable, fit: CableFit
+) -> tuple[Array, Array]:
     """Factors of converted power as the drops show them, given the bus current [n], [n, n].
 
-    The values and the inverse of their covariance. What the bus current itself shows of the powers
-    is left out, for a fit that uses bus power; nothing is assumed of these factors before.
+    The values and the inverse of their covariance. What the bus current itself shows of
+    the powers is left out, for a fit that uses bus power; nothing is assumed of these
+    factors before.
     """
     n = len(cable.resistance)
     known = slice(0, 2 * n)
@@ -177,19 +192,24 @@ def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[A
     columns = sums.products[0][known, known]
     coefficients, slopes = _chain(fit.values, n)
     left = sums.products[0][known, shown].T - coefficients @ columns
-    # Weight of the drops given the bus current: of all channels, less that of the first alone.
+    # Weight of the drops given the bus current: of all channels, less that of the first
+    # alone.
     noise = fit.noise + _LEAST_NOISE * np.eye(n + 1)
     weight = np.linalg.inv(noise)
     weight[0, 0] -= 1.0 / noise[0, 0]
     weight = weight / (fit.inflation * max(fit.misfit, 1.0))
-    information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+    information = np.einsum(
+        "aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True
+    )
     gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
     others = slice(0, 2 * n)
     converted = slice(2 * n, 3 * n)
     prior = np.concatenate([cable.resistance, np.ones(n)])
     precision = np.diag(np.concatenate([cable.std**-2.0, np.full(n, PART_STD**-2.0)]))
     beside = gradient[others] + precision @ (prior - fit.values[others])
-    share = information[converted, others] @ np.linalg.inv(information[others, others] + precision)
+    share = information[converted, others] @ np.linalg.inv(
+        information[others, others] + precision
+    )
     alone = information[converted, converted] - share @ information[others, converted]
     step = np.linalg.pinv(alone, rcond=1e-9, hermitian=True) @ (
         gradient[converted] - share @ beside
@@ -219,7 +239,8 @@ def _chain(values: Array, n: int) -> tuple[Array, Array]:
     resistance = values[:n]
     factors = values[n:]
     joint = np.arange(n)
-    passed = np.minimum(joint[:, None], joint)  # last segment common to drop j and current i
+    # last segment common to drop j and current i
+    passed = np.minimum(joint[:, None], joint)
     whole = np.cumsum(resistance)[passed]
     shares = np.concatenate([np.ones((1, n)), whole])
     shares = np.concatenate([shares, shares], axis=1)
@@ -244,7 +265,8 @@ def _score_covariance(
 ) -> Array:
     """Covariance of the gradient with residuals that are correlated over time [3 n, 3 n].
 
-    Residuals are taken to be independent of the motion, so that the covariances of both multiply.
+    Residuals are taken to be independent of the motion, so that the covariances of both
+    multiply.
     """
     n = len(weight) - 1
     known = slice(0, 2 * n)
@@ -254,7 +276,9 @@ def _score_covariance(
     for lag in range(1 + lags):
         noise = _residual_products(sums.products[lag], coefficients, n) / freedom
         motion = sums.products[lag][known, known]
-        part = np.einsum("aij,ik,bkl,jl->ab", weighted, noise, weighted, motion, optimize=True)
+        part = np.einsum(
+            "aij,ik,bkl,jl->ab", weighted, noise, weighted, motion, optimize=True
+        )
         share = 1.0 - lag / (1.0 + lags)
         total += share * (part if lag == 0 else part + part.T)
     return total

@@ -39,14 +39,16 @@ class Comparison:
     # [samples, n], A
     current_measured: Array
     current_model: Array
-    current_std: Array  # standard deviation of measured less modelled current [samples, n], A
+    # standard deviation of measured less modelled current [samples, n], A
+    current_std: Array
     moving: Mask  # whether the joint moves, well away from standstill [samples, n]
     # target_moment and the model's torque without friction, joint side [samples, n], N m;
-    # None where target_moment belongs to recorded targets (see `compare_target_torque`) or
-    # was not recorded
+    # None where target_moment belongs to recorded targets (see `compare_target_torque`)
+    # or was not recorded
     torque_recorded: Array | None
     torque_model: Array | None
-    # Joint side [samples, n], N m; measured is the current's torque less links and inertia
+    # Joint side [samples, n], N m; measured is the current's torque less links and
+    # inertia
     friction_measured: Array
     friction_model: Array
 
@@ -59,33 +61,43 @@ def compare(
 ) -> Iterator[Comparison]:
     """Model and measurement of a recording, stretch by stretch.
 
-    `anchor`, of the same model, follows the session: currents have the friction that the recording
-    has shown before.
+    `anchor`, of the same model, follows the session: currents have the friction that the
+    recording has shown before.
     """
     if anchor is not None:  # friction has no error but the anchor's
-        known = replace(anchor.prior, friction_std=np.zeros(model.dof), moving_seconds=1.0)
+        known = replace(
+            anchor.prior, friction_std=np.zeros(model.dof), moving_seconds=1.0
+        )
         model = model.in_session(known)
     inertia = np.array([joint.inertia for joint in model.joints])
     nominal = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
-    narrow, n = ParallelFilter(recording.cutoff), model.dof
+    narrow = ParallelFilter(recording.cutoff)
+    n = model.dof
     direction_of = FrictionDirection(model.presliding)
-    # A long stretch comes in parts. The filter runs over the end of the part before, too, so that
-    # nothing is left out between them: `held` is what it needs of that, and from `begin` on new.
+    # A long stretch comes in parts. The filter runs over the end of the part before, too,
+    # so that nothing is left out between them: `held` is what it needs of that, and from
+    # `begin` on new.
     held: FilteredMotion | None = None
-    values, with_moment, begin = np.zeros((0, 0)), False, 0
+    values = np.zeros((0, 0))
+    with_moment = False
+    begin = 0
     for part, link in setups.link_torques(recording):
         load = link + inertia * part.qdd
-        warmth, direction = part.known_temperature, direction_of(part.q, part.qd, part.time)
+        warmth = part.known_temperature
+        direction = direction_of(part.q, part.qd, part.time)
         predicted, std = model.currents_from_link_torque(
             link, part.qd, part.qdd, temperature=warmth, direction=direction
         )
         if anchor is not None:
             friction, left = anchor.split(part.qd, load, part.current, warmth, direction)
             found, variance = anchor.track(part.time, part.qd, friction, left)
-            predicted, std = part.current - left + found, np.sqrt(std**2 + variance)
+            predicted = part.current - left + found
+            std = np.sqrt(std**2 + variance)
         columns = [std, part.current, predicted, load]
-        own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
+        own = recording.torque_reference == "actual" and bool(
+            np.isfinite(part.moment).all()
+        )
         if own:
             later = part.time + setups.setup_and_delay(part.payload[0])[1]
             moment = [np.interp(later, part.time, column) for column in part.moment.T]
@@ -97,16 +109,22 @@ def compare(
             step = float(np.ptp((held if len(held) > 1 else part).time[:2]))
             goes_on = abs(part.time[0] - held.time[-1] - step) <= 0.1 * step
         if held is not None and goes_on:
-            held, values = held.followed_by(part), np.concatenate([values, new])
+            held = held.followed_by(part)
+            values = np.concatenate([values, new])
         else:
-            held, values, with_moment, begin = part, new, own, 0
+            held = part
+            values = new
+            with_moment = own
+            begin = 0
         inside = narrow.inside(held)
         rows = slice(max(begin, inside.start), inside.stop, inside.step)
         count = len(held.time[rows])
         if not count:
             continue
         filtered = narrow(held, values[:, n:])[rows]
-        current, modelled, torque, *moments = np.split(filtered, filtered.shape[1] // n, axis=1)
+        current, modelled, torque, *moments = np.split(
+            filtered, filtered.shape[1] // n, axis=1
+        )
         yield Comparison(
             motion=held.cut(rows),
             current_measured=current,
@@ -120,7 +138,9 @@ def compare(
         )
         begin = rows.start + count * rows.step
         keep = max(0, begin - 8 * inside.start)
-        held, values, begin = held.cut(slice(keep, None)), values[keep:], begin - keep
+        held = held.cut(slice(keep, None))
+        values = values[keep:]
+        begin = begin - keep
 
 
 def compare_target_torque(
@@ -131,8 +151,9 @@ def compare_target_torque(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Model torque of the recorded targets, and target_moment.
 
-    Yields time [samples], s, target_moment and model torque [samples, n], N m, joint side, of
-    batches with targets (None: the thinned ones that the recording keeps); nothing without targets.
+    Yields time [samples], s, target_moment and model torque [samples, n], N m, joint
+    side, of batches with targets (None: the thinned ones that the recording keeps);
+    nothing without targets.
     """
     if recording.torque_reference != "target":
         return
@@ -150,15 +171,16 @@ def compare_target_torque(
                 for name in ("target_q", "target_qd", "target_qdd", "target_moment")
             )
             dynamics = ArmDynamics(setups.robot, setup)
-            link = dynamics.inverse_dynamics(q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd)
+            link = dynamics.inverse_dynamics(
+                q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd
+            )
             yield batch.time[rows], moment, link + inertia * qdd
 
 
-# Every sample of a recording as it was recorded: the data that the papers measure errors on.
-#
-# Positions, speeds and currents are not filtered, nothing is thinned, and samples at standstill
-# stay. Only the acceleration, which no controller measures, is the low-passed derivative of the
-# speed, as in Raviola et al., RAAD 2021, sec. 3.
+# Every sample of a recording as it was recorded: the data that the papers measure errors
+# on. Positions, speeds and currents are not filtered, nothing is thinned, and samples at
+# standstill stay. Only the acceleration, which no controller measures, is the low-passed
+# derivative of the speed, as in Raviola et al., RAAD 2021, sec. 3.
 
 _NAMES = ("actual_q", "actual_qd", "actual_current")
 _OTHERS = (
@@ -179,7 +201,8 @@ class RecordedMotion:
     q: Array
     qd: Array
     qdd: Array  # low-passed derivative of qd [samples, n], rad/s^2
-    target_qdd: Array  # reference acceleration [samples, n], rad/s^2; NaN where not recorded
+    # reference acceleration [samples, n], rad/s^2; NaN where not recorded
+    target_qdd: Array
     current: Array  # as recorded [samples, n], A
     torque: Array  # measured torque [samples, n], N m; NaN where not recorded
     power: Array  # at the supply [samples], W; NaN where not recorded
@@ -197,7 +220,8 @@ class RecordedMotion:
 def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]:
     """Samples of a bag in stretches without gaps, in constant memory.
 
-    Samples with the brakes engaged, in freedrive or with values that are not finite are left out.
+    Samples with the brakes engaged, in freedrive or with values that are not finite are
+    left out.
 
     `cutoff`: of the identification's narrow filter [Hz]; accelerations pass its wide one.
 
@@ -207,9 +231,11 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]
     pending: Telemetry | None = None
     done = -np.inf
     for batch in iterate_bag(bag, (*_NAMES, *_OTHERS)):
-        if pending is not None and batch.time[0] <= pending.time[-1]:  # the controller restarted
+        # the controller restarted
+        if pending is not None and batch.time[0] <= pending.time[-1]:
             yield from _motions(pending, done, np.inf, cutoff)
-            pending, done = None, -np.inf
+            pending = None
+            done = -np.inf
         window = batch if pending is None else concatenate([pending, batch])
         until = float(window.time[-1]) - _OVERLAP
         yield from _motions(window, done, until, cutoff)
@@ -220,7 +246,9 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]
         yield from _motions(pending, done, np.inf, cutoff)
 
 
-def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Iterator[RecordedMotion]:
+def _motions(
+    part: Telemetry, start: float, stop: float, cutoff: float
+) -> Iterator[RecordedMotion]:
     """Stretches of a window, cut to times from `start` up to but not including `stop`."""
     part = part.distinct()
     if len(part) < _SHORTEST:
@@ -230,7 +258,9 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
         if rows.stop - rows.start < _SHORTEST:
             continue
         own = part.cut(rows)
-        time, speed, power = own.time, own["actual_qd"], own.bus_power
+        time = own.time
+        speed = own["actual_qd"]
+        power = own.bus_power
 
         def column(name: str, width: int, own: Telemetry = own) -> Array:
             values = own[name] if name in own else np.full(len(own) * width, np.nan)

@@ -26,7 +26,10 @@ from ur_energy_model.identification.target_moment import (
     TorqueInformation,
     setup_from,
 )
-from ur_energy_model.identification.torque_constants import InertiaEstimate, expected_inertia
+from ur_energy_model.identification.torque_constants import (
+    InertiaEstimate,
+    expected_inertia,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
@@ -34,7 +37,8 @@ from ur_energy_model.model.setup import Payload, Setup, tensor_of
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Mask
 
-_IDENTIFIED = 0.05  # relative standard deviation below which an inertia counts as identified
+# relative standard deviation below which an inertia counts as identified
+_IDENTIFIED = 0.05
 _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "configured"}
 
 
@@ -45,12 +49,14 @@ class EstimatedSetup:
     source: str  # bag or file
     stated: SetupPrior  # as configured or recorded
     setup: Setup  # estimate
-    setup_source: str  # "estimated" where target_moment determines it, else the source of `stated`
+    # "estimated" where target_moment determines it, else the source of `stated`
+    setup_source: str
     mass_std: float  # standard deviation [kg]
-    # Of target_moment behind the motion it belongs to [s]. With recorded targets the position
-    # is older: target_moment = f(target_q - delay * target_qd, ...)
+    # Of target_moment behind the motion it belongs to [s]. With recorded targets the
+    # position is older: target_moment = f(target_q - delay * target_qd, ...)
     delay: float
-    reference: str  # "target" where recorded targets were used, "actual" where filtered measurement
+    # "target" where recorded targets were used, "actual" where filtered measurement
+    reference: str
     samples: int  # number of samples used
     warnings: tuple[str, ...]  # differences from the stated setup, one line each
 
@@ -65,8 +71,8 @@ class DynamicsEstimate:
     reflected_inertia: Array  # motor and reducer, joint side [n], kg m^2
     std: Array  # standard deviation [n], correlated residuals allowed for
     identified: Mask  # [n]; False where the joint hardly moved and its prior is kept
-    # Identified instead of the robot file's, None unless requested. Reflected inertias and
-    # setups refer to them
+    # Identified instead of the robot file's, None unless requested. Reflected inertias
+    # and setups refer to them
     link_tensors: LinkTensors | None
     # One entry per recording, or several where its payload changes
     recordings: tuple[EstimatedSetup, ...]
@@ -83,11 +89,11 @@ def estimate_dynamics(
 ) -> DynamicsEstimate:
     """Gravity vector, payload and reflected inertias from target_moment.
 
-    Parts of one recording (same `info.source`) share a setup while its payload fields do not
-    change; the reflected inertias are common to all. Parts are read once and not kept. Without
-    recorded targets the filter removes 0.4 s at either end of every part: parts should be half a
-    minute or longer. `configured` is the user's mounting and payload; None takes the recorded ones,
-    else upright and unloaded.
+    Parts of one recording (same `info.source`) share a setup while its payload fields do
+    not change; the reflected inertias are common to all. Parts are read once and not
+    kept. Without recorded targets the filter removes 0.4 s at either end of every part:
+    parts should be half a minute or longer. `configured` is the user's mounting and
+    payload; None takes the recorded ones, else upright and unloaded.
 
     Raises:
         MissingFieldError: a recording lacks target_moment or position and speed.
@@ -104,17 +110,23 @@ def estimate_dynamics(
             entry.accumulate(part, columns)
     useful = [entry for entry in data.values() if entry.samples]
     if not useful:
-        names = ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
+        names = (
+            ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
+        )
         raise IdentificationError(
             f"{names}: no sample with finite target_moment, brakes released and no freedrive; "
             "record the robot while a program moves it"
         )
-    solver, n = TargetMomentSolver(columns, useful), robot.dof
+    solver = TargetMomentSolver(columns, useful)
+    n = robot.dof
     unknowns, std, inertia_std, tensors = solver.solve()
-    setups, setups_std = (values[columns.common :].reshape(-1, COUNT) for values in (unknowns, std))
+    setups, setups_std = (
+        values[columns.common :].reshape(-1, COUNT) for values in (unknowns, std)
+    )
     entries = tuple(map(_estimated_setup, useful, setups, setups_std))
     longest = max(entries, key=lambda entry: entry.samples)
-    squares, moved = solver.squares(unknowns).sum(axis=0), solver.moved
+    squares = solver.squares(unknowns).sum(axis=0)
+    moved = solver.moved
     inertia = unknowns[:n]
     return DynamicsEstimate(
         setup=longest.setup,
@@ -129,10 +141,15 @@ def estimate_dynamics(
     )
 
 
-def _estimated_setup(data: TorqueInformation, unknowns: Array, std: Array) -> EstimatedSetup:
+def _estimated_setup(
+    data: TorqueInformation, unknowns: Array, std: Array
+) -> EstimatedSetup:
     """One setup from its unknowns and their standard deviations [14]."""
-    gravity_std, mass_std = float(std[GRAVITY].max()), float(std[MASS])
-    found, stated, source = setup_from(unknowns, mass_std), data.stated.setup, data.stated.source
+    gravity_std = float(std[GRAVITY].max())
+    mass_std = float(std[MASS])
+    found = setup_from(unknowns, mass_std)
+    stated = data.stated.setup
+    source = data.stated.source
     warnings = []
     angle = np.degrees(angle_between(stated.gravity, found.gravity))
     if angle > 1.0 and gravity_std < 0.3:
@@ -187,13 +204,15 @@ def estimate_setups(
 ) -> tuple[RobotDescription, DynamicsEstimate | None]:
     """Setups of all recordings, and the arm with link tensors if these are identified.
 
-    Inertias and tensors come from the fitted recordings alone. `setup` is the one stated by the
-    user; without target_moment in a fitted recording there is no estimate.
+    Inertias and tensors come from the fitted recordings alone. `setup` is the one stated
+    by the user; without target_moment in a fitted recording there is no estimate.
 
     Raises:
         MissingFieldError: link tensors requested without target_moment.
     """
-    usable = [recording for recording in recordings if recording.torque_reference != "none"]
+    usable = [
+        recording for recording in recordings if recording.torque_reference != "none"
+    ]
     own = [recording for recording in fitted if recording in usable]
     if not own:
         if not identify_tensors:
@@ -205,13 +224,17 @@ def estimate_setups(
             field="target_moment",
         )
     parts = (part for recording in own for part in recording.torque_telemetry())
-    estimate = estimate_dynamics(parts, robot, configured=setup, identify_tensors=identify_tensors)
+    estimate = estimate_dynamics(
+        parts, robot, configured=setup, identify_tensors=identify_tensors
+    )
     if estimate.link_tensors is not None:
         robot = estimate.link_tensors.applied_to(robot)
     entries = list(estimate.recordings)
     for recording in usable:
         if recording not in fitted:
-            held_out = estimate_dynamics(recording.torque_telemetry(), robot, configured=setup)
+            held_out = estimate_dynamics(
+                recording.torque_telemetry(), robot, configured=setup
+            )
             entries.extend(held_out.recordings)
     return robot, replace(estimate, recordings=tuple(entries))
 
@@ -223,8 +246,8 @@ def inertia_from_torque(
 ) -> InertiaEstimate:
     """Reflected inertias from target_moment, priors for the others.
 
-    `estimate`: from target_moment; None without. `prior`: from other arms; None for that of the
-    robot file.
+    `estimate`: from target_moment; None without. `prior`: from other arms; None for that
+    of the robot file.
     """
     expected = expected_inertia(robot) if prior is None else prior
     if estimate is None:
@@ -234,7 +257,11 @@ def inertia_from_torque(
     left_out = EXACT_MOTION_ERROR if exact else MEASURED_MOTION_ERROR
     return InertiaEstimate(
         np.where(seen, estimate.reflected_inertia, expected.value),
-        np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),
+        np.where(
+            seen,
+            np.hypot(estimate.std, left_out * estimate.reflected_inertia),
+            expected.std,
+        ),
         tuple("target_moment" if known else "prior" for known in estimate.identified),
     )
 
@@ -251,8 +278,9 @@ def stated_for(
 ) -> SetupPrior:
     """Setup stated for a recording.
 
-    In order of precedence: the user, the payload set in the controller (None where not recorded),
-    the recording's info, that of other recordings of the arm, upright and unloaded.
+    In order of precedence: the user, the payload set in the controller (None where not
+    recorded), the recording's info, that of other recordings of the arm, upright and
+    unloaded.
     """
     if configured is not None:
         return SetupPrior(configured, "configured")
@@ -265,9 +293,13 @@ def stated_for(
         return SetupPrior(Setup(gravity, controller_payload), "rtde")
     if info.payload_mass is not None:
         center = np.array(info.payload_center_of_mass or (0.0, 0.0, 0.0), dtype=float)
-        return SetupPrior(Setup(gravity, Payload(info.payload_mass, center)), "configured")
+        return SetupPrior(
+            Setup(gravity, Payload(info.payload_mass, center)), "configured"
+        )
     payload = Payload() if fallback is None else fallback.payload
-    return SetupPrior(Setup(gravity, payload), "default" if info.gravity is None else "configured")
+    return SetupPrior(
+        Setup(gravity, payload), "default" if info.gravity is None else "configured"
+    )
 
 
 def payload_of_row(row: Array) -> Payload | None:
@@ -280,8 +312,8 @@ def payload_of_row(row: Array) -> Payload | None:
 def payload_runs(payload: Array) -> Iterator[tuple[slice, Array]]:
     """Stretches with one payload as set in the controller: rows, and that payload [k].
 
-    `payload`: mass and possibly centre of mass set in the controller [samples, k], kg and m; NaN
-    where not recorded.
+    `payload`: mass and possibly centre of mass set in the controller [samples, k], kg and
+    m; NaN where not recorded.
     """
     rounded = np.round(payload, 4)
     for rows in equal_runs(np.nan_to_num(rounded)):
@@ -303,7 +335,9 @@ def _constant_payloads(part: Telemetry) -> Iterator[tuple[Telemetry, Payload | N
         payload = payload_of_row(rows_of[rows.start])
         if payload is not None:
             xx, yy, zz, xy, xz, yz = np.nan_to_num(inertia[rows.start])
-            payload = replace(payload, inertia=tensor_of(np.array([xx, xy, yy, xz, yz, zz])))
+            payload = replace(
+                payload, inertia=tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
+            )
         yield part.cut(rows), payload
 
 
@@ -322,8 +356,8 @@ class RecordingDynamics:
     configured: Setup | None  # mounting and payload as stated by the user
     # Setup of other recordings of the same arm, for values this one lacks
     fallback: Setup | None = None
-    # Payload actually on the flange, if another one is set in the controller: target_moment
-    # contains the set payload, the currents the carried one
+    # Payload actually on the flange, if another one is set in the controller:
+    # target_moment contains the set payload, the currents the carried one
     carried: Payload | None = None
 
     @property
@@ -338,20 +372,30 @@ class RecordingDynamics:
             return self
         return replace(self, estimate=replace(self.estimate, recordings=self._entries))
 
-    def parts(self, motion: FilteredMotion) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
+    def parts(
+        self, motion: FilteredMotion
+    ) -> Iterator[tuple[FilteredMotion, ArmDynamics]]:
         """Parts of a motion with one payload each, and the dynamics that belong to it."""
         for rows, controller_payload in payload_runs(motion.payload):
-            yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(controller_payload))
+            yield (
+                motion.cut(rows),
+                ArmDynamics(self.robot, self.actual_setup(controller_payload)),
+            )
 
-    def link_torques(self, recording: SessionData) -> Iterator[tuple[FilteredMotion, Array]]:
+    def link_torques(
+        self, recording: SessionData
+    ) -> Iterator[tuple[FilteredMotion, Array]]:
         """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
 
-        Where parts of a recording are kept, a first pass writes the torques beside their motions.
+        Where parts of a recording are kept, a first pass writes the torques beside their
+        motions.
         """
-        own, kept = self.carried, recording.kept is not None
+        own = self.carried
+        kept = recording.kept is not None
         key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
         stored = recording.link_torques.get(key)
-        torques, computed = iter(stored or ()), Buffer[Array](recording.motions.most)
+        torques = iter(stored or ())
+        computed = Buffer[Array](recording.motions.most)
         for motion in recording.motions:
             for part, arm in self.parts(motion):
                 torque = next(torques, None)
@@ -378,7 +422,8 @@ class RecordingDynamics:
         """
         if self.carried is None:
             return load
-        own, state = motion.payload[0], (motion.q, motion.qd, motion.qdd)
+        own = motion.payload[0]
+        state = (motion.q, motion.qd, motion.qdd)
         setups = (self.setup_and_delay(own)[0], self.actual_setup(own))
         set_one, carried = (
             ArmDynamics(self.robot, each).inverse_dynamics(*state) for each in setups
@@ -391,7 +436,9 @@ class RecordingDynamics:
         if not entries:
             return self.stated(controller_payload).setup, 0.0
         payloads = [entry.stated.setup.payload for entry in entries]
-        known = np.array([(payload.mass, *payload.center_of_mass) for payload in payloads])
+        known = np.array(
+            [(payload.mass, *payload.center_of_mass) for payload in payloads]
+        )
         distance = np.abs(known - np.nan_to_num(controller_payload)).max(axis=1)
         order = np.lexsort([[-entry.samples for entry in entries], distance])
         nearest = entries[int(order[0])]

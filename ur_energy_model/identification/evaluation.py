@@ -3,8 +3,9 @@
 
 """Evaluation: how well a model describes a recording, and the METRICS of the comparison.
 
-Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V and VII.
-The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of absolute errors.
+Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V
+and VII. The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of
+absolute errors.
 """
 
 from __future__ import annotations
@@ -72,43 +73,50 @@ class Metrics:
 
     bag: str  # path as given
     samples: int  # number of samples read
-    # {"mean", "max", "rms", "r2"} per joint [N m], see `ErrorStatistics.entries`; None where
-    # columns are missing
+    # {"mean", "max", "rms", "r2"} per joint [N m], see `ErrorStatistics.entries`; None
+    # where columns are missing
     torque: list[Statistics] | None
-    # The same in A, over samples at which the joint moves, with "null_rms", the RMS error of the
-    # null model, if there is one (at standstill friction, and with it the current, takes any value
-    # up to its limit), and over all samples
+    # The same in A, over samples at which the joint moves, with "null_rms", the RMS error
+    # of the null model, if there is one (at standstill friction, and with it the current,
+    # takes any value up to its limit), and over all samples
     current: list[Statistics] | None
     current_all: list[Statistics] | None
-    # At the supply, see `PowerStatistics.entry`: from measured currents, with the errors of the
-    # null model if there is one, and from the motion alone as in EcBot's tests
+    # At the supply, see `PowerStatistics.entry`: from measured currents, with the errors
+    # of the null model if there is one, and from the motion alone as in EcBot's tests
     power: Statistics | None
     power_from_motion: Statistics | None
     # Relative error of the energy of motion, of power_from_motion or else of power
     motion_energy_error_percent: float | None
     cutoff: float  # of the filter [Hz]
     duration: float  # of the recording [s]
-    # {"std", "coverage"} per joint: share of the currents within their stated 95 % intervals, over
-    # samples at which the joint moves, and over all
+    # {"std", "coverage"} per joint: share of the currents within their stated 95 %
+    # intervals, over samples at which the joint moves, and over all
     current_interval: list[Statistics] | None
     current_interval_all: list[Statistics] | None
     session: dict[str, Any]  # that the comparison was anchored on
     motion: Motion = "unknown"  # relation to the recordings that the model was fitted to
     warnings: tuple[str, ...] = ()  # for the user, one line each
-    serials: Mapping[str, str | None] = field(default_factory=dict)  # of the arms, see `serials`
-    # Torque constants that the recording's controller states, and whether they are the model's
+    # of the arms, see `serials`
+    serials: Mapping[str, str | None] = field(default_factory=dict)
+    # Torque constants that the recording's controller states, and whether they are the
+    # model's
     controller_constants: ControllerConstants | None = None
     same_arm: bool | None = None
-    # Statements about the recording that it does not agree with; also in `warnings`, in words
+    # Statements about the recording that it does not agree with; also in `warnings`, in
+    # words
     contradictions: tuple[Contradiction, ...] = ()
-    # Energy that each joint takes while the arm moves, modelled and measured by the voltages at the
-    # joints, see `JointEnergy.as_json`; with "reason" where it is not measured
+    # Energy that each joint takes while the arm moves, modelled and measured by the
+    # voltages at the joints, see `JointEnergy.as_json`; with "reason" where it is not
+    # measured
     joint_power: tuple[dict[str, Any], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**content, "contradictions": [each.as_json() for each in self.contradictions]}
+        return {
+            **content,
+            "contradictions": [each.as_json() for each in self.contradictions],
+        }
 
     def for_model_file(self) -> dict[str, Any]:
         """METRICS as a model keeps them of the recordings it was identified with."""
@@ -129,26 +137,32 @@ def evaluate(
 ) -> Metrics:
     """METRICS of a recording, with the recording's own mounting and payload, else the model's.
 
-    `payload`: the actual one, where another is set in the controller. `anchor`: take standby power
-    and friction from the recording's own standstill and motion, for currents from what was before.
-    `same_arm`: see `model_of_arm`.
+    `payload`: the actual one, where another is set in the controller. `anchor`: take
+    standby power and friction from the recording's own standstill and motion, for
+    currents from what was before. `same_arm`: see `model_of_arm`.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
+    recording, setups = read_for_comparison(
+        model, bag, payload=payload, progress=progress
+    )
     with closing(recording):
         matched = model_of_recording(model, bag, same_arm=same_arm)
         found = measure(matched.model, recording, setups, anchor=anchor)
         warning = matched.warning
         if not matched.decided:  # friction or currents may show another arm
-            rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
+            rms = [
+                np.nan if row["rms"] is None else row["rms"]
+                for row in found.current or ()
+            ]
             usual = [joint.current_residual or np.nan for joint in model.joints]
             ratios = np.array(rms) / np.array(usual[: len(rms)])
             misfit = float(np.nanmedian(ratios)) if np.isfinite(ratios).any() else 0.0
             words = f"currents deviate {misfit:.0f} times as much as in the model's own recordings"
             known: dict[str, Any] = {
-                each.name: np.asarray(found.session[each.name]) for each in fields(Session)
+                each.name: np.asarray(found.session[each.name])
+                for each in fields(Session)
             }
             misfits = [words] if misfit > ANOTHER_ARM else []
             warning = doubt_about_arm(model, Session(**known), misfits)
@@ -185,15 +199,20 @@ def read_for_comparison(
     check_joints(model, robot)
     recording = read_recording(bag, robot, enough=enough, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
-    return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
+    return recording, RecordingDynamics(
+        robot, recording.info, estimate, None, model.setup, payload
+    )
 
 
 def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
     """METRICS of a recording whose setups are known."""
-    n, follower = model.dof, FrictionFollower(model) if anchor else None
-    everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
+    n = model.dof
+    follower = FrictionFollower(model) if anchor else None
+    everything = ErrorStatistics(n)
+    moving = ErrorStatistics(n)
+    torque = ErrorStatistics(n)
     for part in compare(model, recording, setups, follower):
         currents = part.current_measured, part.current_model
         everything.accumulate(*currents, std=part.current_std)
@@ -206,7 +225,8 @@ def measure(
     if follower is not None:
         actual = actual.in_session(follower.session())
     used = FIELDS
-    if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
+    # the actual payload may differ from the set one
+    if len(recording.quality.payloads) <= 1:
         used = tuple(name for name in FIELDS if not name.startswith("payload"))
     (power, from_motion), session = _compare_power(
         actual, recording, used, "current", "motion", anchor=anchor
@@ -220,7 +240,8 @@ def measure(
     if current and null is not None:
         rms = null.rms(recording, anchor=anchor)
         current = [
-            {**row, "null_rms": finite_or_none(v)} for row, v in zip(current, rms, strict=True)
+            {**row, "null_rms": finite_or_none(v)}
+            for row, v in zip(current, rms, strict=True)
         ]
     power_null = power_null_errors(model, recording, anchor=anchor)
     intervals, intervals_all = [each.intervals() for each in measured] or (None, None)
@@ -232,8 +253,12 @@ def measure(
         current=current,
         current_all=current_all,
         power=power.entry() | power_null if power.samples else None,
-        power_from_motion=from_motion.entry() if from_motion.samples and program_moves else None,
-        motion_energy_error_percent=energy.motion_energy_error_percent if program_moves else None,
+        power_from_motion=from_motion.entry()
+        if from_motion.samples and program_moves
+        else None,
+        motion_energy_error_percent=energy.motion_energy_error_percent
+        if program_moves
+        else None,
         cutoff=recording.cutoff,
         duration=recording.duration,
         current_interval=intervals,
@@ -273,7 +298,9 @@ def _joint_power(
     """
     hashes = [bag.get("sha256") for bag in fitted if isinstance(bag, Mapping)]
     known = model.cable is not None and recording.sha256 not in hashes
-    cable = model.cable.of_another_session() if known and model.cable is not None else None
+    cable = (
+        model.cable.of_another_session() if known and model.cable is not None else None
+    )
     return joint_power(model, recording, cable)
 
 
@@ -286,8 +313,8 @@ def identify_session(
 ) -> Session:
     """The session of a recording: standby from standstill, friction from motion.
 
-    `payload`: the actual one, where another is set in the controller. `enough`: time in motion
-    after which the rest of the bag is not used for friction [s].
+    `payload`: the actual one, where another is set in the controller. `enough`: time in
+    motion after which the rest of the bag is not used for friction [s].
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -297,7 +324,9 @@ def identify_session(
         follower = FrictionFollower(model)
         deque(compare(model, recording, setups, follower), maxlen=0)
         model = model.in_session(follower.session())
-        return _compare_power(model, recording, MEASURED_FIELDS, "current", anchor=True)[1]
+        return _compare_power(model, recording, MEASURED_FIELDS, "current", anchor=True)[
+            1
+        ]
 
 
 def recorded_setup(model: EnergyModel, bag: str | Path) -> Setup:
@@ -320,20 +349,26 @@ def _compare_power(
 ) -> tuple[list[PowerStatistics], Session]:
     """Errors of the modelled supply power by each method, and the session that the first shows.
 
-    The model is in the setup and with the friction of the recording, whose fields of these names
-    are read once; `anchor` takes standby power from its own standstill.
+    The model is in the setup and with the friction of the recording, whose fields of
+    these names are read once; `anchor` takes standby power from its own standstill.
     """
     robot = model.description()
     calculators = [
         EnergyCalculator(model, robot, PowerOptions(method=method, track_standby=anchor))
         for method in methods
     ]
-    statistics = [PowerStatistics(each.channels, model.bus.residual) for each in calculators]
+    statistics = [
+        PowerStatistics(each.channels, model.bus.residual) for each in calculators
+    ]
     whole = recording.kept is None
 
     def read() -> Iterator[Telemetry]:
-        for part in iterate_bag(recording.path, names) if whole else recording.samples_kept:
-            known = replace(part, columns={name: part[name] for name in names if name in part})
+        for part in (
+            iterate_bag(recording.path, names) if whole else recording.samples_kept
+        ):
+            known = replace(
+                part, columns={name: part[name] for name in names if name in part}
+            )
             for start in range(0, len(known), BATCH):
                 yield known.cut(slice(start, start + BATCH))
 
@@ -342,8 +377,8 @@ def _compare_power(
         with suppress(MissingFieldError):  # the recording lacks what this method needs
             calculator.follow_session(batches)
             for table in filter(None, map(calculator, batches)):
-                # A hand moves the arm in freedrive: the motors' power does not follow from the
-                # motion, but from their currents as ever.
+                # A hand moves the arm in freedrive: the motors' power does not follow
+                # from the motion, but from their currents as ever.
                 used = usable_samples(table.samples) if method == "motion" else None
                 each.accumulate(table, used)
     standby = calculators[0].standby
@@ -359,7 +394,9 @@ def _compare_power(
 
 def session_json(session: Session) -> dict[str, Any]:
     """Entry "session" of METRICS: the session that the comparison was anchored on."""
-    content = {name: np.asarray(value).tolist() for name, value in asdict(session).items()}
+    content = {
+        name: np.asarray(value).tolist() for name, value in asdict(session).items()
+    }
     anchored = session.moving_seconds > 0 or session.still_seconds > 0
     return {"anchored": anchored, **content}
 
@@ -371,7 +408,8 @@ _BUS_RESIDUAL = 1.7
 """Of a model without bus power [W]: 1.6 to 1.8 W of identified models on real arms."""
 _BLOCK = 1.0
 """Errors of power within this time count as one when the interval of their RMS is computed [s]."""
-LEAST_MOTION_POWER = 1.0  # least mean power above standstill that exceeds a drift of standby [W]
+# least mean power above standstill that exceeds a drift of standby [W]
+LEAST_MOTION_POWER = 1.0
 
 
 class ErrorStatistics:
@@ -381,10 +419,15 @@ class ErrorStatistics:
         self.count, self._absolute, self._signed, self._squared = np.zeros((4, channels))
         self._largest, self._mean, self._scatter = np.zeros((3, channels))
         self._within, self._variance = np.zeros((2, channels))
-        self._low, self._high = np.full(channels, np.inf), np.full(channels, -np.inf)
+        self._low = np.full(channels, np.inf)
+        self._high = np.full(channels, -np.inf)
 
     def accumulate(
-        self, measured: Array, model: Array, mask: Mask | None = None, std: Array | None = None
+        self,
+        measured: Array,
+        model: Array,
+        mask: Mask | None = None,
+        std: Array | None = None,
     ) -> None:
         """Accumulate samples [samples, n], only those where the mask [samples, n] is True.
 
@@ -459,7 +502,9 @@ class ErrorStatistics:
     def intervals(self) -> list[Statistics]:
         """{"std", "coverage"} per channel: RMS of the stated deviations, share within 95 %."""
         count = _positive(self.count)
-        return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
+        return _by_channel(
+            std=np.sqrt(self._variance / count), coverage=self._within / count
+        )
 
 
 def r2_words(entry: Mapping[str, Any]) -> float | str:
@@ -485,19 +530,22 @@ def finite_or_none(value: float) -> float | None:
 class PowerStatistics:
     """Errors of the power and energy at the supply while brakes are released.
 
-    The energy of motion is evaluated separately: energy above the power at standstill, over the
-    samples at which the arm moves. Most of an arm's energy is standby, so an error of one percent
-    of the total shows little of the motors.
+    The energy of motion is evaluated separately: energy above the power at standstill,
+    over the samples at which the arm moves. Most of an arm's energy is standby, so an
+    error of one percent of the total shows little of the motors.
 
     `noise`: standard deviation of the measured power about an exact model's [W].
     """
 
     def __init__(self, channels: Channels, noise: float) -> None:
-        self._channels, self._noise = channels, noise if np.isfinite(noise) else _BUS_RESIDUAL
+        self._channels = channels
+        self._noise = noise if np.isfinite(noise) else _BUS_RESIDUAL
         self._errors = ErrorStatistics(1)
         self._blocks: list[float] = []
         """Mean squared error of each block of time [W^2]."""
-        self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
+        self._seconds, self._measured, self._model = (
+            np.zeros(len(ArmState)) for _ in range(3)
+        )
 
     def accumulate(self, table: PowerTable, used: Mask | None = None) -> None:
         """Accumulate the calculator's powers; tables without bus power are ignored.
@@ -517,7 +565,8 @@ class PowerStatistics:
         known = self._channels.deviations_of_model(table.power[use], over=steps)
         std = np.hypot(known, self._noise)
         self._errors.accumulate(measured[:, None], model[:, None], std=std[:, None])
-        squares, blocks = np.square(model - measured), time_blocks(table.samples.time[use], _BLOCK)
+        squares = np.square(model - measured)
+        blocks = time_blocks(table.samples.time[use], _BLOCK)
         self._blocks += [float(squares[block].mean()) for block in blocks]
         count = len(ArmState)
         self._seconds += np.bincount(states, steps, count)
@@ -535,7 +584,8 @@ class PowerStatistics:
 
         None where the recording has no standstill or hardly any power of motion.
         """
-        still, moving = ArmState.STANDSTILL, ArmState.MOVING
+        still = ArmState.STANDSTILL
+        moving = ArmState.MOVING
         seconds = self._seconds
         if seconds[still] < SHORTEST_STANDSTILL or seconds[moving] <= 0.0:
             return None
@@ -550,15 +600,23 @@ class PowerStatistics:
     def entry(self) -> Statistics:
         """{"rmse", "rmse_low", "rmse_high", "rmse_percent", "r2", "energy_error_percent", ...}.
 
-        RMSE, its 95 % interval from the scatter over blocks of time, RMSE over the range of the
-        measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated intervals of the
-        power, see `ErrorStatistics.intervals`.
+        RMSE, its 95 % interval from the scatter over blocks of time, RMSE over the range
+        of the measurement (EcBot, eq. 22-23), and {"std", "coverage"} of the stated
+        intervals of the power, see `ErrorStatistics.intervals`.
         """
-        rmse, low, high = float(self._errors.rms[0]), float("nan"), float("nan")
+        rmse = float(self._errors.rms[0])
+        low = float("nan")
+        high = float("nan")
         if len(self._blocks) > 1:
-            half = CONFIDENCE * float(np.std(self._blocks, ddof=1)) / np.sqrt(len(self._blocks))
-            low, high = np.sqrt(max(rmse**2 - half, 0.0)), np.sqrt(rmse**2 + half)
-        measured, model = self._measured.sum(), self._model.sum()
+            half = (
+                CONFIDENCE
+                * float(np.std(self._blocks, ddof=1))
+                / np.sqrt(len(self._blocks))
+            )
+            low = np.sqrt(max(rmse**2 - half, 0.0))
+            high = np.sqrt(rmse**2 + half)
+        measured = self._measured.sum()
+        model = self._model.sum()
         share = 100 * (model - measured) / measured if measured else float("nan")
         figures = {
             "rmse": rmse,

@@ -28,7 +28,8 @@ class FilteredMotion:
     qd: Array
     qdd: Array
     current: Array  # motor currents [samples, n], A
-    moment: Array  # target_moment through the same filter [samples, n], N m; NaN where not recorded
+    # target_moment through the same filter [samples, n], N m; NaN where not recorded
+    moment: Array
     temperature: Array  # [samples, n], degC; NaN where not recorded
     # Mass and centre of mass set in the controller [samples, 4], kg and m; NaN where not
     # recorded
@@ -42,7 +43,8 @@ class FilteredMotion:
     @property
     def temperature_range(self) -> Array:
         """Lowest and highest temperature of each joint [n, 2], degC; NaN where not recorded."""
-        low, high = np.fmin.reduce(self.temperature), np.fmax.reduce(self.temperature)
+        low = np.fmin.reduce(self.temperature)
+        high = np.fmax.reduce(self.temperature)
         return np.stack([low, high], axis=1)
 
     @property
@@ -65,11 +67,13 @@ class FilteredMotion:
 
 def merged_ranges(first: Array, second: Array) -> Array:
     """Ranges [n, 2] that span two sets of ranges [n, 2] (low, high); NaN is ignored."""
-    low, high = np.fmin(first[:, 0], second[:, 0]), np.fmax(first[:, 1], second[:, 1])
+    low = np.fmin(first[:, 0], second[:, 0])
+    high = np.fmax(first[:, 1], second[:, 1])
     return np.stack([low, high], axis=1)
 
 
-# Narrow low-pass filter of measurement and model columns (parallel filtering), and its cut-off.
+# Narrow low-pass filter of measurement and model columns (parallel filtering), and its
+# cut-off.
 
 SHORTEST = 12  # samples of the shortest stretch that is filtered
 _STILL_SHARE = 0.1
@@ -95,17 +99,21 @@ class ParallelFilter:
             return slice(0, 0)
         rate = 1 / motion.period
         edge = int(np.ceil(0.5 * rate / self.cutoff))
-        return slice(edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff))))
+        return slice(
+            edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff)))
+        )
 
     def __call__(self, motion: FilteredMotion, values: Array) -> Array:
         """Values [samples, ...] of a motion's samples, filtered along time."""
-        return low_pass(values, round(motion.period, 9), self.cutoff, padding=_FILTER_PADDING)
+        return low_pass(
+            values, round(motion.period, 9), self.cutoff, padding=_FILTER_PADDING
+        )
 
     def moving(self, motion: FilteredMotion, speed: float) -> Mask:
         """Samples [samples, n] of joints that move, clear of standstill by the filter's reach.
 
-        At standstill friction takes any value up to its limit, and the filter carries that into
-        the neighbouring motion.
+        At standstill friction takes any value up to its limit, and the filter carries
+        that into the neighbouring motion.
         """
         still = self(motion, (np.abs(motion.qd) < speed).astype(float))
         return np.asarray((np.abs(motion.qd) >= speed) & (still < _STILL_SHARE))
@@ -125,18 +133,22 @@ _FEWEST_IN_SPECTRUM = 4  # fewest samples of a window from which a spectrum is c
 def choose_cutoff(telemetry: Telemetry) -> float:
     """Cut-off [Hz] with the least error of the acceleration: lost motion plus remaining noise.
 
-    The speed's spectrum (Welch) is split into a flat noise floor, read at its upper end, and the
-    motion above it; both are turned into acceleration, and the frequency that minimises the sum
-    of motion above and noise below is taken, the median over joints that move.
+    The speed's spectrum (Welch) is split into a flat noise floor, read at its upper end,
+    and the motion above it; both are turned into acceleration, and the frequency that
+    minimises the sum of motion above and noise below is taken, the median over joints
+    that move.
     """
     telemetry = telemetry.distinct()
     period = sample_period(telemetry.time)
     highest = min(CUTOFF_RANGE[1], 0.35 / period)
     speed = telemetry["actual_qd"]
     found: list[float] = []
-    longest = max(telemetry.segments(), key=lambda s: s.stop - s.start, default=slice(0, 0))
+    longest = max(
+        telemetry.segments(), key=lambda s: s.stop - s.start, default=slice(0, 0)
+    )
     span = longest if longest.stop - longest.start > 256 else slice(0, len(telemetry))
-    count, window = span.stop - span.start, int(_SPECTRUM_SECONDS / period)
+    count = span.stop - span.start
+    window = int(_SPECTRUM_SECONDS / period)
     if count < 64 or window < _FEWEST_IN_SPECTRUM:
         return min(_DEFAULT_CUTOFF, highest)
     from scipy.signal import welch
@@ -172,17 +184,19 @@ def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
     steps = np.diff(part.time)
     broken = (steps > longest) | (steps <= 0)
     edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
-    return (rows for rows in slices_between(edges.tolist(), len(part)) if good[rows].all())
+    return (
+        rows for rows in slices_between(edges.tolist(), len(part)) if good[rows].all()
+    )
 
 
 # Recorded channels turned into filtered, differentiated motion on an even time grid.
-#
-# Position, speed and current pass the same zero-phase low-pass filter, so they keep their phase;
-# acceleration is the derivative of the filtered speed. This first filter is wide. The second,
-# narrow one (`ParallelFilter`) is applied to model columns and measurement alike ("parallel
-# filtering", usual in robot identification), so that it distorts the steps of friction and
-# acceleration on both sides equally. A filter never runs across a gap. Short gaps that the cut-off
-# still resolves (a sample or two lost, an uneven recorder) are interpolated.
+# Position, speed and current pass the same zero-phase low-pass filter, so they keep their
+# phase; acceleration is the derivative of the filtered speed. This first filter is wide.
+# The second, narrow one (`ParallelFilter`) is applied to model columns and measurement
+# alike ("parallel filtering", usual in robot identification), so that it distorts the
+# steps of friction and acceleration on both sides equally. A filter never runs across a
+# gap. Short gaps that the cut-off still resolves (a sample or two lost, an uneven
+# recorder) are interpolated.
 
 WIDENING = 4.0  # bandwidth of the first filter over the cut-off of the second
 OVERSAMPLING = 5.0  # samples kept per period of the first filter's bandwidth
@@ -195,12 +209,14 @@ _PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwi
 class MotionStream:
     """Turns batches of one recording with n joints into filtered motions, in constant memory.
 
-    `cutoff` is that of the second, narrow filter [Hz] (the one here is WIDENING times wider),
-    `period` the nominal sample period [s].
+    `cutoff` is that of the second, narrow filter [Hz] (the one here is WIDENING times
+    wider), `period` the nominal sample period [s].
     """
 
     def __init__(self, dof: int, cutoff: float, period: float) -> None:
-        self.dof, self.cutoff, self.period = dof, cutoff, period
+        self.dof = dof
+        self.cutoff = cutoff
+        self.period = period
         self.rate = 1 / period
         self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
         self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
@@ -214,7 +230,8 @@ class MotionStream:
     def process(self, batch: Telemetry) -> list[FilteredMotion]:
         """Motions completed by this batch."""
         self._pending.append(batch)
-        first, last = self._pending[0].time[0], batch.time[-1]
+        first = self._pending[0].time[0]
+        last = batch.time[-1]
         if last - first < _CHUNK + 2 * _OVERLAP and last >= first:
             return []
         joined = concatenate(self._pending)
@@ -225,12 +242,14 @@ class MotionStream:
         until = last - _OVERLAP
         out = list(self._motions(joined, self._from, until, last=False))
         keep = int(np.searchsorted(joined.time, until - _OVERLAP))
-        self._pending, self._from = [joined.cut(slice(keep, None))], until
+        self._pending = [joined.cut(slice(keep, None))]
+        self._from = until
         return out
 
     def finish(self) -> list[FilteredMotion]:
         """Motions of the samples still pending."""
-        pending, self._pending = self._pending, []
+        pending = self._pending
+        self._pending = []
         if not pending:
             return []
         return list(self._motions(concatenate(pending), self._from, np.inf, last=True))
@@ -248,7 +267,11 @@ class MotionStream:
             if len(time) < SHORTEST:
                 continue
             motion = self._filtered(part, rows)
-            low = start if rows.start == 0 and start > -np.inf else max(start, time[0] + self._edge)
+            low = (
+                start
+                if rows.start == 0 and start > -np.inf
+                else max(start, time[0] + self._edge)
+            )
             at_end = rows.stop == len(part)
             high = stop if at_end and not last else min(stop, time[-1] - self._edge)
             keep = np.flatnonzero((motion.time >= low) & (motion.time < high))
@@ -262,18 +285,24 @@ class MotionStream:
         first = np.ceil((time[0] - self._origin) / self.period - 1e-6)
         count = int((time[-1] - self._origin) / self.period - first + 1e-6) + 1
         grid = self._origin + self.period * (first + np.arange(count))
-        even = len(grid) == len(time) and np.allclose(grid, time, atol=0.02 * self.period, rtol=0)
+        even = len(grid) == len(time) and np.allclose(
+            grid, time, atol=0.02 * self.period, rtol=0
+        )
 
         def smooth(name: str) -> Array:
             values = part[name][rows]
             if not even and self.rate >= _LINEAR_RATE:
-                values = np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+                values = np.stack(
+                    [np.interp(grid, time, column) for column in values.T], axis=1
+                )
             elif not even:
                 values = spline(time, values)(grid)
             return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
-        latest = np.clip(np.searchsorted(time, grid[thin], side="right") - 1, 0, len(time) - 1)
+        latest = np.clip(
+            np.searchsorted(time, grid[thin], side="right") - 1, 0, len(time) - 1
+        )
 
         def held(name: str, width: int) -> Array:
             """Latest recorded values at the samples kept [samples, width]; NaN without."""
@@ -282,8 +311,8 @@ class MotionStream:
             return np.asarray(part[name][rows][latest].reshape(-1, width))
 
         qd = smooth("actual_qd")
-        # At low sample rates central differences lose part of the motion: 6 % at 0.5 Hz sampled at
-        # 5 Hz. A cubic spline loses 0.1 %.
+        # At low sample rates central differences lose part of the motion: 6 % at 0.5 Hz
+        # sampled at 5 Hz. A cubic spline loses 0.1 %.
         if self.rate >= _LINEAR_RATE:
             qdd = np.gradient(qd, self.period, axis=0)
         else:

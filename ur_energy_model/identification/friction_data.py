@@ -43,12 +43,13 @@ AUTOMATIC = (
     "power_load_temperature",
 )
 """Laws that "auto" chooses among. The usual one has what recordings of other days show, shear
-thinning (6 % less error than a power of the speed on a UR10e) and load. A recording alone hardly
-shows which of its terms other speeds and loads need, and the priors hold those that it does not:
-three of seven recordings of a UR10e chose a straight line of the speed for the lift, with 1.2 times
-(up to 1.7) the error on other days. Power flow hardly lowers the error, but without it torque
-constants are wrong on arms that have it. A power of the speed at one temperature, Stribeck,
-polynomial and the manufacturer's double exponential are fitted on request only."""
+thinning (6 % less error than a power of the speed on a UR10e) and load. A recording alone
+hardly shows which of its terms other speeds and loads need, and the priors hold those
+that it does not: three of seven recordings of a UR10e chose a straight line of the speed
+for the lift, with 1.2 times (up to 1.7) the error on other days. Power flow hardly lowers
+the error, but without it torque constants are wrong on arms that have it. A power of the
+speed at one temperature, Stribeck, polynomial and the manufacturer's double exponential
+are fitted on request only."""
 _GRID = 8
 
 CLEAR_GAIN = 0.02  # held-out RMS that another law must save, relative
@@ -77,11 +78,15 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """
     if friction != AUTO and friction not in LAWS:
         raise InputError(
-            "--friction", f"unknown law '{friction}'", f"use auto or one of {', '.join(LAWS)}"
+            "--friction",
+            f"unknown law '{friction}'",
+            f"use auto or one of {', '.join(LAWS)}",
         )
     out: list[FrictionCandidate] = []
     for name, law in LAWS.items():
-        tried = friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature)
+        tried = (
+            friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature)
+        )
         if name == friction or tried:
             grids = (
                 [default] if low == high else np.geomspace(low, high, _GRID).tolist()
@@ -101,10 +106,20 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
     """
     rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
     best = min(rms, key=rms.__getitem__)
-    chosen = USUAL if USUAL in rms and not clearly_better(errors[best], errors[USUAL]) else best
-    other = min((name for name in rms if name != chosen), key=rms.__getitem__, default=None)
+    chosen = (
+        USUAL
+        if USUAL in rms and not clearly_better(errors[best], errors[USUAL])
+        else best
+    )
+    other = min(
+        (name for name in rms if name != chosen), key=rms.__getitem__, default=None
+    )
     against = "" if other is None else f" against {rms[other]:.4g} A of {other}"
-    reason = "least held-out RMS" if chosen == best else "no law is clearly better: held-out RMS"
+    reason = (
+        "least held-out RMS"
+        if chosen == best
+        else "no law is clearly better: held-out RMS"
+    )
     return chosen, f"{reason}, {rms[chosen]:.4g} A{against}"
 
 
@@ -117,12 +132,11 @@ def clearly_better(errors: Array, than: Array) -> bool:
     return bool(gain.mean() > max(2 * scatter, ((1 + CLEAR_GAIN) ** 2 - 1) * than.mean()))
 
 
-# Friction scales of several sessions.
-#
-# Recordings of different days share an arm's torque constants and the form of its friction, but
-# not its level. A fit to several sessions therefore gives each a friction scale per joint,
-# alternating between parameters for given scales and scales for given parameters. Scales are
-# relative to the mean of the sessions.
+# Friction scales of several sessions. Recordings of different days share an arm's torque
+# constants and the form of its friction, but not its level. A fit to several sessions
+# therefore gives each a friction scale per joint, alternating between parameters for
+# given scales and scales for given parameters. Scales are relative to the mean of the
+# sessions.
 
 _ROUNDS = 4
 _WIDEST = 0.3  # prior standard deviation of the scales
@@ -133,21 +147,28 @@ class SessionScales(NamedTuple):
     """Friction of one joint in each session."""
 
     scales: Array  # over that of the fit to the blocks [sessions]
-    deviations: Array  # standard deviations of these as measured, without a prior [sessions]
+    # standard deviations of these as measured, without a prior [sessions]
+    deviations: Array
     blocks: Array  # of all sessions to fit, Gram matrices [blocks, p + 1, p + 1]
 
 
 def session_scales(
-    sessions: Sequence[Array], counts: Sequence[Array], prior: Prior, which: Mask, *, applied: bool
+    sessions: Sequence[Array],
+    counts: Sequence[Array],
+    prior: Prior,
+    which: Mask,
+    *,
+    applied: bool,
 ) -> SessionScales:
     """Scales of one joint, with mean 1 where they are applied.
 
-    `sessions` are Gram matrices of [regressor, measurement] per block of time [blocks, p + 1,
-    p + 1], `counts` the samples of each block [blocks], `which` the coefficients that the scale
-    multiplies [p]. Not `applied` where the law may explain differences of the sessions by
-    temperature: scales are then the remainder.
+    `sessions` are Gram matrices of [regressor, measurement] per block of time [blocks, p
+    + 1, p + 1], `counts` the samples of each block [blocks], `which` the coefficients
+    that the scale multiplies [p]. Not `applied` where the law may explain differences of
+    the sessions by temperature: scales are then the remainder.
     """
-    p, scales = len(which), np.ones(len(sessions))
+    p = len(which)
+    scales = np.ones(len(sessions))
     deviations = np.zeros(len(sessions))
     blocks = unscaled = np.concatenate(sessions)
     if len(sessions) < 2 or not which.any():
@@ -199,13 +220,16 @@ _LEAST = 1e-9
 def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     """Prior of (1/k_t, friction parameters / k_t) of one joint.
 
-    Torque constant from the robot file. Friction, motor side, from factory no-load calibrations of
-    UR5e joints, and wide: joint-side Coulomb friction near 4 % of the rated torque and viscous
-    friction near 2.8 % per rad/s, on the large and the small size alike. Without a rated torque
-    there is no prior of friction but for the asymmetry of load friction, and without a torque
-    constant none of anything but what the currents cannot separate from it.
+    Torque constant from the robot file. Friction, motor side, from factory no-load
+    calibrations of UR5e joints, and wide: joint-side Coulomb friction near 4 % of the
+    rated torque and viscous friction near 2.8 % per rad/s, on the large and the small
+    size alike. Without a rated torque there is no prior of friction but for the asymmetry
+    of load friction, and without a torque constant none of anything but what the currents
+    cannot separate from it.
     """
-    constant, ratio, rated = robot.torque_constant[j], robot.gear_ratio[j], robot.max_torque[j]
+    constant = robot.torque_constant[j]
+    ratio = robot.gear_ratio[j]
+    rated = robot.max_torque[j]
     known = bool(np.isfinite(constant))
     coulomb = _COULOMB_SHARE * rated / ratio
     viscous = _VISCOUS_SHARE * rated / ratio**2
@@ -225,8 +249,10 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
         "viscous_temperature": (0.0, 0.05 * viscous),
         "power_temperature": (0.0, 0.05 * viscous * ratio),
     }
-    # A term without an entry is as wide as Coulomb friction: at half of what the joint can do.
-    speed, load = 0.5 * robot.max_velocity[[j]], 0.5 * robot.max_torque[[j]]
+    # A term without an entry is as wide as Coulomb friction: at half of what the joint
+    # can do.
+    speed = 0.5 * robot.max_velocity[[j]]
+    load = 0.5 * robot.max_torque[[j]]
     middle = OperatingPoint(speed, load, ratio, _WARM)
     usual = {name: default for name, (_, default, _) in law.shape.items()}
     if known and np.isfinite(rated):
@@ -245,13 +271,14 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
 def known_prior(model: EnergyModel, j: int) -> Prior:
     """The same from a model known before, in any session; its torque constant as weak.
 
-    With the prior's full covariance, few data correct the friction only in the directions in which
-    it is uncertain: a friction scale at first, single parameters later.
+    With the prior's full covariance, few data correct the friction only in the directions
+    in which it is uncertain: a friction scale at first, single parameters later.
     """
     joint = model.joints[j]
     mean = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
     covariance = joint.current_root @ joint.current_root.T
-    covariance[0], covariance[:, 0] = 0.0, 0.0
+    covariance[0] = 0.0
+    covariance[:, 0] = 0.0
     covariance[0, 0] = (TORQUE_CONSTANT_SPREAD * mean[0]) ** 2
     scaled = scaled_parameters(joint.friction.law.parameters)
     spread = float(model.session.friction_std[j]) * np.where(scaled, mean[1:], 0.0)
@@ -263,7 +290,9 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
 
 # Columns of the regression of current on load, friction and acceleration.
 
-LOAD_COLUMN, ACCELERATION, CURRENT = 0, -2, -1
+LOAD_COLUMN = 0
+ACCELERATION = -2
+CURRENT = -1
 """Columns of one candidate: the load first, the current last, the acceleration before it where the
 inertia is fitted; friction terms between."""
 
@@ -271,8 +300,8 @@ inertia is fitted; friction terms between."""
 class CurrentColumns:
     """The distinct columns of all candidates, so that candidates share their common terms.
 
-    `accelerations`: add a column for the motor inertia. `known`: a model known before, whose
-    friction has columns of its own.
+    `accelerations`: add a column for the motor inertia. `known`: a model known before,
+    whose friction has columns of its own.
     """
 
     def __init__(
@@ -281,14 +310,23 @@ class CurrentColumns:
         accelerations: bool,
         known: EnergyModel | None = None,
     ) -> None:
-        self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
+        self._terms: dict[
+            tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]
+        ] = {}
         self._candidates: list[list[int]] = []
         for law, shape in laws:
-            keys = ((term, tuple(shape[name] for name in term.uses)) for term in law.terms.values())
-            self._candidates.append(
-                [self._terms.setdefault(key, (len(self._terms) + 1, shape))[0] for key in keys]
+            keys = (
+                (term, tuple(shape[name] for name in term.uses))
+                for term in law.terms.values()
             )
-        self._accelerations, self._bank = accelerations, None
+            self._candidates.append(
+                [
+                    self._terms.setdefault(key, (len(self._terms) + 1, shape))[0]
+                    for key in keys
+                ]
+            )
+        self._accelerations = accelerations
+        self._bank = None
         self._known_from = end = len(self._terms) + 1
         if known is not None:
             frictions = [joint.friction for joint in known.joints]
@@ -314,7 +352,9 @@ class CurrentColumns:
         for (term, _), (column, shape) in self._terms.items():
             out[..., column] = term(point, shape)
         if self._bank is not None:
-            temperature = None if point.temperature is None else np.asarray(point.temperature)
+            temperature = (
+                None if point.temperature is None else np.asarray(point.temperature)
+            )
             found = self._bank.regressors(point.speed, point.load, temperature)
             for j, own in enumerate(found):
                 out[:, j, self._known_from : self._known_from + own.shape[1]] = own

@@ -87,7 +87,8 @@ _BLOCK = 1.0  # duration of a block of time [s]
 class _Scored(NamedTuple):
     """A law of one joint, its blocks in each session, prior and held-out errors [folds].
 
-    `inverse` is the 1/k_t in the scale of the prior of the inertia's coefficient, the last one.
+    `inverse` is the 1/k_t in the scale of the prior of the inertia's coefficient, the
+    last one.
     """
 
     candidate: FrictionCandidate
@@ -111,13 +112,14 @@ class _Choice(NamedTuple):
 class CurrentRegression:
     """Accumulates motions of any number of recordings and fits all joints.
 
-    The current needed for acceleration, J / k_t * qdd / N with the reflected inertia J, has a
-    coefficient of its own with a prior on J: (J - nominal) / k_t, the last one; 1/k_t is the first.
-    target_moment shows the J of the controller, and an arm's own differs: wrists 1 and 3 of a UR10e
-    have 0.8 times that on each of seven recordings, with the torque constant that joints of a size
-    share. `inertia`: prior (None: not fitted); loads were computed with `nominal` [n], kg m^2, by
-    default its values. `known` is a model known before, whose friction laws and values are tried
-    too, those of a generic one while a joint has moved little; for `warm` see `candidates`.
+    The current needed for acceleration, J / k_t * qdd / N with the reflected inertia J,
+    has a coefficient of its own with a prior on J: (J - nominal) / k_t, the last one;
+    1/k_t is the first. target_moment shows the J of the controller, and an arm's own
+    differs: wrists 1 and 3 of a UR10e have 0.8 times that on each of seven recordings,
+    with the torque constant that joints of a size share. `inertia`: prior (None: not
+    fitted); loads were computed with `nominal` [n], kg m^2, by default its values.
+    `known` is a model known before, whose friction laws and values are tried too, those
+    of a generic one while a joint has moved little; for `warm` see `candidates`.
     """
 
     def __init__(
@@ -130,18 +132,24 @@ class CurrentRegression:
         nominal: Array | None = None,
         known: EnergyModel | None = None,
     ) -> None:
-        self.robot, self.friction = robot, friction
+        self.robot = robot
+        self.friction = friction
         self.candidates = candidates(friction, warm=warm)
-        self._warm, self._inertia, self._known = warm, inertia, known
-        self._nominal = inertia.value if inertia is not None and nominal is None else nominal
+        self._warm = warm
+        self._inertia = inertia
+        self._known = known
+        self._nominal = (
+            inertia.value if inertia is not None and nominal is None else nominal
+        )
         self._columns = CurrentColumns(self.candidates, inertia is not None, known)
         n = robot.dof
         # Lowest and highest temperatures [n, 2], degC; NaN where not recorded
         self._temperature = np.full((n, 2), np.nan)
         self._moving_time = np.zeros(n)  # motion of each joint [s]
-        self._memory = _FILTER_MEMORY  # samples over which the narrow filter correlates white noise
-        # Of each session: Gram matrices of [columns, current] per joint and block of time, and
-        # numbers of samples per joint
+        # samples over which the narrow filter correlates white noise
+        self._memory = _FILTER_MEMORY
+        # Of each session: Gram matrices of [columns, current] per joint and block of
+        # time, and numbers of samples per joint
         self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._choices: dict[int, _Choice] = {}
 
@@ -149,11 +157,13 @@ class CurrentRegression:
         """Start another session, with its own friction level."""
         self._sessions.append((BlockedGram(), BlockedGram()))
 
-    def accumulate(self, motion: FilteredMotion, load: Array, narrow: ParallelFilter) -> None:
+    def accumulate(
+        self, motion: FilteredMotion, load: Array, narrow: ParallelFilter
+    ) -> None:
         """Add a motion to the current session.
 
-        `load`: its torque without friction, joint side [samples, n], N m. `narrow`: filter for
-        columns and currents.
+        `load`: its torque without friction, joint side [samples, n], N m. `narrow`:
+        filter for columns and currents.
         """
         inside = narrow.inside(motion)
         time = motion.time[inside]
@@ -168,8 +178,12 @@ class CurrentRegression:
             motion.known_temperature,
             model if np.isfinite(model).all() else None,
         )
-        moving, period = narrow.moving(motion, MOVING_SPEED)[inside], float(time[1] - time[0])
-        rows = narrow(motion, self._columns.columns(point, motion))[inside] * moving[:, :, None]
+        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        period = float(time[1] - time[0])
+        rows = (
+            narrow(motion, self._columns.columns(point, motion))[inside]
+            * moving[:, :, None]
+        )
         self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
         self._temperature = merged_ranges(self._temperature, motion.temperature_range)
         self._moving_time = self._moving_time + moving.sum(axis=0) * period
@@ -183,13 +197,15 @@ class CurrentRegression:
         """Results per joint; without `own_inertia`, known inertias are the controller's.
 
         Raises:
-            IdentificationError: no joint moves, a joint that hardly moves has no constants in the
-                robot file, or currents contradict the torque.
+            IdentificationError: no joint moves, a joint that hardly moves has no
+                constants in the robot file, or currents contradict the torque.
         """
         if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(NO_MOTION)
         return tuple(
-            self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j, own_inertia)
+            self._from_prior(j)
+            if moved < SHORTEST_MOTION
+            else self._from_currents(j, own_inertia)
             for j, moved in enumerate(self._moving_time)
         )
 
@@ -226,7 +242,9 @@ class CurrentRegression:
         """The law of a joint known before, with its shape, and its prior."""
         assert self._known is not None
         friction = self._known.joints[j].friction
-        return FrictionCandidate(friction.law, friction.all_shape), known_prior(self._known, j)
+        return FrictionCandidate(friction.law, friction.all_shape), known_prior(
+            self._known, j
+        )
 
     def _chosen(self, j: int) -> _Choice:
         """The law of one joint with the least held-out error, inertias being the arm's own."""
@@ -247,13 +265,16 @@ class CurrentRegression:
         chosen, reason = choose({name: entry.errors for name, entry in best.items()})
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
-            comparison, reason = {}, "chosen by --friction"
-        found, known = best[chosen], False
+            comparison = {}
+            reason = "chosen by --friction"
+        found = best[chosen]
+        known = False
         enough = self._moving_time[j] >= ENOUGH_MOTION
         if self._known is not None and not (enough and is_generic(self._known)):
             before = self._score(None, j, grams, counts)
             if not clearly_better(found.errors, before.errors):
-                found, known = before, True
+                found = before
+                known = True
                 reason = "law of the model known before; no other is clearly better"
         choice = _Choice(found, known, reason, comparison, tuple(moved), counts)
         self._choices[j] = choice
@@ -270,10 +291,12 @@ class CurrentRegression:
         scales, deviations, blocks = session_scales(
             found.sessions, counts, prior, which, applied=applied
         )
-        solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
+        solution = solve(blocks, prior, np.concatenate(counts))
+        gram = blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
         memory = self._memory
-        # Residuals correlated for longer than filtered white noise would be are systematic.
+        # Residuals correlated for longer than filtered white noise would be are
+        # systematic.
         share = 1.0 - memory * solution.effective_samples / solution.samples
         systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
         # The current that determines the scale of the load.
@@ -281,20 +304,28 @@ class CurrentRegression:
         fitted = None
         if inertia is not None:
             value, std, nominal = inertia
-            if memory < _FILTER_MEMORY:  # sampled so slowly that systematic errors look white
+            # sampled so slowly that systematic errors look white
+            if memory < _FILTER_MEMORY:
                 systematic = solution.residual
             else:
-                hidden = _FRICTION_FORM * np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
+                hidden = _FRICTION_FORM * np.sqrt(
+                    gram[CURRENT, CURRENT] / solution.samples
+                )
                 systematic = max(systematic, float(hidden))
-        ratio = float(systematic / max(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]), 1e-9))
+        ratio = float(
+            systematic / max(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]), 1e-9)
+        )
         if inertia is not None:
-            # The scale follows from the load that acceleration does not explain, or from the prior
-            # of the inertia, whichever is more exact.
+            # The scale follows from the load that acceleration does not explain, or from
+            # the prior of the inertia, whichever is more exact.
             accelerated = gram[ACCELERATION, ACCELERATION]
             shared = gram[LOAD_COLUMN, ACCELERATION] ** 2 / max(accelerated, 1e-30)
             own = scale * np.sqrt(max(gram[LOAD_COLUMN, LOAD_COLUMN] - shared, 0.0))
-            ratio = min(float(systematic / max(own, 1e-9)), float(np.hypot(ratio, std / value)))
-            # What the load shares with acceleration is in the slope, and certain where k_t is.
+            ratio = min(
+                float(systematic / max(own, 1e-9)), float(np.hypot(ratio, std / value))
+            )
+            # What the load shares with acceleration is in the slope, and certain where
+            # k_t is.
             covariance = solution.covariance
             variance = float(covariance[0, 0])
             slope = float(covariance[0, -1]) / variance
@@ -306,7 +337,9 @@ class CurrentRegression:
                 left_out=systematic / max(float(scale * np.sqrt(accelerated)), 1e-9),
             )
             coefficients = solution.coefficients[:-1]
-            solution = replace(solution, coefficients=coefficients, covariance=covariance[:-1, :-1])
+            solution = replace(
+                solution, coefficients=coefficients, covariance=covariance[:-1, :-1]
+            )
         return replace(
             self._estimate(j, found.candidate, found.prior, solution, known=known),
             reason=reason,
@@ -318,7 +351,9 @@ class CurrentRegression:
             inertia=fitted,
         )
 
-    def _fitted_inertia(self, j: int, *, own: bool = True) -> tuple[float, float, float] | None:
+    def _fitted_inertia(
+        self, j: int, *, own: bool = True
+    ) -> tuple[float, float, float] | None:
         """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted.
 
         The deviation is that of the arm's `own` ones, or of those of the controller.
@@ -355,19 +390,23 @@ class CurrentRegression:
         columns = np.array(self._columns.of_law(index, j))
         own = [blocks[:, columns[:, None], columns] for blocks in grams]
         inverse = float(prior.mean[0])
-        # Without a k_t in the robot file, the one that agrees with the inertia's prior sets the
-        # scale of its coefficient.
+        # Without a k_t in the robot file, the one that agrees with the inertia's prior
+        # sets the scale of its coefficient.
         if inertia is not None and not inverse > 0:
-            whole, samples = np.concatenate(own), np.concatenate(counts)
+            whole = np.concatenate(own)
+            samples = np.concatenate(counts)
             others = [*range(len(prior.mean)), -1]
             solution = solve(whole[:, others][:, :, others], prior, samples)
             for _ in range(_SCALING_ROUNDS):
                 inverse = max(float(solution.coefficients[0]), 1e-9)
-                solution = solve(whole, self._with_inertia(prior, inverse, inertia), samples)
+                solution = solve(
+                    whole, self._with_inertia(prior, inverse, inertia), samples
+                )
             inverse = max(float(solution.coefficients[0]), 1e-9)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
-            # Scales would hide temperature effects, so that warm recordings are scored without.
+            # Scales would hide temperature effects, so that warm recordings are scored
+            # without.
             extended = self._with_inertia(prior, inverse, inertia)
             which = candidate.scaled(len(extended.mean))
             scaled = session_scales(own, counts, extended, which, applied=not self._warm)
@@ -376,7 +415,8 @@ class CurrentRegression:
 
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
         """Refuse currents that no motor has: none in motion, or not rising with the torque."""
-        name, inverse = self.robot.joint_names[j], solution.coefficients[0]
+        name = self.robot.joint_names[j]
+        inverse = solution.coefficients[0]
         if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
             raise IdentificationError(
                 f"{name}: actual_current stays zero while the joint moves; check the recorder and "
@@ -395,7 +435,13 @@ class CurrentRegression:
             )
 
     def _estimate(
-        self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution, *, known: bool
+        self,
+        j: int,
+        candidate: FrictionCandidate,
+        prior: Prior,
+        solution: Solution,
+        *,
+        known: bool,
     ) -> JointEstimate:
         """A joint from prior and solution of (1/k_t, friction parameters / k_t).
 
@@ -410,11 +456,18 @@ class CurrentRegression:
         parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
         seen = self._temperature[j]
         low, high = seen.tolist()
-        before = self._known.joints[j].friction.temperature_range if known and self._known else None
+        before = (
+            self._known.joints[j].friction.temperature_range
+            if known and self._known
+            else None
+        )
         if before is not None and np.isfinite(seen).all():
-            low, high = min(before[0], low), max(before[1], high)
+            low = min(before[0], low)
+            high = max(before[1], high)
         model = self.robot.friction_temperature_model[j]
-        uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
+        uses_model = law.name == "temperature_exponential" and bool(
+            np.isfinite(model).all()
+        )
         names = ("torque_constant", *law.parameters)
         sources = np.where(std < 0.5 * prior.std, "current", "prior").tolist()
         return JointEstimate(
@@ -446,8 +499,8 @@ def current_regression(
 ) -> CurrentRegression:
     """The regression of the currents of recordings, each a session with its own friction level.
 
-    Where inertias are unknown, its loads are computed from those that a first fit found. `known`:
-    see `CurrentRegression`.
+    Where inertias are unknown, its loads are computed from those that a first fit found.
+    `known`: see `CurrentRegression`.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
@@ -470,11 +523,10 @@ def current_regression(
     return found
 
 
-# Fit of the presliding travel: how far a joint moves before its friction reverses.
-#
-# At rest, friction takes any value up to its limit, depending on the previous motion (Dahl's
-# presliding). A grid of travels is searched for the least current error at standstill; torque
-# constant and friction stay as fitted in motion.
+# Fit of the presliding travel: how far a joint moves before its friction reverses. At
+# rest, friction takes any value up to its limit, depending on the previous motion (Dahl's
+# presliding). A grid of travels is searched for the least current error at standstill;
+# torque constant and friction stay as fitted in motion.
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
 """Travels tried, joint side [rad]; the first one, 0, means friction without memory."""
@@ -494,7 +546,8 @@ class PreslidingFit:
         self.model = model
         n = model.dof
         self._squares = np.zeros((len(TRAVELS), n))
-        self._still, self._episodes = np.zeros(n), np.zeros(n)
+        self._still = np.zeros(n)
+        self._episodes = np.zeros(n)
         self.start_recording()
 
     def start_recording(self) -> None:
@@ -512,7 +565,9 @@ class PreslidingFit:
         time = motion.time[inside]
         if len(time) < 2 or directions is None:  # some travel is tried
             return
-        still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
+        still = (
+            narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
+        )
         if still.any():
             speed = motion.qd
             without, base, one = (
@@ -526,7 +581,8 @@ class PreslidingFit:
                 ).current
                 for direction in (None, np.zeros_like(speed), np.ones_like(speed))
             )
-            # Modelled currents [samples, travels, n] are linear in the direction of friction.
+            # Modelled currents [samples, travels, n] are linear in the direction of
+            # friction.
             currents = base[:, None] + (one - base)[:, None] * directions
             currents[:, 0] = without
             error = narrow(motion, currents - motion.current[:, None])[inside]
@@ -537,8 +593,8 @@ class PreslidingFit:
     def travels(self) -> Array:
         """The chosen travels [n], rad; the typical one where a joint hardly stood still.
 
-        One standstill counts as one observation, so a few of them weigh little against the prior
-        around the typical travel.
+        One standstill counts as one observation, so a few of them weigh little against
+        the prior around the typical travel.
         """
         tried = np.array(TRAVELS[1:])
         unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
@@ -561,7 +617,9 @@ def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
 
 
 def with_presliding(
-    model: EnergyModel, recordings: Sequence[SessionData], dynamics: Sequence[RecordingDynamics]
+    model: EnergyModel,
+    recordings: Sequence[SessionData],
+    dynamics: Sequence[RecordingDynamics],
 ) -> EnergyModel:
     """The model with presliding travels that fit the currents at standstill."""
     fit = PreslidingFit(model)

@@ -3,20 +3,23 @@
 
 """Power of each joint, measured: the voltage at the joints as a power meter.
 
-The drop of voltage along the cable (model/cable.py) depends on how much current each joint takes,
-and the current at the supply is the sum. With the power that a model computes from the measured
-currents of joint i, losses p_i and converted power c_i, each divided by the joint's voltage,
+The drop of voltage along the cable (model/cable.py) depends on how much current each
+joint takes, and the current at the supply is the sum. With the power that a model
+computes from the measured currents of joint i, losses p_i and converted power c_i, each
+divided by the joint's voltage,
 
     bus current     = constant + sum_i (f_i p_i + g_i c_i)
     V_bus - V_j     = constant_j + sum_i (R_1 + ... + R_min(i, j)) (f_i p_i + g_i c_i).
 
-The factors f and g are measured over modelled power. Their prior is so wide that the model gives
-the form of the power over time and not its size. Constants are free, so that only changes of
-the power count. Factors and resistances R are fitted together: nonlinear least squares (Gauss and
-Newton) on sums of products of block means, with the residuals' covariance between the channels as
-found. All joints share the noise of the bus voltage and the power that no joint explains.
+The factors f and g are measured over modelled power. Their prior is so wide that the
+model gives the form of the power over time and not its size. Constants are free, so that
+only changes of the power count. Factors and resistances R are fitted together: nonlinear
+least squares (Gauss and Newton) on sums of products of block means, with the residuals'
+covariance between the channels as found. All joints share the noise of the bus voltage
+and the power that no joint explains.
 
-Standard deviations are those of correlated residuals (Newey and West, Econometrica 55, 1987).
+Standard deviations are those of correlated residuals (Newey and West, Econometrica 55,
+1987).
 """
 
 from __future__ import annotations
@@ -60,35 +63,43 @@ METER_FIELDS = (*MEASURED_FIELDS, JOINT_VOLTAGE)
 
 METER_ERROR = 0.015
 """Error of a measured joint energy that no residual shows, as a share of the energy into and out of
-the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a cycle between currents
-and voltages, the form of the modelled power. Twelve simulated arms have 0.5 to 3 %."""
+the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a cycle between
+currents and voltages, the form of the modelled power. Twelve simulated arms have 0.5 to 3
+%."""
 
 BLOCKS = (0.1, 0.5, 2.0)
 """Durations of block means [s]. The shortest is used unless the voltages are slower than that."""
-_PERIODS = 4.0  # least block duration, in periods of the voltages where they are sampled slowly
-_SLOW = 1.5  # period of the voltages over that of the samples from which they are sampled slowly
-_AVERAGED = 0.8  # drop per current of short over that of longer blocks where they are averaged
+# least block duration, in periods of the voltages where they are sampled slowly
+_PERIODS = 4.0
+# period of the voltages over that of the samples from which they are sampled slowly
+_SLOW = 1.5
+# drop per current of short over that of longer blocks where they are averaged
+_AVERAGED = 0.8
 _LATE = 0.05  # least relative error of voltages that are sampled slowly or averaged
 _LEAST_BLOCKS = 40
 _LEAST_MOTION = 3.0  # least time in motion [s]
 _LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
-_IMPLAUSIBLE = 0.15  # share of the bus voltage above which a drop is a fault of the reading
+# share of the bus voltage above which a drop is a fault of the reading
+_IMPLAUSIBLE = 0.15
 _MOST_CURRENT = 1e3  # of readings that are not damaged, in their units: A, V, rad/s
 _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
 _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
-_MOST_MISFIT, _MISFIT_OF_BLOCK = 8.0, 0.015
+_MOST_MISFIT = 8.0
+_MISFIT_OF_BLOCK = 0.015
 """Misfit above which the voltages are not those of a chain: the first, or the second times the
-blocks if that is more, because any deviation from a chain grows significant with time. Recordings
-of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order 0.017 to 0.022 a block."""
+blocks if that is more, because any deviation from a chain grows significant with time.
+Recordings of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order 0.017 to
+0.022 a block."""
 _SHARP = 0.1
 """Relative deviation of the converted power of the sharpest joint below which the power fit uses
-what joint voltages show. Wider ones made held-out bus power of real arms worse as often as better.
+what joint voltages show. Wider ones made held-out bus power of real arms worse as often
+as better.
 """
 _AGREEMENT = 0.05
 """Probability of the deviations from the model below which the power fit uses what joint voltages
-show. Where the controller states the torque constants, these are sharper than the meter: joint
-energies of ten simulated arms, identified from 20 s, are 1.3 % wrong (RMS) without it and 1.5 %
-with it, but 3.8 and 1.6 % without stated constants (twelve arms)."""
+show. Where the controller states the torque constants, these are sharper than the meter:
+joint energies of ten simulated arms, identified from 20 s, are 1.3 % wrong (RMS) without
+it and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve arms)."""
 _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 
 
@@ -124,7 +135,8 @@ class JointPowerMeasurement:
     # Measured over modelled losses and converted power of each joint [2 n], in this order
     factors: Array
     covariance: Array  # of the factors [2 n, 2 n]
-    residual: Array  # RMS of the bus current [A] and of the drops to each joint [V], [1 + n]
+    # RMS of the bus current [A] and of the drops to each joint [V], [1 + n]
+    residual: Array
     misfit: float  # see `CableFit`
     note: str | None  # how the meter is less sharp than usual, one line
 
@@ -184,7 +196,12 @@ class JointMeter:
         losses, converted = self._parts(motion)
         moving = np.asarray((np.abs(power.qd) > STANDSTILL_SPEED).any(axis=1))
         speed = self._drives.gear_ratio * motion.qd
-        terms = (motion.current**2, speed * motion.current, np.abs(motion.current), np.abs(speed))
+        terms = (
+            motion.current**2,
+            speed * motion.current,
+            np.abs(motion.current),
+            np.abs(speed),
+        )
         self._integrals += np.stack([(steps * moving) @ term for term in terms])
         self._gross += (steps * moving) @ np.abs(losses + converted)
         changes = np.diff(losses + converted, axis=0)
@@ -254,7 +271,11 @@ class JointMeter:
                 "the drops of the joint voltages are not those of a chain (misfit "
                 f"{fit.misfit:.0f}, most at {names[fit.worst]})"
             )
-        error = METER_ERROR if note is None else float(np.hypot(METER_ERROR, self._late(sharp)))
+        error = (
+            METER_ERROR
+            if note is None
+            else float(np.hypot(METER_ERROR, self._late(sharp)))
+        )
         joints = self._energies(fit, error)
         cable = Cable(fit.values[:n], fit.std[:n])
         covariance = fit.covariance[n:, n:]
@@ -277,7 +298,9 @@ class JointMeter:
         fit = fit_cable(sharp, self._cable)
         factors, precision = factors_without_bus(sharp, self._cable, fit)
         n = self._model.dof
-        covariance = np.linalg.inv(precision + 1e-6 * np.eye(n)) + METER_ERROR**2 * np.eye(n)
+        covariance = np.linalg.inv(
+            precision + 1e-6 * np.eye(n)
+        ) + METER_ERROR**2 * np.eye(n)
         if not np.sqrt(np.diag(covariance)).min() < _SHARP:
             return None
         shown = np.linalg.inv(covariance)
@@ -294,7 +317,9 @@ class JointMeter:
         if not self._seen["bus"]:
             return "no bus power recorded"
         if not self._sums[0].count:
-            return "no samples with joint voltages, currents and bus power, brakes released"
+            return (
+                "no samples with joint voltages, currents and bus power, brakes released"
+            )
         if self._moving < _LEAST_MOTION:
             return f"{self._moving:.1f} s of motion, {_LEAST_MOTION:.0f} s are needed"
         n = self._model.dof
@@ -303,7 +328,9 @@ class JointMeter:
             return "joint voltages are constant"
         volts = 48.0
         both = slice(0, 2 * n)
-        spread = volts * np.sqrt(max(float(self._sums[0].covariance(0)[both, both].sum()), 0.0))
+        spread = volts * np.sqrt(
+            max(float(self._sums[0].covariance(0)[both, both].sum()), 0.0)
+        )
         if spread < _LEAST_POWER:
             return f"the power of the joints changes by {spread:.1f} W only"
         return None
@@ -340,7 +367,8 @@ class JointMeter:
 
     def _slope(self, sums: BlockSums) -> float:
         """Mean drop of voltage over the bus current [ohm]."""
-        covariance, bus = sums.covariance(0), 2 * self._model.dof
+        covariance = sums.covariance(0)
+        bus = 2 * self._model.dof
         return float(covariance[bus, bus + 1 :].mean() / max(covariance[bus, bus], 1e-12))
 
     def _energies(self, fit: CableFit, error: float) -> tuple[JointEnergy, ...]:
@@ -348,9 +376,13 @@ class JointMeter:
 
         `error`: of the meter, relative, which no residual shows.
         """
-        n, drives, bus = self._model.dof, self._drives, self._model.bus
+        n = self._model.dof
+        drives = self._drives
+        bus = self._model.bus
         squares, products, sizes, speeds = self._integrals
-        losses = drives.winding_resistance * squares + bus.driver * sizes + bus.drag * speeds
+        losses = (
+            drives.winding_resistance * squares + bus.driver * sizes + bus.drag * speeds
+        )
         converted = drives.back_emf_constant * products
         errors = drives.resistance_errors * squares + drives.back_emf_errors * products
         errors = errors + drives.driver_errors * sizes + drives.drag_errors * speeds
@@ -368,7 +400,9 @@ class JointMeter:
                     modelled=float(losses[j] + converted[j]),
                     modelled_std=float(np.linalg.norm(errors[:, j])),
                     measured=measured,
-                    measured_std=float(np.sqrt(variance + of_meter**2 + self._sampling[j])),
+                    measured_std=float(
+                        np.sqrt(variance + of_meter**2 + self._sampling[j])
+                    ),
                 )
             )
         return tuple(found)
@@ -385,7 +419,12 @@ class _MeterRows(NamedTuple):
 
 def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
     """The samples that the meter can use; None where a field is missing."""
-    names = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
+    names = (
+        "actual_qd",
+        "actual_current",
+        "actual_robot_voltage",
+        "actual_robot_current",
+    )
     if any(name not in telemetry for name in (*names, JOINT_VOLTAGE)):
         return None
     telemetry = telemetry.distinct()
@@ -442,7 +481,9 @@ def joint_power(
     """
     found = meter_of(model, [recording], cable).result()
     if isinstance(found, NotMeasured):
-        nothing = dict.fromkeys(("modelled_J", "modelled_std_J", "measured_J", "measured_std_J"))
+        nothing = dict.fromkeys(
+            ("modelled_J", "modelled_std_J", "measured_J", "measured_std_J")
+        )
         empty = {**nothing, "ratio": None, "ratio_std": None, "reason": found.reason}
         return [{"joint": joint.name, **empty} for joint in model.joints]
     note = {} if found.note is None else {"note": found.note}
@@ -453,7 +494,9 @@ def joint_evidence(
     model: EnergyModel, recordings: Sequence[SessionData]
 ) -> JointPowerEvidence | None:
     """What the joint voltages of recordings show for the power fit, if it is sharp enough."""
-    return meter_of(model, recordings).evidence() if model.bus.kind == "physical" else None
+    return (
+        meter_of(model, recordings).evidence() if model.bus.kind == "physical" else None
+    )
 
 
 def with_cable(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:

@@ -42,7 +42,9 @@ class Prior:
     @property
     def full_covariance(self) -> Array:
         """Covariance [p, p], diagonal if independent."""
-        return np.diag(np.square(self.std)) if self.covariance is None else self.covariance
+        return (
+            np.diag(np.square(self.std)) if self.covariance is None else self.covariance
+        )
 
     @cached_property
     def precision(self) -> Array:
@@ -70,7 +72,8 @@ class Solution:
     covariance: Array  # [p, p], correlated residuals allowed for
     residual: float  # RMS of the residual
     samples: float  # number of samples
-    effective_samples: float  # number of independent samples that carry the same information
+    # number of independent samples that carry the same information
+    effective_samples: float
 
     @property
     def std(self) -> Array:
@@ -86,19 +89,22 @@ def prior_alone(prior: Prior) -> Solution:
 def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     """Least squares with a prior, and a covariance from the scatter between blocks.
 
-    `blocks`: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1]. `counts`:
-    number of samples per block [blocks].
+    `blocks`: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
+    `counts`: number of samples per block [blocks].
 
-    The covariance is the cluster-robust ("sandwich") one with the small-sample factor
-    b / (b - 1) and the Student quantile for b blocks less the number of coefficients that the data
-    (not the prior) determine, so that 1.96 standard deviations bound a 95 % interval.
+    The covariance is the cluster-robust ("sandwich") one with the small-sample factor b /
+    (b - 1) and the Student quantile for b blocks less the number of coefficients that the
+    data (not the prior) determine, so that 1.96 standard deviations bound a 95 %
+    interval.
     """
     used = counts > 0
-    blocks, counts = blocks[used], counts[used]
+    blocks = blocks[used]
+    counts = counts[used]
     if not len(blocks):
         return prior_alone(prior)
     coefficients, weight, inflation, freedom, scores = _weighted(blocks, prior, counts)
-    total, samples = blocks.sum(axis=0), float(counts.sum())
+    total = blocks.sum(axis=0)
+    samples = float(counts.sum())
     information = total[:-1, :-1] * weight
     bread = pseudo_inverse(information + prior.precision)
     # Too few blocks to estimate scatter: the inflated noise instead.
@@ -121,24 +127,31 @@ def _weighted(
     """Least squares with the prior's weight found from the residuals, in turn.
 
     Returns:
-        coefficients [p]; weight of the normal equations beside the prior; samples that count as
-        one; coefficients that the data determine; scores of the blocks [blocks, p].
+        coefficients [p]; weight of the normal equations beside the prior; samples that
+        count as one; coefficients that the data determine; scores of the blocks [blocks,
+        p].
     """
     p = blocks.shape[-1] - 1
-    total, samples = blocks.sum(axis=0), float(counts.sum())
+    total = blocks.sum(axis=0)
+    samples = float(counts.sum())
     information = total[:p, :p]
     least = max(_FINEST**2 * float(total[p, p]) / samples, 1e-18)
-    coefficients, scores = prior.mean, np.zeros((len(blocks), p))
-    noise, inflation, freedom = 1.0, 1.0, 0.0
+    coefficients = prior.mean
+    scores = np.zeros((len(blocks), p))
+    noise = 1.0
+    inflation = 1.0
+    freedom = 0.0
     for _ in range(_WEIGHTINGS):
         weight = 1.0 / (noise * inflation)
         coefficients, bread = _coefficients(total, prior, weight)
         determined = float(np.sum(bread * information))
         freedom = determined * weight
-        noise = max(float(_squares(total, coefficients)) / max(samples - freedom, 1.0), least)
+        noise = max(
+            float(_squares(total, coefficients)) / max(samples - freedom, 1.0), least
+        )
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
-        # Variance of block scores over that with white residuals; directions are weighted by how
-        # far the data, not the prior, determine them.
+        # Variance of block scores over that with white residuals; directions are weighted
+        # by how far the data, not the prior, determine them.
         inflation = 25.0
         if len(scores) > freedom + 1:
             white = max(noise * determined, 1e-30)
@@ -152,7 +165,8 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     Each fold is predicted from a fit to all others; blocks without samples are ignored.
     """
     used = counts > 0
-    blocks, counts = blocks[used], counts[used]
+    blocks = blocks[used]
+    counts = counts[used]
     coefficients, _, inflation, *_ = _weighted(blocks, prior, counts)
     total = blocks.sum(axis=0)
     residual = float(_squares(total, coefficients)) / counts.sum()
@@ -185,7 +199,9 @@ def _at_most(covariance: Array, prior: Prior) -> Array:
     if shares.max(initial=0.0) <= 1.0:
         return covariance
     bounded = root @ axes
-    return np.asarray((bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale))
+    return np.asarray(
+        (bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale)
+    )
 
 
 def _coefficients(gram: Array, prior: Prior, weight: float) -> tuple[Array, Array]:
@@ -197,8 +213,12 @@ def _coefficients(gram: Array, prior: Prior, weight: float) -> tuple[Array, Arra
 
 def _squares(gram: Array, coefficients: Array) -> Array:
     """Sums of squared residuals [...]."""
-    full = np.concatenate([-coefficients, np.ones((*coefficients.shape[:-1], 1))], axis=-1)
-    return np.asarray(np.maximum(np.einsum("...i,...ij,...j->...", full, gram, full), 0.0))
+    full = np.concatenate(
+        [-coefficients, np.ones((*coefficients.shape[:-1], 1))], axis=-1
+    )
+    return np.asarray(
+        np.maximum(np.einsum("...i,...ij,...j->...", full, gram, full), 0.0)
+    )
 
 
 def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:
@@ -232,18 +252,19 @@ def score_scatter(scores: Array) -> Array:
     return np.asarray(centred.T @ centred * (count / max(count - 1, 1)))
 
 
-# Gram matrices accumulated in a bounded number of blocks of time.
-#
-# A Gram matrix of [regressor, measurement] holds all that linear least squares needs of any number
-# of samples. Kept per block of time, the matrices also give blocked cross-validation and standard
-# deviations that allow for correlated residuals (blocks count as independent, not samples). When
-# there are too many blocks, neighbours are merged, so memory stays constant.
+# Gram matrices accumulated in a bounded number of blocks of time. A Gram matrix of
+# [regressor, measurement] holds all that linear least squares needs of any number of
+# samples. Kept per block of time, the matrices also give blocked cross-validation and
+# standard deviations that allow for correlated residuals (blocks count as independent,
+# not samples). When there are too many blocks, neighbours are merged, so memory stays
+# constant.
 
 MAX_BLOCKS = 64
 SMALLEST_BLOCK = 1.0  # shortest block [s]
 
 _BLOCK = 2.0  # duration of a block [s]
-_CLOSED = 1e300  # time in a block to which nothing is added any more [s]; finite, for files
+# time in a block to which nothing is added any more [s]; finite, for files
+_CLOSED = 1e300
 
 
 @dataclass
@@ -273,7 +294,8 @@ class BlockedGram:
             room[:count] = self.blocks if count else 0.0
             self._room = room
         self._room[count] = gram
-        self.blocks, self.open = self._room[: count + 1], duration
+        self.blocks = self._room[: count + 1]
+        self.open = duration
         self._merge_neighbours()
 
     def merge(self, other: BlockedGram) -> None:
@@ -281,7 +303,8 @@ class BlockedGram:
         if len(other):
             both = [self.blocks, other.blocks] if len(self) else [other.blocks]
             self.blocks = np.concatenate(both)
-        self.length, self.open = max(self.length, other.length), _CLOSED
+        self.length = max(self.length, other.length)
+        self.open = _CLOSED
         self._merge_neighbours()
 
     def transformed(self, matrix: Array) -> BlockedGram:
@@ -307,18 +330,26 @@ def gram_matrices_by_joint(rows: Array) -> Array:
 
 
 def joint_gram_matrices(
-    motion: FilteredMotion, rows: Array, narrow: ParallelFilter | None, *, moving_only: bool
+    motion: FilteredMotion,
+    rows: Array,
+    narrow: ParallelFilter | None,
+    *,
+    moving_only: bool,
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 
-    The rows of a motion's samples are columns of a linear model and its measurement [samples, n,
-    k], filtered alike; `moving_only` leaves out samples below MOVING_SPEED, where friction takes
-    any value.
+    The rows of a motion's samples are columns of a linear model and its measurement
+    [samples, n, k], filtered alike; `moving_only` leaves out samples below MOVING_SPEED,
+    where friction takes any value.
     """
-    used, time = np.abs(motion.qd) > MOVING_SPEED, motion.time
+    used = np.abs(motion.qd) > MOVING_SPEED
+    time = motion.time
     if narrow is not None:
-        inside, used = narrow.inside(motion), narrow.moving(motion, MOVING_SPEED)
-        rows, used, time = narrow(motion, rows)[inside], used[inside], time[inside]
+        inside = narrow.inside(motion)
+        used = narrow.moving(motion, MOVING_SPEED)
+        rows = narrow(motion, rows)[inside]
+        used = used[inside]
+        time = time[inside]
     if not moving_only:
         used = np.ones_like(used)
     if len(time):
@@ -326,7 +357,9 @@ def joint_gram_matrices(
         yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
 
 
-def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple[Array, float]]:
+def masked_gram_matrices(
+    time: Array, rows: Array, used: Mask
+) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k, k] of rows [samples, n, k] and their durations [s], block by block.
 
     `used` are the samples of each joint that count [samples, n].
@@ -334,16 +367,19 @@ def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple
     whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
         if used[block].any():
-            yield gram_matrices_by_joint(whole[block]), float(time[block][-1] - time[block][0])
+            yield (
+                gram_matrices_by_joint(whole[block]),
+                float(time[block][-1] - time[block][0]),
+            )
 
 
-# Independent columns of a matrix with dependent columns, the same on every processor.
-#
-# QR with column pivoting (Businger and Golub, Numer. Math. 7, 1965; Golub and Van Loan, Matrix
-# Computations, sec. 5.4.2) takes the column with the largest remainder at every step. Columns of a
-# regressor that differ in sign or not at all have equally large remainders, and rounding, which
-# differs between processors, would choose among them. Here remainders within one millionth of the
-# largest count as equal, and the first in column order is taken.
+# Independent columns of a matrix with dependent columns, the same on every processor. QR
+# with column pivoting (Businger and Golub, Numer. Math. 7, 1965; Golub and Van Loan,
+# Matrix Computations, sec. 5.4.2) takes the column with the largest remainder at every
+# step. Columns of a regressor that differ in sign or not at all have equally large
+# remainders, and rounding, which differs between processors, would choose among them.
+# Here remainders within one millionth of the largest count as equal, and the first in
+# column order is taken.
 
 TIE = 1e-6  # remainders that differ by less than this part of the largest count as equal
 _DEPENDENT = 1e-8
@@ -352,7 +388,8 @@ _DEPENDENT = 1e-8
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
     """Indices [rank] of independent columns of a matrix, in the order of choice.
 
-    Each has the largest remainder after projecting out those before; larger columns are preferred.
+    Each has the largest remainder after projecting out those before; larger columns are
+    preferred.
     """
     rest = np.array(matrix, dtype=float)
     chosen = np.empty(rank, dtype=np.intp)
@@ -366,8 +403,8 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
 def first_independent_columns(matrix: Array, dependent: float = _DEPENDENT) -> Indices:
     """Indices of the columns that do not depend on those before them, ascending.
 
-    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared; `dependent`:
-    the longest remainder of such a column that counts as none.
+    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared;
+    `dependent`: the longest remainder of such a column that counts as none.
     """
     length = np.linalg.norm(matrix, axis=0)
     rest = matrix / np.where(length > 0, length, 1.0)

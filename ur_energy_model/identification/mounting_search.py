@@ -3,10 +3,10 @@
 
 """Search for mounting and payload in motor currents, where target_moment was not recorded.
 
-The current of a joint is linear in its load (slope 1/k_t), motor inertia and friction. The search
-finds the mounting and payload that explain the currents of all joints best. For a given setup the
-rest is linear (variable projection, Golub and Pereyra 1973), so Gram matrices suffice. The stated
-setup is kept unless the currents clearly contradict it.
+The current of a joint is linear in its load (slope 1/k_t), motor inertia and friction.
+The search finds the mounting and payload that explain the currents of all joints best.
+For a given setup the rest is linear (variable projection, Golub and Pereyra 1973), so
+Gram matrices suffice. The stated setup is kept unless the currents clearly contradict it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)  # spread of the search
 EVIDENCE = 30.0
 """Gain in twice the log-likelihood from which currents contradict the stated setup; one second of
 motion counts as one observation of each joint."""
-LEAST_TILT = np.radians(5.0)  # smaller differences from the stated mounting are ignored [rad]
-_FITTED = 4  # coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction
+# smaller differences from the stated mounting are ignored [rad]
+LEAST_TILT = np.radians(5.0)
+# coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction
+_FITTED = 4
 _FLOOR = 0.01  # model error of a current, relative
 _NO_CURRENT = 1e-6
 _LENGTH_STD = 0.05
@@ -54,7 +56,8 @@ class FoundMounting:
     setup: Setup  # as stated, or as found where the currents contradict the stated one
     contradicted: bool  # whether they do
     tilt: float  # angle between found and stated gravity [rad]
-    load_error: Array  # relative standard deviation of each joint's load due to the setup [n]
+    # relative standard deviation of each joint's load due to the setup [n]
+    load_error: Array
 
 
 def find_mounting(
@@ -65,9 +68,12 @@ def find_mounting(
     Returns None where the payload set in the controller differs between recordings.
     """
     payloads = [recording.controller_payload for recording in recordings]
-    if any(not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]):
+    if any(
+        not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]
+    ):
         return None
-    columns, seconds = TorqueColumns(robot), 0.0
+    columns = TorqueColumns(robot)
+    seconds = 0.0
     grams = np.zeros((robot.dof, columns.width + 4, columns.width + 4))
     for recording in recordings:
         narrow = ParallelFilter(recording.cutoff)
@@ -77,7 +83,9 @@ def find_mounting(
             load = columns(motion.q, motion.qd, motion.qdd)
             friction = np.stack([motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
             rows = np.concatenate([load, friction, motion.current[..., None]], axis=2)
-            for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+            for gram, duration in joint_gram_matrices(
+                motion, rows, narrow, moving_only=True
+            ):
                 grams += gram
                 seconds += duration
     if not grams[:, -1, -1].any():
@@ -88,19 +96,29 @@ def find_mounting(
 class _Search:
     """Search of the setup that explains the Gram matrices [n, width + 4, width + 4] best.
 
-    A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the payload.
+    A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the
+    payload.
     """
 
-    def __init__(self, columns: TorqueColumns, gram: Array, seconds: float, stated: Setup) -> None:
-        self._columns, self._gram, self._given = columns, gram, stated
-        robot, counts = columns.robot, gram[:, -1, -1]
+    def __init__(
+        self, columns: TorqueColumns, gram: Array, seconds: float, stated: Setup
+    ) -> None:
+        self._columns = columns
+        self._gram = gram
+        self._given = stated
+        robot = columns.robot
+        counts = gram[:, -1, -1]
         self._moving = moving = np.flatnonzero(counts > 0)
-        self._counts, self._ratio = counts[moving], robot.gear_ratio[moving]
+        self._counts = counts[moving]
+        self._ratio = robot.gear_ratio[moving]
         self._constant = robot.torque_constant[moving]
-        self._independent = np.maximum(counts[moving] * seconds / max(counts.max(), 1.0), 1.0)
+        self._independent = np.maximum(
+            counts[moving] * seconds / max(counts.max(), 1.0), 1.0
+        )
         self._inertia = expected_inertia(robot)
         self._length = float(np.linalg.norm(stated.gravity))
-        direction, payload = stated.gravity / self._length, stated.payload
+        direction = stated.gravity / self._length
+        payload = stated.payload
         self._stated = np.array([*direction, payload.mass, *payload.center_of_mass])
 
     def fit(self) -> FoundMounting:
@@ -111,7 +129,8 @@ class _Search:
                 tries.append(self._stated.copy())
                 tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
         tries.sort(key=self._cost)
-        # A logarithm is no square, and least squares on its root converges poorly, hence BFGS.
+        # A logarithm is no square, and least squares on its root converges poorly, hence
+        # BFGS.
         ends = [
             minimize(
                 self._cost,
@@ -135,73 +154,92 @@ class _Search:
     def _cost(self, setup: Array) -> float:
         """Deviance, with the squared deviations from the stated setup and a unit direction."""
         length = (float(np.linalg.norm(setup[GRAVITY])) - 1.0) / _LENGTH_STD
-        penalty = float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
+        penalty = (
+            float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
+        )
         return self._deviance(setup) + penalty
 
     def _load(self, setup: Array) -> Array:
         """Coefficients [width] of the load's columns."""
-        payload = inertial_parameters(max(float(setup[MASS]), 0.0), setup[CENTER], np.zeros(6))
+        payload = inertial_parameters(
+            max(float(setup[MASS]), 0.0), setup[CENTER], np.zeros(6)
+        )
         gravity = self._length * setup[GRAVITY]
         return self._columns.coefficients(gravity, payload, self._inertia.value)
 
     def _deviance(self, setup: Array) -> float:
         """Twice the negative log-likelihood of the currents, up to a constant.
 
-        With noise of unknown size that is, for each joint, m log(mean square) of m independent
-        residuals: halving the error of a quiet joint counts as much as halving that of a noisy
-        one, so that no joint drowns the others. One second of motion counts as one observation,
-        as residuals are correlated in time. The mean square has a floor of one percent of the
-        current, which the model errs in any case; a smaller error is no evidence.
+        With noise of unknown size that is, for each joint, m log(mean square) of m
+        independent residuals: halving the error of a quiet joint counts as much as
+        halving that of a noisy one, so that no joint drowns the others. One second of
+        motion counts as one observation, as residuals are correlated in time. The mean
+        square has a floor of one percent of the current, which the model errs in any
+        case; a smaller error is no evidence.
 
-        Torque constant (its inverse), inertia error and two frictions of a joint are fitted for
-        this setup. They have their priors: without them, a negative torque constant or an absurd
-        inertia would explain the currents in a wrong mounting.
+        Torque constant (its inverse), inertia error and two frictions of a joint are
+        fitted for this setup. They have their priors: without them, a negative torque
+        constant or an absurd inertia would explain the currents in a wrong mounting.
         """
-        width, joints, ratio = self._columns.width, self._moving, self._ratio
+        width = self._columns.width
+        joints = self._moving
+        ratio = self._ratio
         basis = np.zeros((len(joints), width + 4, _FITTED + 1))
         basis[:, :width, 0] = self._load(setup) / ratio[:, None]
         own = np.arange(len(joints))
         basis[own, width - self._columns.robot.dof + joints, 1] = 1.0 / ratio
         basis[:, width, 2] = basis[:, width + 1, 3] = basis[:, width + 2, _FITTED] = 1.0
         small = np.swapaxes(basis, 1, 2) @ self._gram[joints] @ basis
-        left, right, total = small[:, :-1, :-1], small[:, :-1, -1], small[:, -1, -1]
+        left = small[:, :-1, :-1]
+        right = small[:, :-1, -1]
+        total = small[:, -1, -1]
         floor = _FLOOR**2 * total + _NO_CURRENT**2 * self._counts
         free = _solved(left, right)
         explained = np.einsum("ji,ji->j", right, free)
-        noise = ((np.maximum(total - explained, 0.0) + floor) / self._independent)[:, None]
+        noise = ((np.maximum(total - explained, 0.0) + floor) / self._independent)[
+            :, None
+        ]
         known = np.isfinite(self._constant)
         inverse = np.where(known, 1.0 / self._constant, np.maximum(free[:, 0], 1e-9))
-        mean, precision = np.zeros_like(free), np.zeros_like(free)
+        mean = np.zeros_like(free)
+        precision = np.zeros_like(free)
         mean[:, 0] = inverse
         precision[:, 0] = np.where(known, (ARM_SPREAD * inverse) ** -2.0, 0.0)
         precision[:, 1] = (self._inertia.std[joints] * inverse) ** -2.0
         damped = left + (noise * precision)[:, :, None] * np.eye(_FITTED)
         held = _solved(damped, right + noise * precision * mean)
         rest = total + np.einsum("ji,jik,jk->j", held, left, held)
-        rest += (noise * precision * np.square(held - mean) - 2 * right * held).sum(axis=1)
+        rest += (noise * precision * np.square(held - mean) - 2 * right * held).sum(
+            axis=1
+        )
         rest = (np.maximum(rest, 0.0) + floor) / self._counts
         return float(self._independent @ np.log(rest))
 
     def _load_error(self, setup: Array, std: Array) -> Array:
         """Relative standard deviation of the loads [n] due to the uncertainty of the setup.
 
-        That is the prior's [7], narrowed by the curvature of the deviance (finite differences).
+        That is the prior's [7], narrowed by the curvature of the deviance (finite
+        differences).
         """
         size = len(setup)
-        steps, middle, curvature = (
-            _STEP * np.eye(size),
-            self._deviance(setup),
-            np.zeros((size, size)),
-        )
+        steps = _STEP * np.eye(size)
+        middle = self._deviance(setup)
+        curvature = np.zeros((size, size))
         once = [self._deviance(setup + step) for step in steps]
         for i in range(size):
             for k in range(i + 1):
                 both = self._deviance(setup + steps[i] + steps[k])
-                curvature[i, k] = curvature[k, i] = (both - once[i] - once[k] + middle) / _STEP**2
+                curvature[i, k] = curvature[k, i] = (
+                    both - once[i] - once[k] + middle
+                ) / _STEP**2
         values, vectors = np.linalg.eigh(curvature * np.outer(std, std) / 2)
         spread = vectors / np.sqrt(1.0 + np.maximum(values, 0.0)) * std[:, None]
-        load, width = self._load(setup), self._columns.width
-        off = np.array([self._load(setup + 1e-3 * change) - load for change in spread.T]) / 1e-3
+        load = self._load(setup)
+        width = self._columns.width
+        off = (
+            np.array([self._load(setup + 1e-3 * change) - load for change in spread.T])
+            / 1e-3
+        )
         gram = self._gram[:, :width, :width]
         error = np.einsum("ci,jik,ck->j", off, gram, off)
         whole = np.einsum("i,jik,k->j", load, gram, load)

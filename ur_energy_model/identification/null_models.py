@@ -5,12 +5,15 @@
 
 Current of a joint: six terms, torque from the controller's own target_moment,
 
-    1/k target_moment + offset + viscous qd + (Coulomb + root sqrt|qd| + load |target_moment|) sign.
+    1/k target_moment + offset + viscous qd + (Coulomb + root sqrt|qd| + load
+    |target_moment|) sign.
 
-Its friction (the terms after the offset) has one scale a session, from the first seconds of motion.
+Its friction (the terms after the offset) has one scale a session, from the first seconds
+of motion.
 
-Power at the supply: a constant, from standstill where the session has any, and two coefficients of
-the copper losses sum R i^2 and the power of the shafts sum k_t N qd i, R and k_t of the robot file.
+Power at the supply: a constant, from standstill where the session has any, and two
+coefficients of the copper losses sum R i^2 and the power of the shafts sum k_t N qd i, R
+and k_t of the robot file.
 """
 
 from __future__ import annotations
@@ -35,8 +38,10 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
 KEY = "null_models"  # of the null models in the provenance of a model, by name
-ANCHOR_SECONDS = 3.0  # motion of a joint that its session's friction scale is taken from [s]
-_TERMS, _FIXED = 6, 2
+# motion of a joint that its session's friction scale is taken from [s]
+ANCHOR_SECONDS = 3.0
+_TERMS = 6
+_FIXED = 2
 _FRICTION: Mask = np.arange(_TERMS) >= _FIXED
 _STANDING = 1e-3
 """Speed below which friction has no direction, within the resolution of recorded speeds [rad/s]."""
@@ -55,28 +60,36 @@ class CurrentNull:
     @classmethod
     def of_model(cls, model: EnergyModel) -> CurrentNull | None:
         """The null model that a model was compared with; None where its file has none."""
-        found, n = _stated(model, "current"), model.dof
+        found = _stated(model, "current")
+        n = model.dof
         return cls(found, np.full(n, np.nan)) if found.shape == (n, _TERMS) else None
 
     def rms(self, recording: Recording, *, anchor: bool) -> Array:
         """RMS error of a recording's currents while the joint moves [n], A; NaN where unknown.
 
-        Filtered as the model's own; `anchor` scales friction on the first ANCHOR_SECONDS of motion.
+        Filtered as the model's own; `anchor` scales friction on the first ANCHOR_SECONDS
+        of motion.
         """
         n = len(self.coefficients)
         (first, whole), seconds = np.zeros((2, n, _TERMS + 2, _TERMS + 2)), np.zeros(n)
         for gram, period in _grams(recording):
             moved = period * gram[:, -1, -1]
-            share = np.clip((ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9), 0.0, 1.0)
-            first, whole = first + share[:, None, None] * gram, whole + gram
+            share = np.clip(
+                (ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9), 0.0, 1.0
+            )
+            first = first + share[:, None, None] * gram
+            whole = whole + gram
             seconds = seconds + moved
-        split = np.zeros((n, _TERMS + 2, 2))  # into friction and what it leaves of the current
+        # into friction and what it leaves of the current
+        split = np.zeros((n, _TERMS + 2, 2))
         split[:, :_TERMS, 0] = np.where(_FRICTION, self.coefficients, 0.0)
         split[:, :_TERMS, 1] = split[:, :_TERMS, 0] - self.coefficients
         split[:, _TERMS, 1] = 1.0
         early, late = (split.swapaxes(1, 2) @ gram @ split for gram in (first, whole))
         known = anchor & (early[:, 0, 0] > 0)
-        scale = np.where(known, early[:, 0, 1] / np.where(known, early[:, 0, 0], 1.0), 1.0)
+        scale = np.where(
+            known, early[:, 0, 1] / np.where(known, early[:, 0, 0], 1.0), 1.0
+        )
         squares = late[:, 1, 1] - 2 * scale * late[:, 0, 1] + scale**2 * late[:, 0, 0]
         count = np.where(whole[:, -1, -1] > 0, whole[:, -1, -1], np.nan)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / count))
@@ -97,8 +110,10 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
         sessions += [grams.blocks] if len(grams) else []
     if not sessions:
         return None
-    prior, dof = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf)), sessions[0].shape[1]
-    coefficients, held_out = np.full((dof, _TERMS), np.nan), np.full(dof, np.nan)
+    prior = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf))
+    dof = sessions[0].shape[1]
+    coefficients = np.full((dof, _TERMS), np.nan)
+    held_out = np.full(dof, np.nan)
     for j in range(dof):
         own = [blocks[:, j, :-1, :-1] for blocks in sessions]
         counts = [blocks[:, j, -1, -1] for blocks in sessions]
@@ -114,7 +129,9 @@ def _stated(model: EnergyModel, name: str) -> Array:
     """Coefficients of a null model in a model; a scalar NaN where its file has none."""
     stated = model.provenance.get(KEY)
     try:
-        return np.array(stated.get(name) if isinstance(stated, dict) else None, dtype=float)
+        return np.array(
+            stated.get(name) if isinstance(stated, dict) else None, dtype=float
+        )
     except (TypeError, ValueError):
         return np.array(np.nan)
 
@@ -126,7 +143,9 @@ def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
     return np.column_stack([np.ones(len(copper)), copper, shafts])
 
 
-def fit_power_null(recordings: Sequence[SessionData], robot: RobotDescription) -> Array | None:
+def fit_power_null(
+    recordings: Sequence[SessionData], robot: RobotDescription
+) -> Array | None:
     """Coefficients of `supply_columns` [3] by least squares; None without bus power."""
     gram = np.zeros((4, 4))
     for recording in recordings:
@@ -146,10 +165,14 @@ def power_null_errors(
 
     `anchor` takes the constant from the recording's own standstill.
     """
-    known, robot = _stated(model, "power"), model.description()
+    known = _stated(model, "power")
+    robot = model.description()
     if known.shape != (3,):
         return {}
-    left, power, still = list[Array](), list[Array](), list[Mask]()  # of the constant
+    # of the constant
+    left = list[Array]()
+    power = list[Array]()
+    still = list[Mask]()
     for _, qd, current, watts in recording.supply():
         unexplained = watts - supply_columns(robot, qd, current)[:, 1:] @ known[1:]
         good = np.isfinite(unexplained)
@@ -158,13 +181,17 @@ def power_null_errors(
         still.append(np.all(np.abs(qd[good]) < _STANDING, axis=1))
     if not sum(map(len, left)):
         return {}
-    constant, own, rest = float(known[0]), np.concatenate(still), np.concatenate(left)
+    constant = float(known[0])
+    own = np.concatenate(still)
+    rest = np.concatenate(left)
     if anchor and own.any():
         constant = float(rest[own].mean())
     error = constant - rest
     return {
         "null_rmse": float(np.sqrt(np.mean(np.square(error)))),
-        "null_energy_error_percent": float(100 * error.mean() / np.concatenate(power).mean()),
+        "null_energy_error_percent": float(
+            100 * error.mean() / np.concatenate(power).mean()
+        ),
     }
 
 
@@ -172,7 +199,8 @@ def _grams(recording: SessionData) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, 8, 8] of terms, current and 1 where joints move, and sample periods [s]."""
     narrow = ParallelFilter(recording.cutoff)
     for motion in recording.motions:
-        moment, qd = motion.moment, motion.qd
+        moment = motion.moment
+        qd = motion.qd
         sign = np.sign(qd) * (np.abs(qd) > _STANDING)
         friction = (qd, sign, sign * np.sqrt(np.abs(qd)), sign * np.abs(moment))
         rows = np.stack([moment, np.ones_like(qd), *friction, motion.current], axis=2)

@@ -39,7 +39,11 @@ from ur_energy_model.identification.torque_constants import (
     load_errors,
 )
 from ur_energy_model.model.controller_constants import CONTROLLER
-from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
+from ur_energy_model.model.energy_model import (
+    CalibrationLayout,
+    EnergyModel,
+    PayloadCalibration,
+)
 from ur_energy_model.model.friction import LOAD
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
@@ -59,30 +63,36 @@ from ur_energy_model.typing import Array, Progress
 class PayloadEstimate:
     """The identified payload."""
 
-    payload: Payload  # mass, centre (flange frame), physically possible inertia (uncertain)
-    # Estimate without constraint [kg]; negative where the torque is lower than that of the links
+    # mass, centre (flange frame), physically possible inertia (uncertain)
+    payload: Payload
+    # Estimate without constraint [kg]; negative where the torque is lower than that of
+    # the links
     shown_mass: float
-    mass_std: float  # [kg]; with correlated residuals and errors of links and torque constants
+    # [kg]; with correlated residuals and errors of links and torque constants
+    mass_std: float
     center_std: Array  # [3], m; NaN where the mass is too small for a centre of mass
-    # Residual per joint of the model with this payload and calibrated torque constants [n], N m,
-    # joint side; NaN for joints that did not move
+    # Residual per joint of the model with this payload and calibrated torque constants
+    # [n], N m, joint side; NaN for joints that did not move
     torque_rms: Array
-    # Over the residual of the model's own recordings, median of joints; NaN where it has none
+    # Over the residual of the model's own recordings, median of joints; NaN where it has
+    # none
     misfit: float
     # From links and payload together [n], N m/A
     torque_constants: Array
     torque_constants_std: Array
     calibration: PayloadCalibration  # posterior of links and drives after this recording
     samples: int  # number of torque samples, each joint counted
-    # Mean and covariance of inertial parameters and calibration together [10 + 6 n], and the
-    # prior of the calibration that they include
+    # Mean and covariance of inertial parameters and calibration together [10 + 6 n], and
+    # the prior of the calibration that they include
     joint: tuple[Array, Array]
     prior: PayloadCalibration
     gravity: Array  # in the base frame [3], m/s^2, as used
     gravity_source: str = "model"  # or "estimated", from the bag's target_moment
-    controller_mass: float = float("nan")  # set there, from target_moment [kg]; NaN if unknown
+    # set there, from target_moment [kg]; NaN if unknown
+    controller_mass: float = float("nan")
     warnings: tuple[str, ...] = ()  # for the user, one line each
-    # Of the payload set in the controller, with the currents; also in `warnings`, in words
+    # Of the payload set in the controller, with the currents; also in `warnings`, in
+    # words
     contradictions: tuple[Contradiction, ...] = ()
 
     @property
@@ -103,19 +113,22 @@ def identify_payload(
 ) -> PayloadEstimate:
     """Payload from the motor currents of a bag, in the mounting that its target_moment shows.
 
-    `model` is that of the arm, `robot` its description, by default the one named in the model. A
-    known mass [kg] calibrates the drives. `empty`: bag of the same arm that defines the empty
-    flange; the payload is what is added to it, so that errors of links and friction, the same in
-    both runs, cancel (Machines 2024, sec. 5).
+    `model` is that of the arm, `robot` its description, by default the one named in the
+    model. A known mass [kg] calibrates the drives. `empty`: bag of the same arm that
+    defines the empty flange; the payload is what is added to it, so that errors of links
+    and friction, the same in both runs, cancel (Machines 2024, sec. 5).
 
     Raises:
         UrEnergyError: a bag or the known mass cannot be used.
     """
     if known_mass is not None and not 0 < known_mass < 1000:
-        raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
+        raise InputError(
+            "--known-payload", f"{known_mass:g} kg", "give a mass above zero"
+        )
     described = model.description(robot)
     calibration: PayloadCalibration | None = None
-    warnings, contradictions = list[str](), list[Contradiction]()
+    warnings = list[str]()
+    contradictions = list[Contradiction]()
     # Mass 0 makes a recording that of the empty flange.
     for path, mass in [*([] if empty is None else [(empty, 0.0)]), (bag, known_mass)]:
         with closing(read_recording(path, described, progress=progress)) as recording:
@@ -126,22 +139,37 @@ def identify_payload(
                     f"{path}: the payload changes within the bag ({masses} kg by RTDE); split it "
                     "into bags with one payload each"
                 )
-            gravity, source, in_controller = model.setup.gravity, "model", float("nan")
+            gravity = model.setup.gravity
+            source = "model"
+            in_controller = float("nan")
             if recording.torque_reference != "none":
-                setup = estimate_dynamics(recording.torque_telemetry(), described).recordings[0]
+                setup = estimate_dynamics(
+                    recording.torque_telemetry(), described
+                ).recordings[0]
                 if setup.mass_std < 0.1:
                     in_controller = setup.setup.payload.mass
                 if setup.setup_source == "estimated":
-                    gravity, source = setup.setup.gravity, "estimated"
-            narrow, motions = ParallelFilter(recording.cutoff), recording.motions
+                    gravity = setup.setup.gravity
+                    source = "estimated"
+            narrow = ParallelFilter(recording.cutoff)
+            motions = recording.motions
             found = estimate_payload(
-                model, described, gravity, motions, narrow, known_mass=mass, calibration=calibration
+                model,
+                described,
+                gravity,
+                motions,
+                narrow,
+                known_mass=mass,
+                calibration=calibration,
             )
-            least, known = REPEATABLE * float(described.mass.sum()), serials(model, recording.info)
+            least = REPEATABLE * float(described.mass.sum())
+            known = serials(model, recording.info)
             compared = in_controller if mass is None else float("nan")
             doubts = [*_warnings(path, found, known, compared, least)]
             contradictions += [each for each in doubts if isinstance(each, Contradiction)]
-            warnings += [each if isinstance(each, str) else each.words() for each in doubts]
+            warnings += [
+                each if isinstance(each, str) else each.words() for each in doubts
+            ]
             calibration = found.calibration
     return replace(
         found,
@@ -155,14 +183,17 @@ def identify_payload(
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
     """The model with calibrated torque constants.
 
-    Friction was identified in amperes and scales with them. The calibration of links and drives is
-    kept for later payload identifications.
+    Friction was identified in amperes and scales with them. The calibration of links and
+    drives is kept for later payload identifications.
     """
     joints = []
-    values, deviations = estimate.torque_constants.tolist(), estimate.torque_constants_std.tolist()
+    values = estimate.torque_constants.tolist()
+    deviations = estimate.torque_constants_std.tolist()
     for joint, value, std in zip(model.joints, values, deviations, strict=True):
         scale = value / joint.torque_constant
-        parameters = {name: scale * old for name, old in joint.friction.parameters.items()}
+        parameters = {
+            name: scale * old for name, old in joint.friction.parameters.items()
+        }
         covariance = joint.current_covariance.copy()
         if covariance.size and covariance[0, 0] > 0:
             factor = std / value**2 / np.sqrt(covariance[0, 0])
@@ -185,7 +216,8 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
 class ShownPayload(NamedTuple):
     """The payload that the currents of a recording show."""
 
-    mass: float  # without constraint [kg]; below zero by errors, and of a wrong mounting or arm
+    # without constraint [kg]; below zero by errors, and of a wrong mounting or arm
+    mass: float
     std: float  # [kg]
     least: float  # smallest difference that counts [kg]
     payload: Payload = Payload()  # physically possible, with its centre of mass
@@ -235,8 +267,9 @@ def _warnings(
 ) -> Iterator[str | Contradiction]:
     """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
 
-    `known` are the serial numbers of model and recording, `in_controller` the mass set there, NaN
-    where it is not compared, and `least` the smallest difference that counts [kg].
+    `known` are the serial numbers of model and recording, `in_controller` the mass set
+    there, NaN where it is not compared, and `least` the smallest difference that counts
+    [kg].
     """
     same = same_serial(known["model"], known["recording"])
     unexplained = float(np.nan_to_num(estimate.misfit)) / ANOTHER_ARM
@@ -246,7 +279,8 @@ def _warnings(
             f"{known['recording']}, so do not trust the mass; use a model of this very arm"
         )
         return
-    # What the model does not explain of its own arm makes the payload as much less certain.
+    # What the model does not explain of its own arm makes the payload as much less
+    # certain.
     shown = ShownPayload(
         estimate.shown_mass,
         estimate.mass_std * max(unexplained, 1.0),
@@ -254,7 +288,8 @@ def _warnings(
         estimate.payload,
     )
     low, high = shown.interval
-    found, set_mass = max(shown.mass, 0.0), max(in_controller, 0.0)
+    found = max(shown.mass, 0.0)
+    set_mass = max(in_controller, 0.0)
     compared = not np.isnan(in_controller) and (same is True or unexplained <= 1.0)
     if compared and high < -least:
         yield (
@@ -265,7 +300,11 @@ def _warnings(
     elif compared and not low <= set_mass <= high and abs(found - set_mass) > least:
         yield contradiction_of_payload(set_mass, shown, source=bag)
     if unexplained > 1.0:
-        remedy = "identify it again, from more motion" if same else "use a model of this very arm"
+        remedy = (
+            "identify it again, from more motion"
+            if same
+            else "use a model of this very arm"
+        )
         yield (
             f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
             f"was identified from, so do not trust the mass; {remedy}"
@@ -287,10 +326,11 @@ LINK_MASS_ERROR = 0.005
 """Relative error of a link's mass beyond what its joint's gain covers, assumed."""
 LINK_CENTER_ERROR = 0.001
 """Error of a link's centre of mass [m], assumed."""
-LINK_EXCESS, LINK_EXCESS_ERROR = 0.02, 0.02
+LINK_EXCESS = 0.02
+LINK_EXCESS_ERROR = 0.02
 """Weight of links beyond the published one, relative and common to all joints, and its error:
-cables, covers and screws add weight only. Torque constants from links and from known payloads
-differed by 1 to 3 % on three arms."""
+cables, covers and screws add weight only. Torque constants from links and from known
+payloads differed by 1 to 3 % on three arms."""
 OWN_ERROR = 0.02
 """Relative error of the links' weight at each joint, beyond the common one: how much the joints of
 one arm differed."""
@@ -302,8 +342,9 @@ _FRICTION_SHARE = 0.015
 models from a minute of motion over the shoulder lift, elbow and wrist 1 of a UR10e."""
 _WITH_LOAD_FRICTION = 0.3
 """Error of a torque constant over its stated deviation, that of the links' weight left out, where
-the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from 7 to 30 s of motion
-0.26. A law without has this friction in its torque constant: 0.93 of 12 from 7 and 15 s."""
+the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from 7 to 30 s
+of motion 0.26. A law without has this friction in its torque constant: 0.93 of 12 from 7
+and 15 s."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
 """Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
 _LEAST = 1e-9
@@ -318,7 +359,8 @@ _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction that
 depends on the direction of power flow, assumed."""
 _LEAST_MASS = 0.01
-_SIGNIFICANT = 3.0  # least mass for which a centre of mass is given, in standard deviations
+# least mass for which a centre of mass is given, in standard deviations
+_SIGNIFICANT = 3.0
 
 
 def estimate_payload(
@@ -334,8 +376,8 @@ def estimate_payload(
 ) -> PayloadEstimate:
     """Payload from the filtered motion of one recording.
 
-    Friction depends on the load and thus on the payload, so the fit is repeated with the payload
-    found until it converges.
+    Friction depends on the load and thus on the payload, so the fit is repeated with the
+    payload found until it converges.
 
     Args:
         model: of the arm, identified from recordings with known or no payload.
@@ -345,20 +387,25 @@ def estimate_payload(
         narrow: the recording's filter, for model and measurement alike.
         known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
         calibration: from earlier recordings; None for the model's.
-        free_drives: friction is as uncertain as that of an arm not yet identified; for calibrations
-            with free torque constants.
+        free_drives: friction is as uncertain as that of an arm not yet identified; for
+            calibrations with free torque constants.
 
     Raises:
         IdentificationError: too little motion.
     """
     columns = PayloadColumns(model, robot, gravity)
-    one, bare, payload = columns.one, columns.bare, np.zeros(COUNT)
+    one = columns.one
+    bare = columns.bare
+    payload = np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
     calibration = model.payload_calibration if calibration is None else calibration
     kept = list[LoadedMotion]()
     for _ in range(_ROUNDS):
-        grams, temperature, count = BlockedGram(), np.zeros(columns.dof), 0
-        moving, elapsed = np.zeros(columns.dof), 0.0
+        grams = BlockedGram()
+        temperature = np.zeros(columns.dof)
+        count = 0
+        moving = np.zeros(columns.dof)
+        elapsed = 0.0
         for loaded in loaded_motions(columns, motions, narrow, kept):
             temperature += loaded.motion.temperature.sum(axis=0)
             count += len(loaded.motion)
@@ -370,7 +417,9 @@ def estimate_payload(
         if not joints:
             raise IdentificationError(NO_MOTION)
         change = columns.friction_change(temperature / count)
-        error_std = columns.error_std(np.ones(columns.dof) if free_drives else change, elapsed)
+        error_std = columns.error_std(
+            np.ones(columns.dof) if free_drives else change, elapsed
+        )
         total = grams.blocks.sum(axis=0)
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
         if calibration is None:
@@ -383,10 +432,13 @@ def estimate_payload(
                 stated=_stated_error(model),
                 empty=known_mass == 0.0,
             )
-        else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
+        # the gains of a calibrated arm change slightly, free ones as friction lets them
+        else:
             covariance = calibration.covariance.copy()
             gains = CalibrationLayout(columns.dof).link_gain
-            friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+            friction = (
+                _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+            )
             own = np.hypot(REPEATABLE, np.minimum(friction, 1.0) if free_drives else 0.0)
             covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
             prior = replace(calibration, covariance=covariance)
@@ -398,7 +450,8 @@ def estimate_payload(
         if moved < _CONVERGED:
             break
     posterior = PayloadCalibration.from_vector(values[COUNT:], covariance[COUNT:, COUNT:])
-    mass, mass_std = float(payload[MASS]), float(np.sqrt(covariance[MASS, MASS]))
+    mass = float(payload[MASS])
+    mass_std = float(np.sqrt(covariance[MASS, MASS]))
     if not mass_std < _UNKNOWN_SHARE * columns.masses.sum():
         raise IdentificationError(
             f"payload not determined (± {CONFIDENCE * mass_std:.1f} kg), because it hardly loads "
@@ -407,9 +460,13 @@ def estimate_payload(
     found = possible_payload(payload, mass_std)
     center_std = np.full(3, np.nan)
     if found.mass > 0.0 and found.center_of_mass.any():
-        slopes = np.concatenate([-found.center_of_mass[:, None], np.eye(3)], axis=1) / mass
+        slopes = (
+            np.concatenate([-found.center_of_mass[:, None], np.eye(3)], axis=1) / mass
+        )
         center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
-    usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints])
+    usual = np.array(
+        [j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints]
+    )
     judged = (usual > 0) & np.isfinite(rms)
     constant = columns.torque_constant / posterior.torque_gain
     relative = posterior.torque_gain_std / posterior.torque_gain
@@ -419,7 +476,9 @@ def estimate_payload(
         mass_std=mass_std,
         center_std=center_std,
         torque_rms=rms,
-        misfit=float(np.median(rms[judged] / usual[judged])) if judged.any() else float("nan"),
+        misfit=float(np.median(rms[judged] / usual[judged]))
+        if judged.any()
+        else float("nan"),
         torque_constants=constant,
         torque_constants_std=constant * np.hypot(relative, _ONE_SIDED_FRICTION),
         calibration=posterior,
@@ -450,14 +509,15 @@ def calibration_prior(
 ) -> PayloadCalibration:
     """Published links and the drives of an arm whose payloads are to be identified.
 
-    Where torque constants are known apart from the links, so are the gains against a payload.
+    Where torque constants are known apart from the links, so are the gains against a
+    payload.
 
     Args:
         columns: of the arm.
         gain: link gains [n].
         covariance: of these [n, n].
-        stated: relative deviations of torque constants that the controller states [n], NaN for
-            others; None for none.
+        stated: relative deviations of torque constants that the controller states [n],
+            NaN for others; None for none.
         empty: whether the flange counts as empty.
     """
     center = LINK_CENTER_ERROR * columns.masses

@@ -3,12 +3,13 @@
 
 """The payload that was set, compared with what the motor currents show.
 
-target_moment contains the payload set in the controller, the currents the actual one. While an arm
-is identified, a wrong setting biases torque constants and friction: with 1 kg on the wrists of a
-UR5e and none set, their torque constants come out a third too small. The payload is therefore
-identified once more from the currents, with torque constants as uncertain as those of the arm's
-type and unknown friction. Motors of one size are alike in an arm, so joints that the payload hardly
-loads determine the torque constants of those that it loads.
+target_moment contains the payload set in the controller, the currents the actual one.
+While an arm is identified, a wrong setting biases torque constants and friction: with 1
+kg on the wrists of a UR5e and none set, their torque constants come out a third too
+small. The payload is therefore identified once more from the currents, with torque
+constants as uncertain as those of the arm's type and unknown friction. Motors of one size
+are alike in an arm, so joints that the payload hardly loads determine the torque
+constants of those that it loads.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ from ur_energy_model.identification.payload import (
     possible_payload,
 )
 from ur_energy_model.identification.payload_columns import PayloadColumns
-from ur_energy_model.identification.recording import Recording, SessionData, read_recording
+from ur_energy_model.identification.recording import (
+    Recording,
+    SessionData,
+    read_recording,
+)
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, JOINT_SPREAD
 from ur_energy_model.model.energy_model import EnergyModel, PayloadCalibration
 from ur_energy_model.model.generic import generic_model, generic_models, is_generic
@@ -47,20 +52,23 @@ from ur_energy_model.model.setup import COUNT, MASS, Payload
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
-_LONGEST = 60.0  # motion of a recording that the check uses [s]; more adds hardly any information
+# motion of a recording that the check uses [s]; more adds hardly any information
+_LONGEST = 60.0
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free torque
-constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""
+constants, errors of the published links appear as a payload of this size (seen on a
+UR10e)."""
 
 
-_SET_ERROR, _SET_SHARE = 0.05, 0.02
+_SET_ERROR = 0.05
+_SET_SHARE = 0.02
 """Deviation of a payload from the right one set in the controller [kg], and relative, assumed."""
 
 
 FIT_SURE = 2.6
 """Standard deviations between the payload that was set and the one that the currents show, from
-which a model is identified with the latter: of a hundred right ones, one would be replaced. Six
-seconds of a UR5e with 0.1 kg are 2.3 of them away."""
+which a model is identified with the latter: of a hundred right ones, one would be
+replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,9 @@ class PayloadCheck:
     @property
     def score(self) -> float:
         """Difference from the mass that was set, over what makes it a contradiction."""
-        return abs(self.mass - self.controller_mass) / max(FIT_SURE * self.std, self.least)
+        return abs(self.mass - self.controller_mass) / max(
+            FIT_SURE * self.std, self.least
+        )
 
     @property
     def contradicts(self) -> bool:
@@ -90,12 +100,16 @@ class PayloadCheck:
     def contradiction(self, *, replaced: bool) -> Contradiction:
         """The contradiction; `contradicts` is whether there is one.
 
-        `replaced`: whether the model is identified with the payload that the currents show.
+        `replaced`: whether the model is identified with the payload that the currents
+        show.
         """
-        mass, half = max(self.mass, 0.0), CONFIDENCE * self.std
+        mass = max(self.mass, 0.0)
+        half = CONFIDENCE * self.std
         remedy = "torque constants and friction are biased by it: give the right one"
         if replaced:
-            remedy = "the model is identified with this payload instead: set the right one"
+            remedy = (
+                "the model is identified with this payload instead: set the right one"
+            )
         return Contradiction(
             subject="payload",
             stated=f"{self.source}: the payload that was set is {self.controller_mass:.2f} kg",
@@ -106,16 +120,20 @@ class PayloadCheck:
 
 
 def check_payload(
-    model: EnergyModel, robot: RobotDescription, recording: SessionData, own: RecordingDynamics
+    model: EnergyModel,
+    robot: RobotDescription,
+    recording: SessionData,
+    own: RecordingDynamics,
 ) -> tuple[PayloadCheck, ...]:
     """Identified payload of a recording and the one that its torques were computed with.
 
-    Nothing for recordings with a changing payload or too little motion, and for arms without
-    torque constants in the robot file. `model` was identified from the recording, perhaps with
-    others; its friction counts where the arm's type has no generic model. `own` are its setups as
-    used for the currents.
+    Nothing for recordings with a changing payload or too little motion, and for arms
+    without torque constants in the robot file. `model` was identified from the recording,
+    perhaps with others; its friction counts where the arm's type has no generic model.
+    `own` are its setups as used for the currents.
     """
-    motions, lasted = list[FilteredMotion](), 0.0
+    motions = list[FilteredMotion]()
+    lasted = 0.0
     for motion in recording.motions:
         motions.append(motion)
         lasted += float(motion.time[-1] - motion.time[0])
@@ -136,12 +154,20 @@ def check_payload(
     narrow = ParallelFilter(recording.cutoff)
     try:
         found = estimate_payload(
-            model, robot, setup.gravity, motions, narrow, calibration=prior, free_drives=True
+            model,
+            robot,
+            setup.gravity,
+            motions,
+            narrow,
+            calibration=prior,
+            free_drives=True,
         )
     except IdentificationError:
         return ()
-    carried, source = own.carried or setup.payload, str(recording.path)
-    least, std = _LEAST_SHARE * float(columns.masses.sum()), found.mass_std
+    carried = own.carried or setup.payload
+    source = str(recording.path)
+    least = _LEAST_SHARE * float(columns.masses.sum())
+    std = found.mass_std
     values = carried.mass, found.shown_mass, std, least, found.payload
     return (PayloadCheck(source, *values, found, prior),)
 
@@ -151,11 +177,12 @@ def check_together(
 ) -> list[PayloadCheck]:
     """The checks of recordings of one arm, whose links and drives are the same in all of them.
 
-    Each payload is free, given those of the other recordings: as set where nothing contradicts
-    that, else free as well, like those that alone contradict it and of `identified` sources. Of
-    recordings that contradict each other, the one is doubted whose payload all currents together
-    show to be another one. Products of normal distributions in information form; of each
-    recording's gains, what friction alone changes is its own.
+    Each payload is free, given those of the other recordings: as set where nothing
+    contradicts that, else free as well, like those that alone contradict it and of
+    `identified` sources. Of recordings that contradict each other, the one is doubted
+    whose payload all currents together show to be another one. Products of normal
+    distributions in information form; of each recording's gains, what friction alone
+    changes is its own.
     """
     if len(checks) < 2:
         return list(checks)
@@ -177,16 +204,19 @@ def check_together(
 class _Evidence:
     """What one recording shows of its payload and of the arm, without priors of the arm.
 
-    In units of the arm's prior and of the payload's deviation, so that the matrices are well
-    conditioned.
+    In units of the arm's prior and of the payload's deviation, so that the matrices are
+    well conditioned.
     """
 
     def __init__(self, check: PayloadCheck) -> None:
-        self.check, common, prior = check, check.common, check.estimate.prior
+        self.check = check
+        common = check.common
+        prior = check.estimate.prior
         values, covariance = check.estimate.joint
         arm = np.sqrt(np.diag(common.covariance))
         self.unit = np.concatenate([np.sqrt(np.diag(covariance)[:COUNT]), arm])
-        self.middle = common.vector  # of the arm; deviations from it are normal about zero
+        # of the arm; deviations from it are normal about zero
+        self.middle = common.vector
         self.prior = common.covariance / np.outer(arm, arm)
         self.own = (prior.covariance - common.covariance) / np.outer(arm, arm)
         self.information = np.linalg.inv(covariance / np.outer(self.unit, self.unit))
@@ -196,13 +226,15 @@ class _Evidence:
 
     def of_arm(self, *, believed: bool) -> tuple[Array, Array]:
         """Information about the arm, and the product with its mean; `believed`: payload as set."""
-        information, weighted = self.information.copy(), self.weighted.copy()
+        information = self.information.copy()
+        weighted = self.weighted.copy()
         if believed:
             mass = self.check.controller_mass
             precision = (self.unit[MASS] / np.hypot(_SET_ERROR, _SET_SHARE * mass)) ** 2
             information[MASS, MASS] += precision
             weighted[MASS] += precision * mass / self.unit[MASS]
-        load, arm = slice(0, COUNT), slice(COUNT, None)
+        load = slice(0, COUNT)
+        arm = slice(COUNT, None)
         gain = np.linalg.solve(information[load, load], information[load, arm]).T
         shown = information[arm, arm] - gain @ information[load, arm]
         product = weighted[arm] - gain @ weighted[load]
@@ -214,22 +246,30 @@ def _given_others(
     evidence: Sequence[_Evidence], index: int, believed: Collection[int]
 ) -> PayloadCheck:
     """The check of one recording with what the others show of the arm."""
-    one, arm = evidence[index], slice(COUNT, None)
-    information, product = np.linalg.inv(one.prior), np.zeros(len(one.prior))
+    one = evidence[index]
+    arm = slice(COUNT, None)
+    information = np.linalg.inv(one.prior)
+    product = np.zeros(len(one.prior))
     for k, other in enumerate(evidence):
         if k != index:
             shown = other.of_arm(believed=k in believed)
-            information, product = information + shown[0], product + shown[1]
+            information = information + shown[0]
+            product = product + shown[1]
     covariance = np.linalg.inv(information)
     precision = np.linalg.inv(covariance + one.own)
-    whole, weighted = one.information.copy(), one.weighted.copy()
+    whole = one.information.copy()
+    weighted = one.weighted.copy()
     whole[arm, arm] += precision
     weighted[arm] += precision @ covariance @ product
     covariance = np.linalg.inv(whole)
-    payload, std = one.unit[:COUNT] * (covariance @ weighted)[:COUNT], np.sqrt(covariance[0, 0])
-    mass, std, alone = float(payload[MASS]), float(std * one.unit[MASS]), one.check
-    # Where the others and the recording itself disagree by more than they state, both err by as
-    # much more (the ratio of Birge). A third of the own deviation: rounding is no disagreement.
+    payload = one.unit[:COUNT] * (covariance @ weighted)[:COUNT]
+    std = np.sqrt(covariance[0, 0])
+    mass = float(payload[MASS])
+    std = float(std * one.unit[MASS])
+    alone = one.check
+    # Where the others and the recording itself disagree by more than they state, both err
+    # by as much more (the ratio of Birge). A third of the own deviation: rounding is no
+    # disagreement.
     differs = np.sqrt(max(alone.std**2 - std**2, (alone.std / 3.0) ** 2))
     std *= max(1.0, abs(mass - alone.mass) / float(differs))
     return replace(alone, mass=mass, std=std, payload=possible_payload(payload, std))
@@ -240,10 +280,11 @@ def _given_others(
 _SURE = 3.3
 """Standard deviations between the payload that was set and the one that the currents show, from
 which the one that was set is contradicted: of a thousand right ones, one would be."""
-_LEAST_DIFFERENCE, _LEAST_OF_LINKS = 0.1, 0.006
+_LEAST_DIFFERENCE = 0.1
+_LEAST_OF_LINKS = 0.006
 """Smallest difference that is reported if the model is of the recorded arm, in kg and relative to
-the mass of all links: errors of links and friction that its deviation does not include. Models of
-one UR10e that were identified with an undeclared payload were 0.14 kg off."""
+the mass of all links: errors of links and friction that its deviation does not include.
+Models of one UR10e that were identified with an undeclared payload were 0.14 kg off."""
 
 
 class WrongPayload(NamedTuple):
@@ -266,9 +307,10 @@ def wrong_payload(
 ) -> WrongPayload | None:
     """The payload that was set in the controller, or stated by the user, against the currents.
 
-    With a model of the recorded arm its torque constants are known; else, as with a generic model,
-    they are as uncertain as those of the arm's type, and target_moment must show the mounting. The
-    first minute of motion decides, so that a long recording takes no longer than a short one.
+    With a model of the recorded arm its torque constants are known; else, as with a
+    generic model, they are as uncertain as those of the arm's type, and target_moment
+    must show the mounting. The first minute of motion decides, so that a long recording
+    takes no longer than a short one.
 
     Args:
         model: of the arm, or generic.
@@ -276,11 +318,13 @@ def wrong_payload(
         stated: payload that the user states; None for the one set in the controller.
 
     Returns:
-        None where both agree, and where the recording does not show the payload: too little motion,
-        a payload that changes, no currents, or a model that does not fit.
+        None where both agree, and where the recording does not show the payload: too
+        little motion, a payload that changes, no currents, or a model that does not fit.
     """
     try:
-        with closing(read_recording(bag, model.description(), enough=_LONGEST)) as recording:
+        with closing(
+            read_recording(bag, model.description(), enough=_LONGEST)
+        ) as recording:
             return _contradicted(model, recording, stated)
     except UrEnergyError:  # what the recording lacks is reported by what needs it
         return None
@@ -298,16 +342,20 @@ def _contradicted(
     setup, _ = dynamics.setup_and_delay(recording.controller_payload)
     serial = serials(model, recording.info)
     same_arm = same_serial(serial["model"], serial["recording"])
-    # The last one counts. Where no serial number shows whether the arm is the model's, its type
-    # must contradict the payload as well.
+    # The last one counts. Where no serial number shows whether the arm is the model's,
+    # its type must contradict the payload as well.
     shown: list[ShownPayload | None] = []
-    if recording.torque_reference != "none" and (is_generic(model) or same_arm is not True):
+    if recording.torque_reference != "none" and (
+        is_generic(model) or same_arm is not True
+    ):
         shown.append(_shown_by_type(model, recording, dynamics))
     if not is_generic(model) and same_arm is not False:
         own = _shown_by_own_arm(model, recording, setup.gravity, sure=same_arm is True)
         shown.append(own)
     mass = setup.payload.mass if stated is None else stated.mass
-    if not shown or not all(each is not None and _contradicts(each, mass) for each in shown):
+    if not shown or not all(
+        each is not None and _contradicts(each, mass) for each in shown
+    ):
         return None
     last = shown[-1]
     assert last is not None
@@ -340,8 +388,9 @@ def _shown_by_own_arm(
 ) -> ShownPayload | None:
     """The payload of a recording by the model of its arm; None where the model does not fit.
 
-    Where the serial numbers make it `sure` that the arm is the model's, currents that the model
-    does not explain, as those of another friction, make the payload as much less certain.
+    Where the serial numbers make it `sure` that the arm is the model's, currents that the
+    model does not explain, as those of another friction, make the payload as much less
+    certain.
     """
     narrow = ParallelFilter(recording.cutoff)
     try:
@@ -350,9 +399,12 @@ def _shown_by_own_arm(
         )
     except IdentificationError:  # too little motion
         return None
-    unexplained = float(np.nan_to_num(found.misfit)) / ANOTHER_ARM  # unknown without residuals
+    # unknown without residuals
+    unexplained = float(np.nan_to_num(found.misfit)) / ANOTHER_ARM
     if unexplained > 1.0 and not sure:
         return None
-    least = max(_LEAST_DIFFERENCE, _LEAST_OF_LINKS * float(model.description().mass.sum()))
+    least = max(
+        _LEAST_DIFFERENCE, _LEAST_OF_LINKS * float(model.description().mass.sum())
+    )
     std = found.mass_std * max(unexplained, 1.0)
     return ShownPayload(found.shown_mass, std, least, found.payload)

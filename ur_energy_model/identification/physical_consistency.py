@@ -3,11 +3,11 @@
 
 """Nearest physically consistent inertial parameters.
 
-Least squares may give negative masses and impossible tensors. Inertial parameters are possible
-where every link's pseudo-inertia matrix [[S, mc], [mc', m]], S = trace(I)/2 1 - I, is positive
-semidefinite (Wensing, Kim and Slotine, IEEE RA-L 2018; Traversaro et al., IROS 2016), frictions
-and motor inertias where they are not negative: a convex problem with linear matrix inequalities,
-solved by the interior-point solver Clarabel.
+Least squares may give negative masses and impossible tensors. Inertial parameters are
+possible where every link's pseudo-inertia matrix [[S, mc], [mc', m]], S = trace(I)/2 1 -
+I, is positive semidefinite (Wensing, Kim and Slotine, IEEE RA-L 2018; Traversaro et al.,
+IROS 2016), frictions and motor inertias where they are not negative: a convex problem
+with linear matrix inequalities, solved by the interior-point solver Clarabel.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def nearest_possible(
 ) -> Array:
     """Physically possible full parameters [parameters] that fit base parameters best.
 
-    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints above: H is
-    the information [rank, rank], B the combination [rank, parameters] and b the base values [rank].
-    The second term determines only what the first does not; `nominal` is the robot file's, `spread`
-    a plausible deviation from it, all positive. The parameters are one equal group for each link,
-    which starts with the ten inertial ones.
+    Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints
+    above: H is the information [rank, rank], B the combination [rank, parameters] and b
+    the base values [rank]. The second term determines only what the first does not;
+    `nominal` is the robot file's, `spread` a plausible deviation from it, all positive.
+    The parameters are one equal group for each link, which starts with the ten inertial
+    ones.
 
     Raises:
         IdentificationError: the solver finds no solution.
@@ -57,15 +58,18 @@ def nearest_possible(
     with optional_import():
         import clarabel
 
-    size, group = len(nominal), len(nominal) // links
-    # Unknowns are deviations from nominal in units of spread, so that all are of order one.
+    size = len(nominal)
+    group = len(nominal) // links
+    # Unknowns are deviations from nominal in units of spread, so that all are of order
+    # one.
     scaled = combination * spread
     quadratic = scaled.T @ information @ scaled + np.eye(size)
     linear = -scaled.T @ information @ (base_values - combination @ nominal)
     # b - A x is in the cones: drives not negative, then the pseudo-inertia of every link.
     place = np.arange(size).reshape(links, group)
     drive = place[:, COUNT:].ravel()
-    rows, offsets = [-np.diag(spread)[drive]], [nominal[drive]]
+    rows = [-np.diag(spread)[drive]]
+    offsets = [nominal[drive]]
     floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
     for own in place[:, :COUNT]:
         rows.append(np.zeros((len(floor), size)))
@@ -85,7 +89,10 @@ def nearest_possible(
         settings,
     )
     solution = solver.solve()
-    if solution.status not in {clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved}:
+    if solution.status not in {
+        clarabel.SolverStatus.Solved,
+        clarabel.SolverStatus.AlmostSolved,
+    }:
         raise IdentificationError(
             f"no physically consistent parameters found (solver: {solution.status}); "
             "check that the recording belongs to this robot"
@@ -98,27 +105,38 @@ def nearest_possible_tensors(
 ) -> Array:
     """Physically possible tensors of the moving links [n, 3, 3], nearest to those measured, kg m^2.
 
-    They are about the centres of mass; masses and centres are kept. `deviations` are measured minus
-    the robot file's entries [6 n] (xx, xy, yy, xz, yz, zz), `information` their inverse covariance,
-    and `spread` plausible ones, which are in the information already and hardly weigh here.
+    They are about the centres of mass; masses and centres are kept. `deviations` are
+    measured minus the robot file's entries [6 n] (xx, xy, yy, xz, yz, zz), `information`
+    their inverse covariance, and `spread` plausible ones, which are in the information
+    already and hardly weigh here.
 
     Raises:
         IdentificationError: the solver finds no solution.
     """
     moving = ~robot.fixed
     bodies = zip(
-        robot.mass[moving], robot.center_of_mass[moving], robot.inertia[moving], strict=True
+        robot.mass[moving],
+        robot.center_of_mass[moving],
+        robot.inertia[moving],
+        strict=True,
     )
-    nominal = np.array([inertial_parameters(m, c, entries_of(tensor)) for m, c, tensor in bodies])
-    n, free = len(nominal), np.full(nominal.shape, _KEPT)
+    nominal = np.array(
+        [inertial_parameters(m, c, entries_of(tensor)) for m, c, tensor in bodies]
+    )
+    n = len(nominal)
+    free = np.full(nominal.shape, _KEPT)
     free[:, TENSOR] = _PLAUSIBLE * spread.reshape(n, 6)
     picks = np.arange(COUNT * n).reshape(n, COUNT)[:, TENSOR].ravel()
     combination = np.eye(COUNT * n)[picks]
     measured = nominal[:, TENSOR].ravel() + deviations
-    found = nearest_possible(information, combination, measured, nominal.ravel(), free.ravel(), n)
+    found = nearest_possible(
+        information, combination, measured, nominal.ravel(), free.ravel(), n
+    )
     change = (found - nominal.ravel())[picks].reshape(n, 6)
     pairs = zip(robot.inertia[moving], change, strict=True)
-    return np.array([possible_inertia(tensor + tensor_of(entries)) for tensor, entries in pairs])
+    return np.array(
+        [possible_inertia(tensor + tensor_of(entries)) for tensor, entries in pairs]
+    )
 
 
 def _basis() -> Array:
@@ -141,8 +159,11 @@ _ORDER = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
 
 def _vectorise(matrix: Array) -> Array:
     """Upper triangle, off-diagonal entries times sqrt 2, so that inner products stay the same."""
-    rows, columns = _TRIANGLE[0][_ORDER], _TRIANGLE[1][_ORDER]
-    return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
+    rows = _TRIANGLE[0][_ORDER]
+    columns = _TRIANGLE[1][_ORDER]
+    return np.asarray(
+        matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))
+    )
 
 
 _VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
@@ -152,8 +173,8 @@ _VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)
 def possible_inertia(tensor: Array) -> Array:
     """Nearest inertia tensor [3, 3] about a centre of mass that a mass distribution can have.
 
-    A tensor is possible if the second moments of mass, trace/2 - tensor, are not negative (the
-    triangle inequality of the principal moments); negative ones are set to zero.
+    A tensor is possible if the second moments of mass, trace/2 - tensor, are not negative
+    (the triangle inequality of the principal moments); negative ones are set to zero.
     """
     moments = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     values, vectors = np.linalg.eigh(moments)

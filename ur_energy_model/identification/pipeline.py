@@ -43,7 +43,11 @@ from ur_energy_model.identification.friction_fit import (
 )
 from ur_energy_model.identification.joint_meter import joint_evidence, with_cable
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
-from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
+from ur_energy_model.identification.null_models import (
+    KEY,
+    fit_current_null,
+    fit_power_null,
+)
 from ur_energy_model.identification.payload_check import (
     PayloadCheck,
     check_payload,
@@ -79,14 +83,16 @@ class IdentificationOptions:
     """What to identify, and what the user states."""
 
     friction: str = AUTO  # name of a friction law, or "auto" to choose one per joint
-    power_model: str = "physical"  # or "ecbot", "catalogue" (Clochiatti et al. 2024, eq. 23)
+    # or "ecbot", "catalogue" (Clochiatti et al. 2024, eq. 23)
+    power_model: str = "physical"
     setup: Setup | None = None  # mounting and payload as stated, a prior for the estimate
-    # On the flange, if another one is set in the controller; None for the one in target_moment,
-    # or the one identified where the currents contradict that
+    # On the flange, if another one is set in the controller; None for the one in
+    # target_moment, or the one identified where the currents contradict that
     payload: Payload | None = None
     identify_tensors: bool = False  # instead of using the robot file's link tensors
     prior: ArmPrior = OF_TYPE  # from other arms of a fleet
-    same_arm: bool = False  # the recordings are of one arm, whatever the serial numbers are
+    # the recordings are of one arm, whatever the serial numbers are
+    same_arm: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,15 +101,18 @@ class Identification:
 
     robot: RobotDescription  # the arm as its robot file describes it
     model: EnergyModel  # ready to save
-    joints: tuple[JointEstimate, ...]  # current stage per joint (comparison of laws, sources)
+    # current stage per joint (comparison of laws, sources)
+    joints: tuple[JointEstimate, ...]
     power: PowerFitResult  # power stage
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]  # for the user, one line each
-    payload_checks: tuple[PayloadCheck, ...] = ()  # what the currents of each recording show
+    # what the currents of each recording show
+    payload_checks: tuple[PayloadCheck, ...] = ()
     failed: tuple[BagResult[Any], ...] = ()  # bags that were left out, with reasons
     notes: tuple[str, ...] = ()  # how much of long recordings was used, one line each
-    # statements about the fitted recordings that these do not agree with; also in `warnings`
+    # statements about the fitted recordings that these do not agree with; also in
+    # `warnings`
     contradictions: tuple[Contradiction, ...] = ()
 
 
@@ -118,9 +127,9 @@ def identify(
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
 
-    The model depends neither on the order of the bags nor on what reads them. `validate` are held
-    out, for metrics only. `each` reads and compares bags, leaving out those that fail; if None this
-    is done here, and a bag that fails is an error.
+    The model depends neither on the order of the bags nor on what reads them. `validate`
+    are held out, for metrics only. `each` reads and compares bags, leaving out those that
+    fail; if None this is done here, and a bag that fails is an error.
 
     Raises:
         UrEnergyError: unusable input, with place and remedy.
@@ -132,7 +141,10 @@ def identify(
         given = work.read(bags, described, opened, KeptTime.of_each(len(bags)))
         if not options.same_arm:
             check_one_arm(
-                [Origin(recording.path, recording.info, recording.constants) for recording in given]
+                [
+                    Origin(recording.path, recording.info, recording.constants)
+                    for recording in given
+                ]
             )
         held_out = work.read(validate, described, opened, None)
         arm = ArmFit(described, given, held_out, options)
@@ -140,9 +152,16 @@ def identify(
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
             pairs[:] = [*zip([*given, *held_out], arm.compared(), strict=True)]
-            own = [(recording.motion_only(), dynamics.alone()) for recording, dynamics in pairs]
+            own = [
+                (recording.motion_only(), dynamics.alone())
+                for recording, dynamics in pairs
+            ]
             found = work.run(partial(_check, model, arm.body.robot), own[: len(given)])
-            return [replace(one, source=str(bag)) for bag, entry in found for one in entry or ()]
+            return [
+                replace(one, source=str(bag))
+                for bag, entry in found
+                for one in entry or ()
+            ]
 
         drives, checks = arm.checked_fit(check)
         drives = drives._replace(model=_with_provenance(drives, arm, given))
@@ -151,7 +170,8 @@ def identify(
         model = with_presliding(model, arm.fitted, arm.dynamics()[: len(given)])
         walls = [each.wall for each in sorted(given, key=attrgetter("rank"))]
         model = replace(model, wall=fit_wall(walls, described.generation))
-        # A single fitted recording defines the model's session, all others are anchored on theirs.
+        # A single fitted recording defines the model's session, all others are anchored
+        # on theirs.
         content = [
             (recording, dynamics.alone(), k >= len(given) or len(given) > 1)
             for k, (recording, dynamics) in enumerate(pairs)
@@ -196,7 +216,9 @@ def identify(
             warnings=tuple(lines),
             payload_checks=tuple(checks),
             failed=tuple(work.failed),
-            notes=tuple(line for recording in given for line in _note_of_used_time(recording)),
+            notes=tuple(
+                line for recording in given for line in _note_of_used_time(recording)
+            ),
             contradictions=(
                 *payloads,
                 *(one for recording in given for one in recording.quality.contradictions),
@@ -209,7 +231,8 @@ def _payload_contradictions(
 ) -> tuple[Contradiction, ...]:
     """Payloads that the currents contradict; `replaced`: the identified ones are used instead."""
     found = {
-        check.source: check.contradiction(replaced=replaced) for check in arm.contradicted.values()
+        check.source: check.contradiction(replaced=replaced)
+        for check in arm.contradicted.values()
     }
     for check in checks:
         if check.contradicts:
@@ -233,11 +256,11 @@ _PAYLOADS = 3  # payloads tried, one after the other, where it is identified
 class ArmFit:
     """Mounting, payload and inertias of the arm in every recording, and the fit of its drives.
 
-    From target_moment; without it, the mounting from currents. Sums are rounded, blocks of
-    cross-validation cut, and what a single recording decides is decided, with the longest
-    recording first, those of equal length by hash, so that results do not depend on the order of
-    the bags. `known` is a model known before, for `CurrentRegression` and for the mounting that no
-    recording shows.
+    From target_moment; without it, the mounting from currents. Sums are rounded, blocks
+    of cross-validation cut, and what a single recording decides is decided, with the
+    longest recording first, those of equal length by hash, so that results do not depend
+    on the order of the bags. `known` is a model known before, for `CurrentRegression` and
+    for the mounting that no recording shows.
     """
 
     def __init__(
@@ -248,7 +271,9 @@ class ArmFit:
         options: IdentificationOptions,
         known: EnergyModel | None = None,
     ) -> None:
-        self.given, self.options, self._model = given, options, known
+        self.given = given
+        self.options = options
+        self._model = known
         self.fitted = sorted(given, key=lambda recording: recording.rank)
         self._recordings = [*self.fitted, *held_out]
         robot, estimate = estimate_setups(
@@ -258,7 +283,8 @@ class ArmFit:
         fallback = fallback if estimate is None else estimate.setup
         stated_for_all = (estimate, options.setup, fallback)
         dynamics = [
-            RecordingDynamics(robot, each.info, *stated_for_all) for each in self._recordings
+            RecordingDynamics(robot, each.info, *stated_for_all)
+            for each in self._recordings
         ]
         stated = dynamics[0].stated(self.fitted[0].controller_payload)
         self.mounting: FoundMounting | None = None
@@ -285,10 +311,11 @@ class ArmFit:
     ) -> tuple[Drives, list[PayloadCheck]]:
         """The drives, and what the currents of each recording show of its payload.
 
-        Friction and torque constants depend on the payload and the payload on them, so the two are
-        identified in turn, a few times. `check` is `check_payload` of every fitted recording. Until
-        the payloads are found, an arm has the controller's inertias: its own would take the place
-        of a payload in the currents of acceleration.
+        Friction and torque constants depend on the payload and the payload on them, so
+        the two are identified in turn, a few times. `check` is `check_payload` of every
+        fitted recording. Until the payloads are found, an arm has the controller's
+        inertias: its own would take the place of a payload in the currents of
+        acceleration.
         """
         free = self.options.payload is None
         checks: list[PayloadCheck] = []
@@ -307,7 +334,8 @@ class ArmFit:
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
 
-        That of a single recording is also the payload of those held out with the same setting.
+        That of a single recording is also the payload of those held out with the same
+        setting.
         """
         first = self.fitted[0].controller_payload
         for check in filter(attrgetter("contradicts"), checks):
@@ -316,31 +344,45 @@ class ArmFit:
             if doubt.contradicts:
                 self.contradicted[check.source] = doubt
             for recording in self._recordings:
-                alike = np.array_equal(recording.controller_payload, first, equal_nan=True)
-                if str(recording.path) == check.source or (len(self.given) == 1 and alike):
-                    self._carried[recording] = check.payload if doubt.contradicts else None
+                alike = np.array_equal(
+                    recording.controller_payload, first, equal_nan=True
+                )
+                if str(recording.path) == check.source or (
+                    len(self.given) == 1 and alike
+                ):
+                    self._carried[recording] = (
+                        check.payload if doubt.contradicts else None
+                    )
 
     def dynamics(self) -> list[RecordingDynamics]:
         """Of the fitted recordings and those held out."""
         pairs = zip(self._recordings, self._dynamics, strict=True)
-        return [replace(own, carried=self._carried[recording]) for recording, own in pairs]
+        return [
+            replace(own, carried=self._carried[recording]) for recording, own in pairs
+        ]
 
     def compared(self) -> list[RecordingDynamics]:
         """The same in the order of the user, of those held out last."""
-        count, own = len(self.fitted), self.dynamics()
+        count = len(self.fitted)
+        own = self.dynamics()
         return [*(own[self.fitted.index(each)] for each in self.given), *own[count:]]
 
     def _currents(self) -> CurrentRegression:
         """The currents of the fitted recordings, with the payloads carried."""
-        body, law, fitted = self.body, self.options.friction, self.dynamics()[: len(self.fitted)]
+        body = self.body
+        law = self.options.friction
+        fitted = self.dynamics()[: len(self.fitted)]
         known = self._model
-        return current_regression(self.fitted, fitted, body.robot, body.inertia, law, known)
+        return current_regression(
+            self.fitted, fitted, body.robot, body.inertia, law, known
+        )
 
     def _drives(
         self, joints: tuple[JointEstimate, ...], meter: JointPowerEvidence | None = None
     ) -> Drives:
         """The joints as fitted to the currents, and the power model from bus power."""
-        body, payload = self.body, self._carried[self.fitted[0]]
+        body = self.body
+        payload = self._carried[self.fitted[0]]
         if self.null is not None:
             joints = tuple(
                 replace(
@@ -358,13 +400,16 @@ class ArmFit:
             errors = zip(joints, self.mounting.load_error.tolist(), strict=True)
             joints = tuple(replace(joint, load_error=error) for joint, error in errors)
         powers = [recording.power for recording in self.fitted]
-        kind, prior = self.options.power_model, self.options.prior.torque_constant
+        kind = self.options.power_model
+        prior = self.options.prior.torque_constant
         drives = fit_drives(
             body, joints, powers, kind, prior, self._order(), self.stated, meter=meter
         )
         model = drives.model if payload is None else drives.model.with_payload(payload)
         lengths = {"bags": [{"duration": recording.duration} for recording in self.given]}
-        return drives._replace(model=replace(model, provenance={**lengths, **model.provenance}))
+        return drives._replace(
+            model=replace(model, provenance={**lengths, **model.provenance})
+        )
 
     def _order(self) -> list[int] | None:
         """Numbers of the given recordings in order of time; None where it is not known."""
@@ -379,19 +424,26 @@ class ArmFit:
         """The null models of currents and power, for the provenance of a model."""
         current = None if self.null is None else self.null.coefficients
         found = {"current": current, "power": self.power_null}
-        return {KEY: {name: values for name, values in found.items() if values is not None}}
+        return {
+            KEY: {name: values for name, values in found.items() if values is not None}
+        }
 
 
-def _with_provenance(drives: Drives, arm: ArmFit, given: Sequence[Recording]) -> EnergyModel:
+def _with_provenance(
+    drives: Drives, arm: ArmFit, given: Sequence[Recording]
+) -> EnergyModel:
     """The model with what it was identified from, its arm that of the longest recording."""
-    info, bags = arm.fitted[0].info, []
+    info = arm.fitted[0].info
+    bags = []
     for each in given:
         bag: dict[str, Any] = {"path": str(each.path)}
         for name in ("sha256", "samples", "duration", "rate", "cutoff"):
             bag[name] = getattr(each, name)
         bag["position_delay"] = each.delay
         bag["controller_time"] = list(each.controller_time)
-        bag["host_time"] = None if each.host_time is None else list(map(_iso, each.host_time))
+        bag["host_time"] = (
+            None if each.host_time is None else list(map(_iso, each.host_time))
+        )
         if each.kept is not None:
             bag["seconds_of_motion_used"] = each.kept.motions
             bag["seconds_of_samples_used"] = each.kept.samples
@@ -406,7 +458,9 @@ def _with_provenance(drives: Drives, arm: ArmFit, given: Sequence[Recording]) ->
         "simulated": any(recording.info.simulated for recording in given),
         "bags": bags,
         MOTION: _motion(drives.power, given),
-        "power_factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
+        "power_factors": {
+            name: {"value": value, "std": std} for name, (value, std) in factors
+        },
         **arm.null_models,
     }
     return replace(drives.model, provenance=provenance)
@@ -426,14 +480,17 @@ def _motion(power: PowerFitResult, given: Sequence[Recording]) -> dict[str, floa
 
 def _iso(stamp: int) -> str:
     """A host time [ns] in UTC, ISO 8601."""
-    return datetime.fromtimestamp(1e-9 * stamp, timezone.utc).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(1e-9 * stamp, timezone.utc).isoformat(
+        timespec="seconds"
+    )
 
 
 class _Work:
     """What is done with each bag, by a `BagExecutor` or here; `failed` are those left out."""
 
     def __init__(self, each: BagExecutor | None, progress: Progress | None) -> None:
-        self._each, self._progress = each, progress
+        self._each = each
+        self._progress = progress
         self.failed: list[BagResult[Any]] = []
 
     def read(
@@ -452,7 +509,9 @@ class _Work:
         ]
         if bags and not recordings:
             others = f" (and {len(bags) - 1} more bags)" if len(bags) > 1 else ""
-            raise IdentificationError(f"no bag can be used: {self.failed[0].reason}{others}")
+            raise IdentificationError(
+                f"no bag can be used: {self.failed[0].reason}{others}"
+            )
         return recordings
 
     def run(
@@ -507,8 +566,10 @@ def _measure(
 
 # Lines for the user: what recordings do not determine, and how much of long ones is used.
 
-_VAGUE = 0.3  # relative standard deviation from which a constant counts as not identifiable
-_UNEXPLAINED = 0.8  # R2 of a current in motion below which the stated setup is probably wrong
+# relative standard deviation from which a constant counts as not identifiable
+_VAGUE = 0.3
+# R2 of a current in motion below which the stated setup is probably wrong
+_UNEXPLAINED = 0.8
 _MOUNTINGS = {
     "default": "are assumed, upright and without payload",
     "rtde": "are assumed upright and as recorded",
@@ -520,10 +581,14 @@ _WHOLE = 0.99
 
 def _not_identifiable(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
     """A line for each quantity that the recordings do not determine."""
-    robot, mounting, torque = arm.body.robot, arm.mounting, arm.body.estimate is not None
+    robot = arm.body.robot
+    mounting = arm.mounting
+    torque = arm.body.estimate is not None
 
     def names(which: Mask) -> str:
-        return ", ".join(j.name for j, named in zip(model.joints, which, strict=True) if named)
+        return ", ".join(
+            j.name for j, named in zip(model.joints, which, strict=True) if named
+        )
 
     if mounting is not None and mounting.contradicted:
         vector = ", ".join(f"{value:.2f}" for value in mounting.setup.gravity)
@@ -558,20 +623,29 @@ def _not_identifiable(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
             f"known to {100 * motion_error(model):.0f} %: losses of the drives are hardly more "
             "certain than those of the type; record more motion"
         )
-    prior = np.array([joint.source["reflected_inertia"] == "prior" for joint in model.joints])
+    prior = np.array(
+        [joint.source["reflected_inertia"] == "prior" for joint in model.joints]
+    )
     nominal = np.isfinite(robot.reflected_inertia)
     shares = np.array(
-        [j.std["reflected_inertia"] / max(j.reflected_inertia, 1e-9) for j in model.joints]
+        [
+            j.std["reflected_inertia"] / max(j.reflected_inertia, 1e-9)
+            for j in model.joints
+        ]
     )
     for which, words in (
         (prior & nominal, "; the robot file's value is used"),
         (prior & ~nominal, " and not in the robot file; a typical one is used"),
     ):
         if which.any():
-            low, high = (100 * CONFIDENCE * end(shares[which]) for end in (np.min, np.max))
+            low, high = (
+                100 * CONFIDENCE * end(shares[which]) for end in (np.min, np.max)
+            )
             width = f"{high:.0f}" if high - low < 1 else f"{low:.0f} to {high:.0f}"
             yield f"{names(which)}: motor inertia not identifiable{words}, ± {width} %"
-    vague = np.array([j.std["torque_constant"] > _VAGUE * j.torque_constant for j in model.joints])
+    vague = np.array(
+        [j.std["torque_constant"] > _VAGUE * j.torque_constant for j in model.joints]
+    )
     if vague.any():
         yield (
             f"{names(vague)}: torque constant not identifiable from these recordings (the "
@@ -598,7 +672,8 @@ def _note_of_used_time(recording: Recording) -> Iterator[str]:
     def minutes(seconds: float) -> str:
         return f"{seconds / 60.0:.{0 if seconds >= 570.0 else 1}f}"
 
-    kept, whole = recording.kept, recording.duration
+    kept = recording.kept
+    whole = recording.duration
     if kept is not None and kept.samples < _WHOLE * whole:
         yield (
             f"{recording.path}: uses {minutes(kept.motions)} of {minutes(whole)} minutes for "

@@ -3,8 +3,8 @@
 
 """Fit of the power model: from motor currents and speeds to the power at the supply.
 
-Normal equations of the bus power are accumulated over any number of recordings; the structures of
-power_structures.py are fitted to them with their priors.
+Normal equations of the bus power are accumulated over any number of recordings; the
+structures of power_structures.py are fitted to them with their priors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ from ur_energy_model.identification.power_structures import (
     three_coefficients,
     with_meter,
 )
-from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
+from ur_energy_model.identification.torque_constants import (
+    JointEstimate,
+    with_torque_constant,
+)
 from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, BusModel, square_root
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -69,7 +72,8 @@ class PowerFitResult:
     torque_constant: Array
     torque_constant_std: Array
     current_delay: float  # of the currents behind the speeds [s]
-    source: str  # of resistances and back-EMF constants: "bus_power", "prior" or "catalogue"
+    # of resistances and back-EMF constants: "bus_power", "prior" or "catalogue"
+    source: str
     comparison: dict[str, float]  # held-out RMSE by structure [W]
     # Estimate and standard deviation of each parameter, by name
     factors: dict[str, tuple[float, float]]
@@ -81,14 +85,16 @@ _FLOOR_MARGIN = 3.0
 the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
-voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
+voltage at which the braking resistor switches on hold 3 J, a tenth of a second of
+standby."""
 MOTION_FREEDOM = 4.0
 """Degrees of freedom of MOTION_STD: it weighs as much as the scatter of five blocks of time."""
 MODEL_ERROR = 0.003
 """Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
 _OMITTED = 0.03
 """Power of a moving joint that the model leaves out [W]: on simulated arms at 500 Hz, relative
-errors of torque constants times converted power exceed their deviations by 0.00 to 0.05 W (RMS)."""
+errors of torque constants times converted power exceed their deviations by 0.00 to 0.05 W
+(RMS)."""
 _SECOND_ORDER = 4000.0
 """The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are expanded to first
 order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
@@ -102,7 +108,8 @@ class PowerData:
 
     # Of the power columns and the power [blocks, 4 n + 5, 4 n + 5]
     gram: BlockedGram = field(default_factory=BlockedGram)
-    counts: BlockedGram = field(default_factory=BlockedGram)  # number of samples of each block
+    # number of samples of each block
+    counts: BlockedGram = field(default_factory=BlockedGram)
     # Sum of powers [W] and number of samples by robot mode other than running [2]
     modes: dict[str, Array] = field(default_factory=dict)
     # Time at which the supply last may have rested [s]; None if it never did
@@ -112,7 +119,8 @@ class PowerData:
 class PowerFit:
     """Accumulates bus power and its columns over any number of recordings, and fits them.
 
-    `known`: prior of the parameters; None for that of the robot file. `data`: of earlier ones.
+    `known`: prior of the parameters; None for that of the robot file. `data`: of earlier
+    ones.
     """
 
     def __init__(
@@ -121,12 +129,17 @@ class PowerFit:
         known: PowerPrior | None = None,
         data: PowerData | None = None,
     ) -> None:
-        self.robot, self.known, self.data = robot, known, data or PowerData()
-        layout, gram = PowerLayout(robot.dof), self.data.gram
-        if len(gram) and gram.blocks.shape[-1] == layout.width:  # of versions without drag
+        self.robot = robot
+        self.known = known
+        self.data = data or PowerData()
+        layout = PowerLayout(robot.dof)
+        gram = self.data.gram
+        # of versions without drag
+        if len(gram) and gram.blocks.shape[-1] == layout.width:
             wider = np.insert(np.eye(layout.width), layout.drag, 0.0, axis=1)
             self.data = replace(self.data, gram=gram.transformed(wider))
-        # Weights of the delays, and of power given back: neither may vanish without a robot file's.
+        # Weights of the delays, and of power given back: neither may vanish without a
+        # robot file's.
         self._constant = expected_constant(robot)
         prior = physical(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
@@ -146,23 +159,28 @@ class PowerFit:
         rows = power_rows(telemetry)
         if rows is None:
             return
-        time, power, mode = rows.time, rows.power, rows.mode
+        time = rows.time
+        power = rows.power
+        mode = rows.mode
         released = np.isin(mode, BRAKES_RELEASED)
         for code in np.unique(mode[~released]).tolist():
             if code in ROBOT_MODES:
                 shown = power[mode == code]
                 self._add_to_mode(ROBOT_MODES[code], np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
-        # All power comes from the supply where it has not rested for a while, by the power expected
-        # before the fit. A time before the last rest begins another recording.
-        expected, rested = columns @ self._expected, self.data.rested
+        # All power comes from the supply where it has not rested for a while, by the
+        # power expected before the fit. A time before the last rest begins another
+        # recording.
+        expected = columns @ self._expected
+        rested = self.data.rested
         before = -np.inf if rested is None or (len(time) and time[0] < rested) else rested
         resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
         last = np.maximum.accumulate(np.append(before, resting))
         self.data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
         supplied = time - last[1:] > _DISCHARGE_TIME
         keep = released & supplied & ~breaking_away(rows)
-        data, time = np.column_stack([columns, power])[keep], time[keep]
+        data = np.column_stack([columns, power])[keep]
+        time = time[keep]
         if not len(time):
             return
         period = float(np.median(np.diff(time))) if len(time) > 1 else 0.0
@@ -178,7 +196,9 @@ class PowerFit:
         `constant`: torque constants, motor side [n], N m/A.
         """
         total = self.data.gram.blocks.sum(axis=0)
-        squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(total[0, 0], 1.0)
+        squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(
+            total[0, 0], 1.0
+        )
         omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
         # Data that show less of a joint leave its conversion to the prior.
         converted = np.hypot(constant * np.sqrt(squares), omitted / CONVERSION_FACTOR[1])
@@ -236,7 +256,8 @@ class PowerFit:
             stated: joints [n] whose constants the controller states; None for none.
             meter: what a meter at the joints shows; used by the physical model.
         """
-        n, counts = self.robot.dof, self.data.counts.blocks
+        n = self.robot.dof
+        counts = self.data.counts.blocks
         deviation = np.zeros(n) if torque_constant_std is None else torque_constant_std
         if kind == "catalogue":
             reason = "motors of a catalogue (Clochiatti et al. 2024, eq. 23), not fitted"
@@ -252,20 +273,30 @@ class PowerFit:
         structure = self._with_evident_drag(structure)
         if meter is not None:
             structure = with_meter(structure, meter)
-        compared = {"common": structure, "three coefficients": three_coefficients(structure)}
+        compared = {
+            "common": structure,
+            "three coefficients": three_coefficients(structure),
+        }
         rmse = {
-            name: float(np.sqrt(cross_validate(self._project(each), each.prior, counts).mean()))
+            name: float(
+                np.sqrt(cross_validate(self._project(each), each.prior, counts).mean())
+            )
             for name, each in compared.items()
         }
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        return self._result("physical", structure, rmse, f"held-out RMSE: {words}", deviation)
+        return self._result(
+            "physical", structure, rmse, f"held-out RMSE: {words}", deviation
+        )
 
     def _with_evident_drag(self, structure: Structure) -> Structure:
         """The structure with a prior of drag no wider than the data show (empirical Bayes)."""
-        drag, prior = structure.names.index("drag"), structure.prior
+        drag = structure.names.index("drag")
+        prior = structure.prior
         std = prior.std.copy()
         std[drag] = np.inf
-        alone = solve(self._project(structure), replace(prior, std=std), self.data.counts.blocks)
+        alone = solve(
+            self._project(structure), replace(prior, std=std), self.data.counts.blocks
+        )
         beyond = max(alone.coefficients[drag], 0.0) - prior.mean[drag]
         evident = max(float(beyond**2 - alone.std[drag] ** 2), EXACT**2)
         std[drag] = min(prior.std[drag], np.sqrt(evident))
@@ -276,17 +307,24 @@ class PowerFit:
 
         Beyond that by the noise of its samples; with MOTION_STD as its prior.
         """
-        squares, freedom = MOTION_FREEDOM * MOTION_STD**2, MOTION_FREEDOM
+        squares = MOTION_FREEDOM * MOTION_STD**2
+        freedom = MOTION_FREEDOM
         if self.samples:
             drag = PowerLayout(self.robot.dof).drag
-            counts, grams = self.data.counts.blocks, self.data.gram.blocks
-            speeds, left = grams[:, 0, drag] / counts, np.append(-coefficients, 1.0)
+            counts = self.data.counts.blocks
+            grams = self.data.gram.blocks
+            speeds = grams[:, 0, drag] / counts
+            left = np.append(-coefficients, 1.0)
             moving = speeds > _LEAST_SPEED * speeds.max()
-            counts, grams = counts[moving], grams[moving]
+            counts = counts[moving]
+            grams = grams[moving]
             means = grams[:, 0] @ left / counts
             total = float(np.einsum("i,bij,j->", left, grams, left))
-            noise = max(total - counts @ means**2, 0.0) / max(float(counts.sum()) - len(means), 1.0)
-            merged = max(self.data.gram.length / MOTION_TIME, 1.0)  # errors of that many motions
+            noise = max(total - counts @ means**2, 0.0) / max(
+                float(counts.sum()) - len(means), 1.0
+            )
+            # errors of that many motions
+            merged = max(self.data.gram.length / MOTION_TIME, 1.0)
             squares += merged * max(float((means**2 - noise / counts).sum()), 0.0)
             freedom += max(len(means) - 1, 0)
         return float(np.sqrt(squares / freedom))
@@ -309,32 +347,42 @@ class PowerFit:
     ) -> PowerFitResult:
         """The result of a structure; `constant_std` [n] of torque constants from currents."""
         if self.samples:
-            solution = solve(self._project(structure), structure.prior, self.data.counts.blocks)
-            values, covariance = solution.coefficients, solution.covariance
-            residual, source = solution.residual, "bus_power"
+            solution = solve(
+                self._project(structure), structure.prior, self.data.counts.blocks
+            )
+            values = solution.coefficients
+            covariance = solution.covariance
+            residual = solution.residual
+            source = "bus_power"
         else:
-            std = np.minimum(structure.prior.std, STANDBY[1])  # infinite ones are of standby power
-            values, covariance = structure.prior.mean, np.diag(std**2)
-            residual, source = float("nan"), "prior"
+            # infinite ones are of standby power
+            std = np.minimum(structure.prior.std, STANDBY[1])
+            values = structure.prior.mean
+            covariance = np.diag(std**2)
+            residual = float("nan")
+            source = "prior"
         root = square_root(covariance)
         roots = structure.basis @ root
         layout = PowerLayout(self.robot.dof)
         coefficients = structure.basis @ values
         deviation = np.linalg.norm(roots, axis=1)
         conversion = coefficients[layout.conversion]
-        # What no coefficient explains is an error of each joint's conversion that is independent
-        # of the others, its torque constant's included: further rows beside those of the
-        # covariance's square root.
+        # What no coefficient explains is an error of each joint's conversion that is
+        # independent of the others, its torque constant's included: further rows beside
+        # those of the covariance's square root.
         error = np.full(layout.joints, 0.0 if kind == "catalogue" else MODEL_ERROR)
         if kind == "physical" and self.samples:
             error = self.conversion_error(conversion)
         if constant_std is not None:
-            error = np.hypot(error, np.where(structure.own, 0.0, constant_std / structure.base))
+            error = np.hypot(
+                error, np.where(structure.own, 0.0, constant_std / structure.base)
+            )
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
         if self.samples:
-            # Less what the coefficients take up of it, for bus power shows the sum: of half of the
-            # variance all of them, of the other half all but the conversions of single joints.
+            # Less what the coefficients take up of it, for bus power shows the sum: of
+            # half of the variance all of them, of the other half all but the conversions
+            # of single joints.
             least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
             weight = solution.effective_samples / (solution.samples * least)
             whole = weight * self.data.gram.blocks.sum(axis=0)[:-1, :-1]
@@ -360,7 +408,9 @@ class PowerFit:
                 "motion": self._scatter(coefficients),
             },
             errors=errors[:, layout.bus_errors],
-            mode_power={name: float(total / n) for name, (total, n) in self.data.modes.items()},
+            mode_power={
+                name: float(total / n) for name, (total, n) in self.data.modes.items()
+            },
             residual=residual,
             source=source,
             reason=reason,
@@ -378,7 +428,9 @@ class PowerFit:
             back_emf_std=np.linalg.norm(errors[:, layout.conversion], axis=0),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
-            current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,
+            current_delay=factors["current_delay"][0]
+            if "current_delay" in factors
+            else 0.0,
             source="catalogue" if kind == "catalogue" else source,
             comparison=comparison,
             factors=factors,
@@ -420,8 +472,9 @@ def fit_sessions(
         meter: what a meter at the joints shows of them, in all sessions; None without.
 
     Returns:
-        The joints, with torque constants that bus power determines better; the power fit, with the
-        mean standby power of the sessions; the standby power of each session with bus power [W].
+        The joints, with torque constants that bus power determines better; the power fit,
+        with the mean standby power of the sessions; the standby power of each session
+        with bus power [W].
     """
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.torque_constant_std for joint in joints])
@@ -432,7 +485,9 @@ def fit_sessions(
         """Data of all sessions, shifted to a common standby power."""
         total = PowerFit(powers[0].robot, powers[0].known)
         for power in sorted(powers, key=known.__contains__):
-            total.merge(power, float(shifts[known.index(power)]) if power in known else 0.0)
+            total.merge(
+                power, float(shifts[known.index(power)]) if power in known else 0.0
+            )
         return total
 
     everything = merged()
@@ -447,14 +502,19 @@ def fit_sessions(
     updated = list(joints)
     omitted = everything.conversion_error(result.torque_constant)
     for j, joint in enumerate(joints):
-        value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
+        value = float(result.torque_constant[j])
+        value_std = float(result.torque_constant_std[j])
         whole = float(np.hypot(value_std, omitted[j] * value))
         if 0.0 < value_std < _DEVIATION_SHARE * std[j]:
-            updated[j] = with_torque_constant(joint, value, whole, "current and bus_power")
+            updated[j] = with_torque_constant(
+                joint, value, whole, "current and bus_power"
+            )
     return tuple(updated), result, standby
 
 
-def with_capacitor_energy(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:
+def with_capacitor_energy(
+    model: EnergyModel, recordings: Sequence[SessionData]
+) -> EnergyModel:
     """The model with the capacitor energy that best explains bus power during regeneration.
 
     Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
@@ -492,7 +552,9 @@ class CapacitorFit:
         steps = self._gaps(time).bridged
         motion = self._powers.motion(steps, speed, current)
         demand = self._powers.powers(motion).demand + self.model.bus.standby
-        self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
+        self.errors += [
+            np.square(bus(steps, demand) - watts).sum() for bus in self._buses
+        ]
 
 
 def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
@@ -502,4 +564,6 @@ def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
     residual = model.bus.residual
     weight = 1.0 / (_CORRELATED * residual**2) if residual > 0 else 0.0
     best = int(np.argmin(weight * errors + penalty))
-    return replace(model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best])))
+    return replace(
+        model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best]))
+    )

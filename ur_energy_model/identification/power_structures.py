@@ -3,12 +3,13 @@
 
 """Structures of the power model, linear in their parameters, with the priors of these.
 
-EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical structure
-keeps the relations that energy conservation and the robot file give: standby power, a copper factor
-(R = factor * winding resistance), a conversion factor of all joints, the driver loss, the delays.
-The conversions of the joints relative to each other lie between those of the robot file's torque
-constants, which the null model has, and those identified from currents: bus power decides where.
-Where the controller states the torque constants, these take the place of both.
+EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical
+structure keeps the relations that energy conservation and the robot file give: standby
+power, a copper factor (R = factor * winding resistance), a conversion factor of all
+joints, the driver loss, the delays. The conversions of the joints relative to each other
+lie between those of the robot file's torque constants, which the null model has, and
+those identified from currents: bus power decides where. Where the controller states the
+torque constants, these take the place of both.
 """
 
 from __future__ import annotations
@@ -25,36 +26,37 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
-# Columns that the power at the supply is linear in, from telemetry.
-#
-# Heredia et al. (EcBot, eq. 13-21): P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt).
-#
-# sum(drag |w|) is added: motors in motion take more than their currents show, see DRAG.
-#
-# Two delays are added. Current and speed of one packet belong to different instants: a drive holds
-# its current over a controller cycle, and the packet reports the speed at the end of it. One
-# millisecond of that is half a percent of the mechanical energy of a joint with high acceleration,
-# because current and acceleration are correlated. To first order in the delays,
-#
-# k_b w i becomes k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
+# Columns that the power at the supply is linear in, from telemetry. Heredia et al.
+# (EcBot, eq. 13-21): P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt). sum(drag
+# |w|) is added: motors in motion take more than their currents show, see DRAG. Two delays
+# are added. Current and speed of one packet belong to different instants: a drive holds
+# its current over a controller cycle, and the packet reports the speed at the end of it.
+# One millisecond of that is half a percent of the mechanical energy of a joint with high
+# acceleration, because current and acceleration are correlated. To first order in the
+# delays, k_b w i becomes k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
 
 STANDSTILL_SPEED = 0.003  # joint speed below which a joint stands still [rad/s]
-WIND_UP_TIME = 0.03  # time in which a gear winds up: one period of its resonance, about 30 Hz [s]
+# time in which a gear winds up: one period of its resonance, about 30 Hz [s]
+WIND_UP_TIME = 0.03
 
 
 class PowerLayout:
     """Positions of the 4 n + 4 power columns and their coefficients, for an arm with n joints.
 
-    A constant (`standby`, W); i^2, w i, |i| and i di/dt of each joint, w the motor speed (`copper`,
-    `conversion`, `driver` and `inductance` in ohm, V s/rad, W/A and H); the sum of |w| (`drag`,
-    N m); two delays [s].
-    `bus_errors` are the columns that `BusModel.errors` has, `without_delays` EcBot's 4 n + 1.
+    A constant (`standby`, W); i^2, w i, |i| and i di/dt of each joint, w the motor speed
+    (`copper`, `conversion`, `driver` and `inductance` in ohm, V s/rad, W/A and H); the
+    sum of |w| (`drag`, N m); two delays [s]. `bus_errors` are the columns that
+    `BusModel.errors` has, `without_delays` EcBot's 4 n + 1.
     """
 
-    standby, current_delay, supply_delay = 0, -2, -1
+    standby = 0
+    current_delay = -2
+    supply_delay = -1
 
     def __init__(self, joints: int) -> None:
-        self.joints, self.width, self.drag = joints, 4 * joints + 4, 4 * joints + 1
+        self.joints = joints
+        self.width = 4 * joints + 4
+        self.drag = 4 * joints + 1
         self.copper, self.conversion, self.driver, self.inductance = (
             slice(1 + kind * joints, 1 + (kind + 1) * joints) for kind in range(4)
         )
@@ -83,21 +85,35 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
 
     Without robot_mode the robot counts as running.
     """
-    names = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
+    names = (
+        "actual_qd",
+        "actual_current",
+        "actual_robot_voltage",
+        "actual_robot_current",
+    )
     if any(name not in telemetry for name in names):
         return None
     telemetry = telemetry.distinct()
     speed, current, voltage, supply = (telemetry[name] for name in names)
     power = voltage * supply
-    mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
-    good = np.isfinite(power) & np.isfinite(speed).all(axis=1) & np.isfinite(current).all(axis=1)
-    return PowerRows(telemetry.time[good], speed[good], current[good], power[good], mode[good])
+    mode = (
+        telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
+    )
+    good = (
+        np.isfinite(power)
+        & np.isfinite(speed).all(axis=1)
+        & np.isfinite(current).all(axis=1)
+    )
+    return PowerRows(
+        telemetry.time[good], speed[good], current[good], power[good], mode[good]
+    )
 
 
 def breaking_away(rows: PowerRows) -> Mask:
     """Samples within WIND_UP_TIME after a joint's breakaway [samples].
 
-    The motor winds up the gear before the link moves, so the link speed does not give the power.
+    The motor winds up the gear before the link moves, so the link speed does not give the
+    power.
     """
     moving = np.abs(rows.qd) > STANDSTILL_SPEED
     began = np.zeros(len(rows.time), dtype=bool)
@@ -109,10 +125,11 @@ def breaking_away(rows: PowerRows) -> Mask:
 def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     """Columns (1, i^2, w i, |i|, i di/dt, sum |w|, two delays) [samples, 4 n + 4].
 
-    `gear_ratio`: motor turns per joint turn [n]. `constant`: torque constants that weight the
-    columns of the delays [n], N m/A.
+    `gear_ratio`: motor turns per joint turn [n]. `constant`: torque constants that weight
+    the columns of the delays [n], N m/A.
     """
-    time, current = rows.time, rows.current
+    time = rows.time
+    current = rows.current
     speed = gear_ratio * rows.qd
     product = speed * current
     return np.column_stack(
@@ -133,22 +150,23 @@ STANDBY = (30.0, 10.0)
 """Standby power where the robot file has none, and its spread between arms [W]."""
 COPPER_FACTOR = (0.5, 0.45)
 """Copper loss over i^2 times the recorded winding resistance: 0.43 by the catalogue motor constant
-of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings of four arms show
-0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
+of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings of four
+arms show 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
 RESISTANCE_SPREAD = 0.03
 """Spread of winding resistances of one size: data sheets allow 5 % either way."""
 CONVERSION_FACTOR = (1.0, 0.07)
 """Converted power over speed, current and the torque constants of the robot file or of currents:
-0.91 to 1.10, rms 0.07 from 1, in recordings of four arms, uncertain by 0.02 to 0.08 each. Nominal
-masses, friction in proportion to the load and the losses of the drives are in it."""
+0.91 to 1.10, rms 0.07 from 1, in recordings of four arms, uncertain by 0.02 to 0.08 each.
+Nominal masses, friction in proportion to the load and the losses of the drives are in it.
+"""
 OWN_CONSTANTS = (0.5, 0.5)
 """Share of the differences between torque constants from currents and the robot file's that bus
-power shows, too. On held-out recordings of four arms neither end wins: 0.7 and 1.1 % between days
-of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
+power shows, too. On held-out recordings of four arms neither end wins: 0.7 and 1.1 %
+between days of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
 CONVERSION_OF_JOINT = 0.05
 """Deviation of a joint's conversion from that of all joints, beyond that of its torque constant,
-where a meter shows it: measured over modelled power of shoulder lifts and elbows of three arms is
-0.86 to 1.04."""
+where a meter shows it: measured over modelled power of shoulder lifts and elbows of three
+arms is 0.86 to 1.04."""
 UNKNOWN_RESISTANCE = (1.0, 1.0)
 """Winding resistance and its spread where the rated torque is also unknown [ohm]."""
 _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
@@ -164,13 +182,15 @@ DRIVER = (0.25, 0.06)
 because i^2 and |i| are strongly correlated."""
 DRAG = 0.02
 """Largest spread of a loss per motor speed, as the current times the torque constant [A]: switching
-adds ripple to currents and flux, which grows with voltage and no mean current shows. Recordings of
-four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load friction; one at 10 Hz has
-18). Rms errors of held-out recordings with 0, 0.01, 0.02, 0.03, 0.05 and 0.1: within a day (5
-pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null model 0.58; on other days (2) 1.07, 1.07, 1.07,
-1.08, 1.10, 1.14 %, null model 1.08; on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null
-model 1.34. Without one of the arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
-_LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
+adds ripple to currents and flux, which grows with voltage and no mean current shows.
+Recordings of four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load
+friction; one at 10 Hz has 18). Rms errors of held-out recordings with 0, 0.01, 0.02,
+0.03, 0.05 and 0.1: within a day (5 pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null
+model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null model 1.08; on
+other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. Without one of the
+arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
+_LEAST_COPPER = 0.02
+_LEAST_DRIVER = 0.01
 """Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
 warm up."""
 DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
@@ -199,7 +219,9 @@ def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
     spread = np.where(sized, _RATED_SPREAD * typical, UNKNOWN_RESISTANCE[1])
     known = np.isfinite(robot.winding_resistance)
     nominal = np.nan_to_num(robot.winding_resistance)
-    return np.where(known, nominal, value), np.where(known, RESISTANCE_SPREAD * nominal, spread)
+    return np.where(known, nominal, value), np.where(
+        known, RESISTANCE_SPREAD * nominal, spread
+    )
 
 
 def expected_constant(robot: RobotDescription) -> Array:
@@ -207,7 +229,9 @@ def expected_constant(robot: RobotDescription) -> Array:
     sized, typical = _typical(robot, _RATED_CONSTANT)
     joint_side = np.where(sized, typical, _UNRATED_CONSTANT)
     known = np.isfinite(robot.torque_constant)
-    return np.where(known, np.nan_to_num(robot.torque_constant), joint_side / robot.gear_ratio)
+    return np.where(
+        known, np.nan_to_num(robot.torque_constant), joint_side / robot.gear_ratio
+    )
 
 
 def _typical(robot: RobotDescription, table: tuple[float, ...]) -> tuple[Mask, Array]:
@@ -221,7 +245,10 @@ def free(n: int) -> Structure:
     """EcBot's model for n joints: free coefficients without a prior."""
     layout = PowerLayout(n)
     size = layout.without_delays.stop
-    names = ("standby", *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)))
+    names = (
+        "standby",
+        *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)),
+    )
     return Structure(
         names,
         np.eye(layout.width, size),
@@ -236,9 +263,9 @@ def free(n: int) -> Structure:
 def catalogue(robot: RobotDescription, constant: Array) -> Structure:
     """The motors of Clochiatti et al. 2024, eq. 23, from the catalogue; standby power is free.
 
-    Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver losses.
-    The paper has no standby power; without one its model could not be compared with the bus.
-    `constant`: torque constants identified from currents [n], N m/A.
+    Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver
+    losses. The paper has no standby power; without one its model could not be compared
+    with the bus. `constant`: torque constants identified from currents [n], N m/A.
 
     Raises:
         InputError: an arm for which the paper chose no motors.
@@ -277,8 +304,11 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
         return PowerPrior((standby, STANDBY[1]), COPPER_FACTOR, own, DRIVER, (0.0, drag))
     bus, (expected, _) = model.bus, expected_resistance(robot)
     factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
-    spread = np.array([joint.std.get("winding_resistance", np.inf) for joint in model.joints])
-    copper, mean = float((spread / expected).max()), float(factors.mean())
+    spread = np.array(
+        [joint.std.get("winding_resistance", np.inf) for joint in model.joints]
+    )
+    copper = float((spread / expected).max())
+    mean = float(factors.mean())
     still = float(np.hypot(bus.std.get("standby", STANDBY[1]), model.sessions.standby))
     driver = max(min(bus.std.get("driver", DRIVER[1]), DRIVER[1]), _LEAST_DRIVER)
     return PowerPrior(
@@ -294,7 +324,8 @@ class JointPowerEvidence(NamedTuple):
     """What a meter at each of n joints shows of its converted power, independently of the bus."""
 
     conversion: Array  # converted power over current and motor speed [n], V s/rad
-    precision: Array  # inverse of its covariance [n, n]; zero for joints that it does not show
+    # inverse of its covariance [n, n]; zero for joints that it does not show
+    precision: Array
 
 
 _PowerRow = tuple[str, int | slice, Array | float, tuple[float, float], Array]
@@ -312,9 +343,9 @@ def physical(
 ) -> Structure:
     """Standby, common factors of copper loss and conversion, driver loss, delays, torque constants.
 
-    Constants that neither robot file nor controller state are corrected by bus power, each by
-    itself; the conversion of joints whose constants the controller states, and of all joints with a
-    meter of their own, within the deviation of their constants.
+    Constants that neither robot file nor controller state are corrected by bus power,
+    each by itself; the conversion of joints whose constants the controller states, and of
+    all joints with a meter of their own, within the deviation of their constants.
 
     Args:
         robot: the arm.
@@ -324,9 +355,12 @@ def physical(
         stated: joints [n] whose constants the controller states; None for none.
         meter: of the joints; None without.
     """
-    n, known = robot.dof, known or power_prior(robot)
+    n = robot.dof
+    known = known or power_prior(robot)
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
-    layout, joints, none = PowerLayout(n), np.eye(n), np.zeros(n)
+    layout = PowerLayout(n)
+    joints = np.eye(n)
+    none = np.zeros(n)
     stated = np.zeros(n, dtype=bool) if stated is None else stated
     of_file = np.isfinite(robot.torque_constant) & ~stated
     typical = np.where(of_file, robot.torque_constant, constant)
@@ -340,8 +374,11 @@ def physical(
     conversion = layout.conversion
     own_constants: list[_PowerRow] = []
     if of_file.any():
-        own_constants = [("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)]
-    # Name, place and power coefficients per unit, prior; torque constants per unit, if any.
+        own_constants = [
+            ("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)
+        ]
+    # Name, place and power coefficients per unit, prior; torque constants per unit, if
+    # any.
     table: list[_PowerRow] = [
         ("standby", layout.standby, 1.0, known.standby, none),
         ("copper", layout.copper, resistance, known.copper, none),
@@ -360,7 +397,13 @@ def physical(
             for j in np.flatnonzero(free_constants).tolist()
         ),
         *(
-            (f"conversion_{j}", conversion, typical * joints[j], (0.0, float(relative[j])), none)
+            (
+                f"conversion_{j}",
+                conversion,
+                typical * joints[j],
+                (0.0, float(relative[j])),
+                none,
+            )
             for j in np.flatnonzero(own_conversion).tolist()
         ),
     ]

@@ -35,7 +35,12 @@ from ur_energy_model.telemetry.plausibility import (
     Repeats,
     possible,
 )
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition, typical_step
+from ur_energy_model.telemetry.samples import (
+    RecordingInfo,
+    Telemetry,
+    repetition,
+    typical_step,
+)
 from ur_energy_model.telemetry.usable_samples import freedrive_samples, usable_samples
 from ur_energy_model.typing import Array, Mask
 
@@ -58,7 +63,9 @@ MOTION_WORDS: dict[Motion, str] = {
     "held out": "another motion than the model was fitted to",
     "unknown": "the model does not name the motions it was fitted to",
 }
-_FINEST, _COARSEST, _MOST_POSES = 0.1, 0.2, 200
+_FINEST = 0.1
+_COARSEST = 0.2
+_MOST_POSES = 200
 _PATH_PERIOD = 0.05
 _TOLERANCE = 0.02  # distance of a repeated path to the fitted one [rad]
 _REPEATED_SHARE = 0.9
@@ -70,13 +77,14 @@ UR10e that repeat one another have 1.0, others 0.3 at most."""
 class VisitedPath:
     """Joint angles that an arm passed through, coarsely, until a minute or so of ever new ones.
 
-    What follows is left out: with fewer or coarser poses, other motions in the same space would
-    pass for this one.
+    What follows is left out: with fewer or coarser poses, other motions in the same space
+    would pass for this one.
     """
 
     # Largest angle of any joint from a pose of the path to the nearest of `poses` [rad]
     within: float = _FINEST
-    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))  # [poses, n], rad; at most 200
+    # [poses, n], rad; at most 200
+    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
     _last: float = -1.0
 
     def observe(self, part: Telemetry) -> None:
@@ -91,7 +99,8 @@ class VisitedPath:
         if len(self.poses) < _MOST_POSES or self.within < _COARSEST:
             self._add(q[used])
         while len(self.poses) > _MOST_POSES and self.within < _COARSEST:
-            poses, self.within = self.poses, 2.0 * self.within
+            poses = self.poses
+            self.within = 2.0 * self.within
             self.poses = poses[:0]
             self._add(poses)
         self.poses = self.poses[:_MOST_POSES]
@@ -101,7 +110,8 @@ class VisitedPath:
         new = list(self.poses)
         away = self.distance(q)
         while len(far := np.flatnonzero(away > self.within)):
-            q, away = q[far[0] :], away[far[0] :]
+            q = q[far[0] :]
+            away = away[far[0] :]
             new.append(q[0].round(2))
             away = np.minimum(away, np.abs(q - q[0]).max(axis=1))
         self.poses = np.array(new).reshape(-1, q.shape[1])
@@ -129,11 +139,13 @@ class VisitedPath:
             return None
 
 
-def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]) -> Motion:
+def motion_of(
+    path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]
+) -> Motion:
     """Relation of a recording to those that a model was fitted to.
 
-    `fitted`: entries "bags" of the model's provenance; those of older models have no path, and only
-    their hash counts.
+    `fitted`: entries "bags" of the model's provenance; those of older models have no
+    path, and only their hash counts.
     """
     entries = [entry for entry in fitted if isinstance(entry, Mapping)]
     if not entries:
@@ -196,11 +208,13 @@ class Quality:
 
     source: str  # bag or file
     simulated: bool  # made by this package's simulated controller
-    simulator: bool  # recorded from the manufacturer's offline simulator, without real currents
+    # recorded from the manufacturer's offline simulator, without real currents
+    simulator: bool
     samples: int  # number
     duration: float  # time covered without gaps [s]
     rate: float  # samples per second found [Hz]
-    irregular: bool  # the time step varies by more than 2 % of its median (due to the recorder)
+    # the time step varies by more than 2 % of its median (due to the recorder)
+    irregular: bool
     gaps: int  # number
     lost: int  # number of missing samples
     repeated: int  # number of samples left out because the recording has them twice
@@ -211,15 +225,18 @@ class Quality:
     freedrive: float  # share of samples in freedrive
     not_running: float  # share of samples with the brakes on or the arm off
     stopped: float  # share of samples in a safety stop
-    reduced: float  # share of samples in safety mode reduced (the arm works with lower limits)
+    # share of samples in safety mode reduced (the arm works with lower limits)
+    reduced: float
     payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
     missing: tuple[str, ...]  # fields that some stage needs but were not recorded
     uses: tuple[Use, ...]  # what it is good for
     condition_number: float | None  # of the base regressor; None if the robot is unknown
     refusal: str | None  # why identification refuses it, or None
     warnings: tuple[str, ...]  # for the user, one line each
-    contradictions: tuple[Contradiction, ...] = ()  # statements that the samples do not agree with
-    visited: VisitedPath = field(default_factory=VisitedPath)  # joint angles that it passes through
+    # statements that the samples do not agree with
+    contradictions: tuple[Contradiction, ...] = ()
+    # joint angles that it passes through
+    visited: VisitedPath = field(default_factory=VisitedPath)
 
     @property
     def verdict(self) -> str:
@@ -230,7 +247,11 @@ class Quality:
         parts = [
             f"{words} {', '.join(purposes)}"
             for grade, words in (("good", "good for"), ("limited", "of limited use for"))
-            if (purposes := [u.purpose.replace("_", " ") for u in self.uses if u.grade == grade])
+            if (
+                purposes := [
+                    u.purpose.replace("_", " ") for u in self.uses if u.grade == grade
+                ]
+            )
         ]
         return made + ("; ".join(parts) or "good for nothing here")
 
@@ -299,8 +320,8 @@ def assess(
 ) -> Quality:
     """Quality of a recording, whole or in consecutive parts.
 
-    `robot`: its arm as stated, which the samples may contradict, and for the condition number; None
-    for neither.
+    `robot`: its arm as stated, which the samples may contradict, and for the condition
+    number; None for neither.
 
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
@@ -314,8 +335,8 @@ def assess(
 class RecordingQualityCheck:
     """Gathers figures from consecutive parts of one recording, and judges them.
 
-    `robot`: its arm as stated, which the samples may contradict, and for the condition number; None
-    for neither.
+    `robot`: its arm as stated, which the samples may contradict, and for the condition
+    number; None for neither.
     """
 
     def __init__(self, robot: RobotDescription | None = None) -> None:
@@ -325,7 +346,8 @@ class RecordingQualityCheck:
         self._count: Counter[str] = Counter()
         self._not_finite: Counter[str] = Counter()
         self._steps: list[Array] = []
-        self._extremes: dict[str, Extremes] = {}  # by field; all recorded fields are in it
+        # by field; all recorded fields are in it
+        self._extremes: dict[str, Extremes] = {}
         self._repeats: dict[str, Repeats] = {}
         self._simulator = OfflineSimulatorCheck()
         self._activity: JointActivity | None = None
@@ -333,7 +355,8 @@ class RecordingQualityCheck:
         self._payloads: set[float] = set()
         self._conditioning: Conditioning | None = None
         self._visited = VisitedPath()
-        self._statements, self._meter = RecordingCheck(), RecordedMeter()
+        self._statements = RecordingCheck()
+        self._meter = RecordedMeter()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -383,7 +406,9 @@ class RecordingQualityCheck:
             speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             self._activity = self._activity or JointActivity(speed.shape[1])
-            self._activity.update(part, np.nan_to_num(speed) * usable_samples(part)[:, None])
+            self._activity.update(
+                part, np.nan_to_num(speed) * usable_samples(part)[:, None]
+            )
         for name, (needed, inside, _) in _STATES.items():
             if all(each in part for each in needed):
                 self._count[name] += int(np.count_nonzero(inside(part)))
@@ -392,7 +417,8 @@ class RecordingQualityCheck:
 
     def quality(self) -> Quality:
         """The verdict on what was observed."""
-        count, samples = self._count, self._count["samples"]
+        count = self._count
+        samples = self._count["samples"]
         steps = np.concatenate([np.zeros(0), *self._steps])
         forward = steps[steps > 0]
         step = float(np.median(forward)) if len(forward) else float("nan")
@@ -400,7 +426,8 @@ class RecordingQualityCheck:
         irregular = bool(len(close)) and bool(np.std(close) > 0.02 * step)
         spacing = typical_step(steps) if irregular else step
         still = max(20.0, 0.2 / step if np.isfinite(step) else 20.0)
-        stuck, channels = max(6.0, 0.002 * samples), self._repeats.items()
+        stuck = max(6.0, 0.002 * samples)
+        channels = self._repeats.items()
         frozen = tuple(label for label, each in channels if each.frozen(still))
         clipped = tuple(label for label, each in channels if each.clipped(stuck))
         seconds = 0.0 if self._activity is None else self._activity.seconds
@@ -427,7 +454,9 @@ class RecordingQualityCheck:
             **shares,
             payloads=tuple(sorted(self._payloads)),
             missing=tuple(name for name in _MISSED if name not in self._extremes),
-            uses=tuple(Use(each, *self._use(each, joints, refusal, condition)) for each in _NEEDS),
+            uses=tuple(
+                Use(each, *self._use(each, joints, refusal, condition)) for each in _NEEDS
+            ),
             condition_number=condition,
             refusal=refusal,
             contradictions=contradictions,
@@ -447,15 +476,20 @@ class RecordingQualityCheck:
         low = next((each for each in seen if each is not None), None)
         if low is None:
             return ()
-        n, heat = len(low), extremes("joint_temperatures")
-        activity, nothing = self._activity or JointActivity(n), np.full(n, np.nan)
+        n = len(low)
+        heat = extremes("joint_temperatures")
+        activity = self._activity or JointActivity(n)
+        nothing = np.full(n, np.nan)
         names: tuple[str, ...] = JOINT_NAMES
         if self.robot is not None:
             names = self.robot.joint_names
         elif n != len(names):
             names = tuple(f"joint_{j + 1}" for j in range(n))
-        travel, torque = extremes(f"{kind}_q").span(n), extremes("target_moment").span(n)
-        speed, current = (extremes(each).largest(n) for each in (f"{kind}_qd", "actual_current"))
+        travel = extremes(f"{kind}_q").span(n)
+        torque = extremes("target_moment").span(n)
+        speed, current = (
+            extremes(each).largest(n) for each in (f"{kind}_qd", "actual_current")
+        )
         cold, warm = (nothing if each is None else each for each in (heat.low, heat.high))
         return tuple(
             JointQuality(
@@ -483,7 +517,8 @@ class RecordingQualityCheck:
         frozen: tuple[str, ...],
         contradictions: tuple[Contradiction, ...],
     ) -> str | None:
-        total, impossible = self._count["samples"], self._count["impossible"]
+        total = self._count["samples"]
+        impossible = self._count["impossible"]
         if not total:
             return "holds no sample; record again"
         if impossible > IMPOSSIBLE_SHARE * total:
@@ -519,7 +554,10 @@ class RecordingQualityCheck:
             text = f"joints warm by {widest:.1f} degC only; combine a cold and a warm recording"
             return "no", text
         if purpose == "bus_power" and activities <= {"unknown"}:
-            return "limited", "positions and speeds not recorded: energy of the whole arm only"
+            return (
+                "limited",
+                "positions and speeds not recorded: energy of the whole arm only",
+            )
         if purpose == "bus_power" and activities <= {"idle"}:
             return "limited", "standstill: standby power only"
         if activities == {"idle"}:
@@ -535,7 +573,11 @@ class RecordingQualityCheck:
         poor = [joint.name for joint in joints if joint.activity not in {*enough, "idle"}]
         parts = [f"{', '.join(idle)} hardly moved"] if idle else []
         parts += [f"little motion of {', '.join(poor)}"] if poor else []
-        return ("limited", "; ".join(parts)) if parts else ("good", "every joint moves enough")
+        return (
+            ("limited", "; ".join(parts))
+            if parts
+            else ("good", "every joint moves enough")
+        )
 
     def _warnings(
         self,
@@ -545,7 +587,8 @@ class RecordingQualityCheck:
         frozen: tuple[str, ...],
         clipped: tuple[str, ...],
     ) -> Iterator[str]:
-        count, removed = self._count, self._info.removed
+        count = self._count
+        removed = self._info.removed
         share = count["lost"] / max(1, count["samples"] + count["lost"])
         masses = ", ".join(f"{mass:g}" for mass in sorted(self._payloads))
         first = self._first_impossible
@@ -555,7 +598,10 @@ class RecordingQualityCheck:
                 f"{count['lost']} samples ({100 * share:.1f} %) are missing in {count['gaps']} "
                 "gaps",
             ),
-            (removed, f"{removed} more samples were deleted for the budget of the folder"),
+            (
+                removed,
+                f"{removed} more samples were deleted for the budget of the folder",
+            ),
             *((line, line) for line in repetition(count["repeated"])),
             (
                 count["impossible"],
@@ -566,11 +612,23 @@ class RecordingQualityCheck:
                 f"{', '.join(self._not_finite)} hold values that are not finite; those samples "
                 "are not used",
             ),
-            (frozen, f"{', '.join(frozen)} do not change for 0.2 s or more; check the recorder"),
-            (clipped, f"{', '.join(clipped)} stay at their limit; slower motions avoid that"),
-            *((shares[name], f"{100 * shares[name]:.1f} % {_STATES[name][2]}") for name in _STATES),
+            (
+                frozen,
+                f"{', '.join(frozen)} do not change for 0.2 s or more; check the recorder",
+            ),
+            (
+                clipped,
+                f"{', '.join(clipped)} stay at their limit; slower motions avoid that",
+            ),
+            *(
+                (shares[name], f"{100 * shares[name]:.1f} % {_STATES[name][2]}")
+                for name in _STATES
+            ),
             ({joint.activity for joint in joints} == {"idle"}, NO_MOTION),
-            (len(self._payloads) > 1, f"the payload changes within the recording ({masses} kg)"),
+            (
+                len(self._payloads) > 1,
+                f"the payload changes within the recording ({masses} kg)",
+            ),
             (
                 _LEAST_SECONDS <= seconds < ENOUGH_SECONDS,
                 f"only {seconds:.1f} s; more motion makes the model more exact",

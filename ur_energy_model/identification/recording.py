@@ -43,11 +43,17 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
+from ur_energy_model.telemetry.samples import (
+    RecordingInfo,
+    Telemetry,
+    concatenate,
+    find_gaps,
+)
 from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Indices, Progress
 
-# Buffers that keep samples of a recording for further passes, in memory or a temporary file.
+# Buffers that keep samples of a recording for further passes, in memory or a temporary
+# file.
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _ACTUALS = ("actual_q", "actual_qd", "target_moment")
@@ -64,8 +70,9 @@ Item = TypeVar("Item")
 class Buffer(Generic[Item]):
     """Arrays, motions or samples, written once and read back in order any number of times.
 
-    The temporary file has no name and is deleted with the object. Pickled, a buffer carries what
-    it holds. `most`: bytes kept in memory before the file is used; 0 for all of them.
+    The temporary file has no name and is deleted with the object. Pickled, a buffer
+    carries what it holds. `most`: bytes kept in memory before the file is used; 0 for all
+    of them.
     """
 
     def __init__(self, most: int = IN_MEMORY) -> None:
@@ -103,8 +110,9 @@ class Buffer(Generic[Item]):
 class TorqueBuffer:
     """target_moment with the motion it belongs to and the payload set in the controller.
 
-    `longest`: time of measured motion that is kept [s]; 0 for targets only. These are free of
-    noise, and are kept at a lower rate the longer the recording is, `most` samples.
+    `longest`: time of measured motion that is kept [s]; 0 for targets only. These are
+    free of noise, and are kept at a lower rate the longer the recording is, `most`
+    samples.
     """
 
     def __init__(self, longest: float = np.inf, most: int = _MOST_TARGETS) -> None:
@@ -112,8 +120,10 @@ class TorqueBuffer:
         self._rows: Buffer[Array] = Buffer()
         self._count = 0
         self._widths: dict[str, int] = {}
-        self._target_rate, self._last_tick = TARGET_RATE, -np.inf
-        self._longest, self._seconds = longest, 0.0
+        self._target_rate = TARGET_RATE
+        self._last_tick = -np.inf
+        self._longest = longest
+        self._seconds = 0.0
 
     @property
     def complete(self) -> bool:
@@ -131,7 +141,9 @@ class TorqueBuffer:
         """Append the usable samples of a batch; targets at TARGET_RATE or less."""
         if not self._widths:
             known = {name for name in batch.columns if np.isfinite(batch[name]).any()}
-            needed = next((names for names in (_TARGETS, _ACTUALS) if known >= set(names)), None)
+            needed = next(
+                (names for names in (_TARGETS, _ACTUALS) if known >= set(names)), None
+            )
             if needed is None:
                 return
             named = [name for name in PAYLOAD if name in batch]
@@ -148,10 +160,13 @@ class TorqueBuffer:
         self._append(np.column_stack([batch.time[keep], *columns]))
         if self._from_targets and self._count > self._most:
             # Keep every second sample, and record further ones at half the rate.
-            before, self._rows, self._count = self._rows, Buffer(), 0
+            before = self._rows
+            self._rows = Buffer()
+            self._count = 0
             self._append(np.concatenate(list(before))[::2])
             before.close()
-            self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
+            self._target_rate = 0.5 * self._target_rate
+            self._last_tick = 0.5 * self._last_tick
 
     def _append(self, rows: Array) -> None:
         self._rows.append(rows)
@@ -169,7 +184,9 @@ class TorqueBuffer:
         for rows in self._rows:
             waiting.append(rows)
             left -= len(rows)
-            if not any(map(len, waiting)) or (left and sum(map(len, waiting)) < _BLOCK_ROWS):
+            if not any(map(len, waiting)) or (
+                left and sum(map(len, waiting)) < _BLOCK_ROWS
+            ):
                 continue
             time, *parts = np.split(np.concatenate(waiting)[::thin], edges, axis=1)
             columns = {
@@ -182,7 +199,9 @@ class TorqueBuffer:
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, values with the precision of single numbers."""
-        rows = np.concatenate([np.zeros((0, 1 + sum(self._widths.values()))), *self._rows])
+        rows = np.concatenate(
+            [np.zeros((0, 1 + sum(self._widths.values()))), *self._rows]
+        )
         return {
             "widths": self._widths,
             "time": rows[:, 0],
@@ -207,21 +226,23 @@ class TorqueBuffer:
         return "target_q" in self._widths
 
 
-# Parts of a long recording that the fits use: those with the most information about its arm.
-#
-# The number of samples that the fits need does not grow with the length of a recording; what
-# matters is which ones. One half of the parts is spread evenly over the recording, so that they
-# represent it. The other half adds the most information (D-optimality: the determinant of the
-# information matrix, Pukelsheim, Optimal Design of Experiments, 1993, sec. 6.2), which favours
-# varied motion and a wide range of temperatures.
+# Parts of a long recording that the fits use: those with the most information about its
+# arm. The number of samples that the fits need does not grow with the length of a
+# recording; what matters is which ones. One half of the parts is spread evenly over the
+# recording, so that they represent it. The other half adds the most information
+# (D-optimality: the determinant of the information matrix, Pukelsheim, Optimal Design of
+# Experiments, 1993, sec. 6.2), which favours varied motion and a wide range of
+# temperatures.
 
 LENGTH = 30.0
 """Length of the parts that long recordings are divided into [s]: some cycles of a program."""
 TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
-_LEAST, _MOST = 60.0, 300.0
+_LEAST = 60.0
+_MOST = 300.0
 _SAMPLES_SHARE = 0.3
-_INFORMATION_PERIOD = 0.1  # time between the samples that a part's information is computed from [s]
+# time between the samples that a part's information is computed from [s]
+_INFORMATION_PERIOD = 0.1
 _HOUR = 3600.0
 _RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
 
@@ -253,16 +274,21 @@ class Segment:
         if self.samples is not None:
             time = self.samples.time
         else:
-            time = np.concatenate([np.zeros(0), *(motion.time for motion in self.motions)])
+            time = np.concatenate(
+                [np.zeros(0), *(motion.time for motion in self.motions)]
+            )
         if self.seconds < 1.5 * LENGTH or (np.diff(time) < 0).any():
             return [self]
         edges = np.linspace(time[0], time[-1], 1 + round(self.seconds / LENGTH))
-        edges[0], edges[-1] = -np.inf, np.inf
+        edges[0] = -np.inf
+        edges[-1] = np.inf
         pieces = []
         for ends in pairwise(edges.tolist()):
             samples = self.samples
             if samples is not None:
-                samples = samples.cut(slice(*np.searchsorted(samples.time, ends).tolist()))
+                samples = samples.cut(
+                    slice(*np.searchsorted(samples.time, ends).tolist())
+                )
             motions = (
                 motion.cut(slice(*np.searchsorted(motion.time, ends).tolist()))
                 for motion in self.motions
@@ -282,8 +308,9 @@ class Segment:
     def information(self) -> Array:
         """Gram matrices [n, k, k] of what the current of each moving joint depends on.
 
-        The columns are current (its load), direction and powers of the speed, acceleration, load
-        friction, and the direction times temperature and time, by which friction drifts.
+        The columns are current (its load), direction and powers of the speed,
+        acceleration, load friction, and the direction times temperature and time, by
+        which friction drifts.
         """
         out = np.zeros((self.dof, 9, 9))
         for motion in self.motions:
@@ -291,7 +318,9 @@ class Segment:
                 continue
             step = max(1, round(_INFORMATION_PERIOD / motion.period))
             thin = motion.cut(slice(None, None, step))
-            speed, current, direction = thin.qd, thin.current, np.sign(thin.qd)
+            speed = thin.qd
+            current = thin.current
+            direction = np.sign(thin.qd)
             columns = (
                 np.ones_like(speed),
                 current,
@@ -312,8 +341,8 @@ class Segment:
 def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
     """Indices of the parts that cover about the time wanted [s], in order; always the first one.
 
-    All parts where they do not cover more. `information` are Gram matrices of each [parts, n, k,
-    k], `seconds` the times that they cover [parts].
+    All parts where they do not cover more. `information` are Gram matrices of each
+    [parts, n, k, k], `seconds` the times that they cover [parts].
     """
     everything = np.arange(len(seconds))
     if seconds.sum() <= wanted:
@@ -362,7 +391,9 @@ class SegmentSelector:
             parts = [piece for part in self.parts for piece in part.divided()]
             information = np.array([part.information for part in parts])
             seconds = np.array([part.seconds for part in parts])
-            self.parts = [parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()]
+            self.parts = [
+                parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()
+            ]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -376,22 +407,28 @@ class SessionData:
     power: PowerFit  # accumulated bus power
     samples: int  # number of samples read
     duration: float  # without gaps [s]
-    warmth: Array  # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
+    # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
+    warmth: Array
     # First payload set there, mass and centre [4], kg and m; NaN if unknown
     controller_payload: Array
     payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
-    # Time that motions and samples cover, where the recording is longer; None where motions
-    # cover all of it and samples are not kept
+    # Time that motions and samples cover, where the recording is longer; None where
+    # motions cover all of it and samples are not kept
     kept: KeptTime | None
     motions: Buffer[FilteredMotion] = field(repr=False)  # filtered, in order
-    samples_kept: Buffer[Telemetry] = field(repr=False)  # as recorded, in parts; see `kept`
+    # as recorded, in parts; see `kept`
+    samples_kept: Buffer[Telemetry] = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)
-    # When it began, by a clock or count that all sessions of a fit share; None where unknown
+    # When it began, by a clock or count that all sessions of a fit share; None where
+    # unknown
     began: float | None = None
-    # Torque constants that the controller states in it; None where they were not looked for
+    # Torque constants that the controller states in it; None where they were not looked
+    # for
     constants: ControllerConstants | None = None
     # Of the links, of the last pass, by its payload; see `RecordingDynamics`
-    link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
+    link_torques: dict[tuple[float, ...], Buffer[Array]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -412,10 +449,13 @@ class SessionData:
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Time [samples], speed and current [samples, n] and bus power [samples].
 
-        Of the samples that are kept, or of the bag where none are, while the brakes are released.
+        Of the samples that are kept, or of the bag where none are, while the brakes are
+        released.
         """
         whole = self.kept is None
-        for part in iterate_bag(self.path, MEASURED_FIELDS) if whole else self.samples_kept:
+        for part in (
+            iterate_bag(self.path, MEASURED_FIELDS) if whole else self.samples_kept
+        ):
             rows = power_rows(part)
             if rows is not None:
                 use = np.isin(rows.mode, BRAKES_RELEASED)
@@ -456,7 +496,8 @@ class Recording(SessionData):
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
         source = str(path)
-        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
+        info = replace(self.info, source=source)
+        quality = replace(self.quality, source=source)
         return replace(self, path=path, info=info, quality=quality)
 
     def motion_only(self) -> Recording:
@@ -477,7 +518,8 @@ FIELDS: tuple[str, ...] = (
 """Fields that identification can use; the rest of a bag is not read."""
 SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment", "actual_joint_voltage")
 """Fields of the samples that are kept as recorded."""
-CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
+CURRENT = "actual_current"
+TORQUE = "actual_current_as_torque"
 """Measured effort of the joints: motor current, or joint torque where an arm measures that."""
 REQUIRED = ("actual_q", "actual_qd", CURRENT)
 _LOOK_AHEAD = 60.0  # time from which the cut-off is chosen [s]
@@ -494,10 +536,10 @@ def read_recording(
 ) -> Recording:
     """Read a bag once.
 
-    `effort`: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`, joint
-    side, N m, which needs no currents in the bag. `kept`: time of motions and of samples that is
-    kept of a long recording; None keeps all motions and no samples. `enough`: time in motion after
-    which the rest of the bag is not read [s].
+    `effort`: field that the filtered motions carry as their current: `CURRENT`, or
+    `TORQUE`, joint side, N m, which needs no currents in the bag. `kept`: time of motions
+    and of samples that is kept of a long recording; None keeps all motions and no
+    samples. `enough`: time in motion after which the rest of the bag is not read [s].
 
     Raises:
         RecordingError: no such bag, empty, damaged, or values that are not finite.
@@ -505,17 +547,27 @@ def read_recording(
         WrongRobotError: it was recorded on another robot.
         ContradictionError: its samples are those of another robot.
     """
-    path, first, stream = Path(path), list[Telemetry](), None
-    fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
-    check, power, wall = RecordingQualityCheck(), PowerFit(robot), WallFit()
+    path = Path(path)
+    first = list[Telemetry]()
+    stream = None
+    fields = tuple(dict.fromkeys((*FIELDS, effort)))
+    required = (*REQUIRED[:2], effort)
+    check = RecordingQualityCheck()
+    power = PowerFit(robot)
+    wall = WallFit()
     statements = RecordingCheck()
     constants = ControllerConstantsFit(robot)
     parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
-    samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
+    samples = 0
+    duration = 0.0
+    info = RecordingInfo(source=str(path))
     moving = 0.0  # time in motion so far [s]
-    times, stamps = list[float](), list[int]()
-    products, squares = 0.0, 0.0  # of speed with position error, whose ratio is the delay
+    times = list[float]()
+    stamps = list[int]()
+    # of speed with position error, whose ratio is the delay
+    products = 0.0
+    squares = 0.0
 
     def started() -> MotionStream:
         """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
@@ -545,7 +597,8 @@ def read_recording(
         if not constants.full:
             constants.accumulate(batch)
         if "target_q" in batch and "target_qd" in batch:
-            error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
+            error = batch["target_q"] - batch["actual_q"]
+            speed = batch["target_qd"]
             good = np.isfinite(error) & np.isfinite(speed)
             products += float((error * speed)[good].sum())
             squares += float(np.square(speed)[good].sum())
@@ -599,7 +652,8 @@ def read_recording(
 class KeptParts:
     """Gathers batches and the motions filtered from them, whole or in parts that are selected.
 
-    `limit`: time to keep of arms with `dof` joints n; None for all motions and no samples.
+    `limit`: time to keep of arms with `dof` joints n; None for all motions and no
+    samples.
 
     Attributes:
         motions, samples: what is kept, complete after `finish`.
@@ -610,17 +664,23 @@ class KeptParts:
     def __init__(self, dof: int, limit: KeptTime | None) -> None:
         self.motions: Buffer[FilteredMotion] = Buffer()
         self.samples: Buffer[Telemetry] = Buffer()
-        self.controller_payload, self.warmth = np.full(4, np.nan), np.full((dof, 2), np.nan)
-        self._dof, self._begun, self._limited = dof, False, limit is not None
+        self.controller_payload = np.full(4, np.nan)
+        self.warmth = np.full((dof, 2), np.nan)
+        self._dof = dof
+        self._begun = False
+        self._limited = limit is not None
         limit = limit or KeptTime(0.0, 0.0)
-        self._filtered, self._recorded = map(SegmentSelector, (limit.motions, limit.samples))
+        self._filtered, self._recorded = map(
+            SegmentSelector, (limit.motions, limit.samples)
+        )
         self._batches: list[Telemetry] = []
         self._motions: list[FilteredMotion] = []
 
     def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
         """Add a batch, None at the end, and the motions that it completed."""
         if motions and not self._begun:
-            self.controller_payload, self._begun = motions[0].payload[0], True
+            self.controller_payload = motions[0].payload[0]
+            self._begun = True
         for motion in motions:
             self.warmth = merged_ranges(self.warmth, motion.temperature_range)
             if not self._limited:
@@ -637,7 +697,8 @@ class KeptParts:
                 self._filtered.add(Segment(self._dof, own, None))
             if self._batches:
                 self._recorded.add(Segment(self._dof, own, concatenate(self._batches)))
-            self._batches, self._motions = [], []
+            self._batches = []
+            self._motions = []
 
     def finish(self) -> KeptTime | None:
         """Write the selected parts into the buffers; time kept of both, None without a limit."""

@@ -50,7 +50,8 @@ class SetupPrior:
     """Stated mounting and payload: the prior of the estimate, and the reference for warnings."""
 
     setup: Setup  # mounting and payload
-    source: str  # "configured" (by the user), "rtde" (payload fields of the recording) or "default"
+    # "configured" (by the user), "rtde" (payload fields of the recording) or "default"
+    source: str
 
 
 _STEADY = 0.01  # joints that travel less do not identify an inertia [rad]
@@ -62,17 +63,20 @@ class TorqueInformation:
 
     Torques and columns are linear in a small remaining delay h [s],
 
-    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @ coefficients,
+    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @
+    coefficients,
 
-    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
-    (squared).
+    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per
+    second (squared).
     """
 
     source: str  # bag or file
     stated: SetupPrior  # mounting and payload as stated
-    # Of the reference motion, "target" (recorded targets) or "actual" (filtered measurement)
+    # Of the reference motion, "target" (recorded targets) or "actual" (filtered
+    # measurement)
     kind: str = "target"
-    nominal_delay: float = 0.0  # of target_moment, already compensated [s]; h is the remainder
+    # of target_moment, already compensated [s]; h is the remainder
+    nominal_delay: float = 0.0
     samples: int = 0  # number of samples
     # Gram matrices [n, k, k] of the rows, per block of time
     grams: BlockedGram = field(default_factory=BlockedGram)
@@ -82,7 +86,8 @@ class TorqueInformation:
     def accumulate(self, telemetry: Telemetry, columns: Columns) -> None:
         """Add the usable samples of a part in blocks of two seconds.
 
-        Freedrive, stretches with brakes applied and samples that are not finite are left out.
+        Freedrive, stretches with brakes applied and samples that are not finite are left
+        out.
 
         Raises:
             MissingFieldError: without target_moment, or without any position and speed.
@@ -110,13 +115,17 @@ class TorqueInformation:
 
 
 # Nonlinear least squares: setups of recordings and reflected inertias of the arm.
-#
-# Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all recordings, and
-# per setup gravity, payload and the remaining delay of target_moment. All priors are weak: they
-# determine only what the motion does not show. Standard deviations are cluster-robust: blocks of
-# time count as independent, not samples, because the residuals are persistent model errors.
+# Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all
+# recordings, and per setup gravity, payload and the remaining delay of target_moment. All
+# priors are weak: they determine only what the motion does not show. Standard deviations
+# are cluster-robust: blocks of time count as independent, not samples, because the
+# residuals are persistent model errors.
 
-GRAVITY, MASS, CENTER, TENSOR, DELAY = slice(0, 3), 3, slice(4, 7), slice(7, 13), 13
+GRAVITY = slice(0, 3)
+MASS = 3
+CENTER = slice(4, 7)
+TENSOR = slice(7, 13)
+DELAY = 13
 """Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2] of the
 payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
 COUNT = 14  # unknowns of a setup
@@ -126,32 +135,39 @@ MASS_STD = 2.0  # prior of the payload [kg]
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
 _MAGNITUDE_STD = 0.02  # prior of the magnitude of gravity [m/s^2]
-_INERTIA_STD, _UNKNOWN_INERTIA_STD = 0.2, 10.0
+_INERTIA_STD = 0.2
+_UNKNOWN_INERTIA_STD = 10.0
 """Of reflected inertias, relative; and where the robot file has none [kg m^2]."""
 _LINK_TENSOR_STD = 0.05  # of tensor entries, per mass of the link [m^2]
 _FIXED_STD = 1e-6
 _BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-_STEPS, _CONVERGED, _NEGLIGIBLE = 50, 1e-10, 1e-12
+_STEPS = 50
+_CONVERGED = 1e-10
+_NEGLIGIBLE = 1e-12
 """Most steps, and the relative reductions of the squares, found and expected, at which they end."""
 
 
 class TargetMomentSolver:
     """Solves for the setups and inertias of one arm.
 
-    The vector of unknowns starts with the common ones; COUNT unknowns of each setup follow.
-    Unknowns of different setups never occur in one residual, so the information matrix is an arrow:
-    blocks of the setups on the diagonal, bordered by the common unknowns. It is assembled from one
-    block per setup (common and own unknowns), and its sparse factors fill in along the border
-    alone, so that time grows in proportion to the number of setups.
+    The vector of unknowns starts with the common ones; COUNT unknowns of each setup
+    follow. Unknowns of different setups never occur in one residual, so the information
+    matrix is an arrow: blocks of the setups on the diagonal, bordered by the common
+    unknowns. It is assembled from one block per setup (common and own unknowns), and its
+    sparse factors fill in along the border alone, so that time grows in proportion to the
+    number of setups.
 
     `data`: one entry per setup, each with samples.
     """
 
     def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
-        self.columns, self.robot, self.data = columns, columns.robot, data
-        n, common = self.robot.dof, columns.common
+        self.columns = columns
+        self.robot = columns.robot
+        self.data = data
+        n = self.robot.dof
+        common = columns.common
         starts = range(common, common + COUNT * len(data), COUNT)
         self._own = [slice(start, start + COUNT) for start in starts]
         self._concerned = np.array([np.r_[0:common, own] for own in self._own])
@@ -159,27 +175,31 @@ class TargetMomentSolver:
         self._weights = np.ones((len(data), n))
         inertia = np.nan_to_num(self.robot.reflected_inertia)
         spread = np.where(inertia > 0, _INERTIA_STD * inertia, _UNKNOWN_INERTIA_STD)
-        means, spreads = [inertia], [np.where(self.moved, spread, _FIXED_STD)]
+        means = [inertia]
+        spreads = [np.where(self.moved, spread, _FIXED_STD)]
         if columns.tensors:
             mass = self.robot.mass[~self.robot.fixed]
             means.append(np.zeros(6 * len(mass)))
             spreads.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
         for entry in data:
-            stated, payload = entry.stated.setup, entry.stated.setup.payload
+            stated = entry.stated.setup
+            payload = entry.stated.setup.payload
             body = (payload.mass, *payload.center_of_mass, *entries_of(payload.inertia))
             means.append(np.array([*stated.gravity, *body, 0.0]))
             spreads.append(_PRIOR_STD)
-        self.mean, self.spread = np.concatenate(means), np.concatenate(spreads)
+        self.mean = np.concatenate(means)
+        self.spread = np.concatenate(spreads)
 
     def solve(self) -> tuple[Array, Array, Array, LinkTensors | None]:
         """Least squares with iterated noise levels.
 
-        Setups that do not determine the mounting borrow it from one that does: an arm is rarely
-        remounted between recordings of one identification.
+        Setups that do not determine the mounting borrow it from one that does: an arm is
+        rarely remounted between recordings of one identification.
 
         Returns:
-            unknowns; their standard deviations, for link tensors held fixed; those of the reflected
-            inertias, tensors free [n]; and tensors of the moving links, None unless requested.
+            unknowns; their standard deviations, for link tensors held fixed; those of the
+            reflected inertias, tensors free [n]; and tensors of the moving links, None
+            unless requested.
         """
         unknowns, std = self._fit(self.mean)
         worst = np.array([std[own][GRAVITY].max() for own in self._own])
@@ -191,13 +211,17 @@ class TargetMomentSolver:
                 self.spread[self._own[index]][GRAVITY] = _BORROWED_STD
             unknowns, std = self._fit(unknowns)
         where = slice(self.robot.dof, self.columns.common)
-        tensors, inertia_std = None, std[: self.robot.dof]
-        if self.columns.tensors:  # the possible tensors nearest to those found; then the rest
+        tensors = None
+        inertia_std = std[: self.robot.dof]
+        # the possible tensors nearest to those found; then the rest
+        if self.columns.tensors:
             information = self._normal_equations(unknowns)[2]
             covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
             deviations = np.asarray(np.linalg.inv(covariance)), unknowns[where]
             values = nearest_possible_tensors(*deviations, self.robot, self.spread[where])
-            spreads = np.array([tensor_of(entries) for entries in std[where].reshape(-1, 6)])
+            spreads = np.array(
+                [tensor_of(entries) for entries in std[where].reshape(-1, 6)]
+            )
             tensors = LinkTensors(values, spreads)
             change = values - self.robot.inertia[~self.robot.fixed]
             self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
@@ -221,21 +245,25 @@ class TargetMomentSolver:
         lower = np.full(len(self.mean), -np.inf)
         lower[masses] = 0.0
         unknowns = start.copy()
-        unknowns[masses] = np.maximum(unknowns[masses], 0.5)  # a massless body has no centre
+        # a massless body has no centre
+        unknowns[masses] = np.maximum(unknowns[masses], 0.5)
         samples = np.array([[entry.samples] for entry in self.data])
         for _ in range(_ROUNDS):
             unknowns = self._descend(unknowns, lower)
             noise = np.maximum(np.sqrt(self.squares(unknowns) / samples), _NOISE_FLOOR)
             self._weights = noise**-2.0
-        # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory. The
-        # scatter is that of a setup's scores over blocks of time.
+        # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
+        # The scatter is that of a setup's scores over blocks of time.
         factors = splu(self._normal_equations(unknowns)[2])
         scatters = []
         for index, entry in enumerate(self.data):
             coefficients, slopes, _, unit = self._linearised(unknowns, index)
             weighted = np.einsum("j,bjik->bik", self._weights[index], entry.grams.blocks)
-            scatters.append(score_scatter(weighted @ coefficients @ slopes) + np.outer(unit, unit))
-        scatter, variance = self._assembled(scatters), np.empty(len(unknowns))
+            scatters.append(
+                score_scatter(weighted @ coefficients @ slopes) + np.outer(unit, unit)
+            )
+        scatter = self._assembled(scatters)
+        variance = np.empty(len(unknowns))
         for rows in (slice(0, self.columns.common), *self._own):
             unit = np.zeros((len(unknowns), rows.stop - rows.start))
             unit[rows] = np.eye(rows.stop - rows.start)
@@ -248,7 +276,8 @@ class TargetMomentSolver:
         cost, gradient, information = self._normal_equations(unknowns)
         damping = 1e-4
         for _ in range(_STEPS):
-            held, gain = (unknowns <= lower) & (gradient > 0), 0.0
+            held = (unknowns <= lower) & (gradient > 0)
+            gain = 0.0
             while gain <= 0.0 and damping < 1e6:
                 brake = np.where(held, 1e12, damping) * information.diagonal()
                 step = splu((information + diags(brake)).tocsc()).solve(-gradient)
@@ -256,7 +285,8 @@ class TargetMomentSolver:
                 trial = np.maximum(unknowns + step, lower)
                 found = self._normal_equations(trial)
                 gain = cost - found[0]
-                if gain <= 0.0 and -gradient @ step < _NEGLIGIBLE * cost:  # nothing to be gained
+                # nothing to be gained
+                if gain <= 0.0 and -gradient @ step < _NEGLIGIBLE * cost:
                     return unknowns
                 damping *= 0.1 if gain > 0.0 else 10.0
             if gain <= 0.0:
@@ -266,20 +296,27 @@ class TargetMomentSolver:
                 break
         return unknowns
 
-    def _linearised(self, unknowns: Array, index: int) -> tuple[Array, Array, float, Array]:
+    def _linearised(
+        self, unknowns: Array, index: int
+    ) -> tuple[Array, Array, float, Array]:
         """One setup's residuals, and their change with the unknowns concerned.
 
         Returns:
-            coefficients of the Gram matrix's columns, whose product is the residual, and their
-            change [coefficients, unknowns]; residual of the magnitude of gravity, and its change
-            [unknowns].
+            coefficients of the Gram matrix's columns, whose product is the residual, and
+            their change [coefficients, unknowns]; residual of the magnitude of gravity,
+            and its change [unknowns].
         """
-        own, columns = unknowns[self._own[index]], self.columns
+        own = unknowns[self._own[index]]
+        columns = self.columns
         payload = inertial_parameters(own[MASS], own[CENTER], own[TENSOR])
-        width, delay, at_delay = columns.width, own[DELAY], columns.common + DELAY
+        width = columns.width
+        delay = own[DELAY]
+        at_delay = columns.common + DELAY
         torque = columns.coefficients(own[GRAVITY], payload, unknowns[: columns.common])
         recorded = (-1.0, -delay, -0.5 * delay**2, 0.0)
-        changes = columns.slopes(own[GRAVITY], payload, inertial_slopes(own[MASS], own[CENTER]))
+        changes = columns.slopes(
+            own[GRAVITY], payload, inertial_slopes(own[MASS], own[CENTER])
+        )
         slopes = np.zeros((2 * width + 4, columns.common + COUNT))
         slopes[:width, :at_delay] = changes
         slopes[width : 2 * width, :at_delay] = delay * changes
@@ -295,9 +332,12 @@ class TargetMomentSolver:
     def _normal_equations(self, unknowns: Array) -> tuple[float, Array, csc_matrix]:
         """Sum of squares, half its gradient [unknowns], and the information; priors included."""
         deviation = (unknowns - self.mean) / self.spread
-        cost, gradient, blocks = float(deviation @ deviation), deviation / self.spread, []
+        cost = float(deviation @ deviation)
+        gradient = deviation / self.spread
+        blocks = []
         for index, entry in enumerate(self.data):
-            # Coefficients are common to the joints, so their weighted Gram matrices add up.
+            # Coefficients are common to the joints, so their weighted Gram matrices add
+            # up.
             gram = np.einsum("j,jik->ik", self._weights[index], entry.gram)
             coefficients, slopes, excess, unit = self._linearised(unknowns, index)
             now = gram @ coefficients
@@ -308,7 +348,8 @@ class TargetMomentSolver:
 
     def _assembled(self, blocks: Sequence[Array]) -> csc_matrix:
         """The priors' information plus one block for each setup [unknowns, unknowns]."""
-        entries, size = np.array(blocks), len(self.mean)
+        entries = np.array(blocks)
+        size = len(self.mean)
         rows = np.broadcast_to(self._concerned[:, :, None], entries.shape).ravel()
         columns = np.broadcast_to(self._concerned[:, None], entries.shape).ravel()
         whole = coo_matrix((entries.ravel(), (rows, columns)), (size, size))

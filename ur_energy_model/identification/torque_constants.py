@@ -17,18 +17,20 @@ from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
-MODEL_ERROR = 0.01  # relative error of a torque constant due to nominal masses and link tensors
+# relative error of a torque constant due to nominal masses and link tensors
+MODEL_ERROR = 0.01
 LINK_WEIGHT_ERROR = 0.03
 """Common relative error of the links' weight: cables, covers and screws are in no published link.
-Torque constants from links and from known payloads differed by 1 to 3 % on three arms (UR3e, UR5e,
-UR10e). It adds to the differences between torque constants of one arm."""
+Torque constants from links and from known payloads differed by 1 to 3 % on three arms
+(UR3e, UR5e, UR10e). It adds to the differences between torque constants of one arm."""
 JOINT_WEIGHT_ERROR = 0.02
 """The same of the links at each joint, beyond the common one, as the joints of one arm differed."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 JOINT_SPREAD = 0.04  # spread between motors of one size in one arm
 
-FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
+FLEET = "other arms of the fleet"
+FLEET_POWER = "bus_power of other arms of the fleet"
 """Source of a torque constant that the arm's own recordings hardly show."""
 _UNSEEN = 1e6  # variance of what no current shows
 _FROM_LINKS = ("current", "joints of the same size", FLEET)
@@ -41,8 +43,8 @@ class InertiaFromCurrent(NamedTuple):
     excess: float  # (inertia - nominal) / k_t [kg m^2 A/(N m)]
     slope: float  # change of `excess` with 1/k_t along the regression [kg m^2]
     rest: float  # variance of `excess` at a given 1/k_t
-    # Standard deviation of the inertia at a given 1/k_t beyond the statistical one [kg m^2]:
-    # the systematic part of the residual that acceleration could explain
+    # Standard deviation of the inertia at a given 1/k_t beyond the statistical one [kg
+    # m^2]: the systematic part of the residual that acceleration could explain
     left_out: float
 
 
@@ -61,9 +63,10 @@ class JointEstimate:
     regressed_constant: float
     regressed_std: float
     reason: str = ""  # for the choice of the law, in words
-    comparison: dict[str, float] = field(default_factory=dict)  # held-out RMS [A] by law name
-    # RMS of the residual's systematic part over that of the current for the load; infinite if
-    # the joint did not move
+    # held-out RMS [A] by law name
+    comparison: dict[str, float] = field(default_factory=dict)
+    # RMS of the residual's systematic part over that of the current for the load;
+    # infinite if the joint did not move
     unexplained_over_load: float = float("inf")
     load_error: float = 0.0  # relative uncertainty of the load from mounting and payload
     # Friction of each session in which the joint moved, over the fitted one
@@ -88,7 +91,9 @@ class JointEstimate:
     def statistical_deviation(self) -> float:
         """Relative deviation of the regression's torque constant without that of the load."""
         return float(
-            np.hypot(self.regressed_std / self.regressed_constant, self.unexplained_over_load)
+            np.hypot(
+                self.regressed_std / self.regressed_constant, self.unexplained_over_load
+            )
         )
 
     @property
@@ -100,7 +105,8 @@ class JointEstimate:
     def stated_deviation(self) -> float:
         """Standard deviation of the torque constant to report [N m/A].
 
-        It includes the error of the links' weight where the constant comes from their torque.
+        It includes the error of the links' weight where the constant comes from their
+        torque.
         """
         links = LINK_WEIGHT_ERROR * (self.source["torque_constant"] in _FROM_LINKS)
         return float(np.hypot(self.torque_constant_std, links * self.torque_constant))
@@ -136,8 +142,9 @@ class LoadErrors(NamedTuple):
 def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
     """How well a model's currents for its own links are known, n joints.
 
-    Where the controller states the torque constant, data and the weight of links weigh by their
-    variances: the posterior variance r^2 over that of the weight, p^2, is the weight's share.
+    Where the controller states the torque constant, data and the weight of links weigh by
+    their variances: the posterior variance r^2 over that of the weight, p^2, is the
+    weight's share.
     """
     data = np.array([deviation_without_links(joint) for joint in joints])
     prior = np.zeros((len(joints), len(joints)))
@@ -158,7 +165,9 @@ def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
     return LoadErrors(data, prior + np.diag(np.square(share * JOINT_WEIGHT_ERROR)))
 
 
-def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
+def friction_from_coefficients(
+    coefficients: Array, covariance: Array
+) -> tuple[Array, Array]:
     """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
     inverse = coefficients[0]
     values = coefficients[1:] / inverse
@@ -183,7 +192,9 @@ def with_torque_constant(
         fit,
         torque_constant=constant,
         torque_constant_std=std,
-        friction=replace(fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))),
+        friction=replace(
+            fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))
+        ),
         friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
@@ -195,8 +206,8 @@ def with_stated_constant(
 ) -> JointEstimate:
     """The fit with a torque constant that is known apart from the currents.
 
-    Currents for the load follow from its factor and the constant, friction by its covariance with
-    them.
+    Currents for the load follow from its factor and the constant, friction by its
+    covariance with them.
 
     Args:
         fit: of the currents.
@@ -248,11 +259,11 @@ def with_shared_sizes(
 ) -> tuple[JointEstimate, ...]:
     """Torque constants with the information of joints of the same motor size.
 
-    A hierarchical normal model: the joints of a size have the prior's mean and covariance (of a
-    fleet, or of the type), the regressions lie around the joints with their statistical and model
-    errors. Joints without a constant in the robot file are left alone. Constants that the
-    controller states take the place of what the currents show: these know them five times worse,
-    for they show them over the weight of the links.
+    A hierarchical normal model: the joints of a size have the prior's mean and covariance
+    (of a fleet, or of the type), the regressions lie around the joints with their
+    statistical and model errors. Joints without a constant in the robot file are left
+    alone. Constants that the controller states take the place of what the currents show:
+    these know them five times worse, for they show them over the weight of the links.
     """
     n = robot.dof
     stated = ControllerConstants.unknown(n) if stated is None else stated
@@ -260,7 +271,8 @@ def with_shared_sizes(
     out = list(fits)
     for j, fit in enumerate(fits):
         if np.isfinite(fit.unexplained_over_load):
-            std, source = fit.own_deviation * fit.regressed_constant, fit.source["torque_constant"]
+            std = fit.own_deviation * fit.regressed_constant
+            source = fit.source["torque_constant"]
             out[j] = with_torque_constant(fit, fit.regressed_constant, std, source)
     known = TorqueConstantPrior.of_type(robot) if prior is None else prior
     for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
@@ -277,7 +289,8 @@ def with_shared_sizes(
         expected = known.mean[group]
         value = expected + posterior @ (information * np.nan_to_num(shown - expected))
         for i, j in enumerate(group):
-            variance, free = float(posterior[i, i]), float(known.independent[j])
+            variance = float(posterior[i, i])
+            free = float(known.independent[j])
             spread = 1.0 / max(1.0 / variance - information[i], 1e-12)
             source = known.source[j]
             if own[i] ** 2 < spread:
@@ -297,9 +310,9 @@ def _with_stated_constants(
 ) -> tuple[JointEstimate, ...]:
     """Joints whose torque constants the controller states have these.
 
-    Stated over regressed constants show what links weigh beyond their published masses: in common
-    by LINK_WEIGHT_ERROR, and at each joint by the errors of the regression. Joints whose currents
-    hardly show it have the common one.
+    Stated over regressed constants show what links weigh beyond their published masses:
+    in common by LINK_WEIGHT_ERROR, and at each joint by the errors of the regression.
+    Joints whose currents hardly show it have the common one.
 
     Args:
         fits: from the currents [n].
@@ -314,7 +327,9 @@ def _with_stated_constants(
     own = np.array([fits[j].statistical_deviation for j in known])
     regressed = np.array([fits[j].regressed_constant for j in known])
     shown = np.isfinite(own) & (regressed > 0)
-    measured = np.log(np.where(shown, given[known] / np.where(shown, regressed, 1.0), 1.0))
+    measured = np.log(
+        np.where(shown, given[known] / np.where(shown, regressed, 1.0), 1.0)
+    )
     noise = np.where(shown, np.square(own), _UNSEEN)
     joint_error = [np.hypot(JOINT_WEIGHT_ERROR, fits[j].load_error) for j in known]
     weight = LINK_WEIGHT_ERROR**2 + np.diag(np.square(joint_error))
@@ -326,7 +341,9 @@ def _with_stated_constants(
     for k, j in enumerate(known):
         std = float(deviation[k] * given[j])
         factor = float(factors[k])
-        joints[j] = with_stated_constant(fits[j], float(given[j]), std, factor, float(left[k]))
+        joints[j] = with_stated_constant(
+            fits[j], float(given[j]), std, factor, float(left[k])
+        )
     return tuple(joints)
 
 
@@ -351,8 +368,8 @@ class InertiaEstimate:
     value: Array  # [n], kg m^2
     std: Array  # standard deviation [n], kg m^2
     source: tuple[str, ...]  # per joint "target_moment", "current" or "prior"
-    # What currents show of the arm's own inertias and their deviations [2, n], kg m^2, where that
-    # differs from the controller's in target_moment; NaN elsewhere
+    # What currents show of the arm's own inertias and their deviations [2, n], kg m^2,
+    # where that differs from the controller's in target_moment; NaN elsewhere
     actual: Array | None = None
 
     @property
@@ -364,15 +381,20 @@ class InertiaEstimate:
     def spread(self) -> Array:
         """Standard deviation of an arm's own inertias from these [n], kg m^2.
 
-        target_moment shows those that the controller computes with, the same for all arms.
+        target_moment shows those that the controller computes with, the same for all
+        arms.
         """
-        return np.where(self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value))
+        return np.where(
+            self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value)
+        )
 
 
 def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
     """Prior of the reflected inertias: the robot file's, else typical for the rated torque."""
-    nominal, rated = robot.reflected_inertia, robot.max_torque
-    known, sized = np.isfinite(nominal), np.isfinite(rated)
+    nominal = robot.reflected_inertia
+    rated = robot.max_torque
+    known = np.isfinite(nominal)
+    sized = np.isfinite(rated)
     typical = np.where(
         sized, _INERTIA_PER_TORQUE * np.where(sized, rated, 0.0), _UNRATED_INERTIA[0]
     )
@@ -387,7 +409,8 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
 def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Array]:
     """Reflected inertias [n], joint side, on the motor side, and the rotors' share of them [n].
 
-    All in kg m^2, split as in Clochiatti et al. 2024; NaN where the reducer's inertia is unknown.
+    All in kg m^2, split as in Clochiatti et al. 2024; NaN where the reducer's inertia is
+    unknown.
     """
     motor_side = reflected / robot.gear_ratio**2
     return motor_side, motor_side - robot.reducer_inertia
@@ -398,32 +421,40 @@ def inertia_with_currents(
 ) -> InertiaEstimate:
     """Reflected inertias with those unknown before updated by the currents.
 
-    An inertia counts as identified from currents if they halve its standard deviation. One that is
-    known from target_moment stays, and what currents show of it is in `actual`. Inertia and
-    torque constant share the errors of one regression, so that a torque constant known better since
-    (from bus power) corrects the inertia as well. Wrong masses or mounting scale the load alone:
-    that part of the change is left out.
+    An inertia counts as identified from currents if they halve its standard deviation.
+    One that is known from target_moment stays, and what currents show of it is in
+    `actual`. Inertia and torque constant share the errors of one regression, so that a
+    torque constant known better since (from bus power) corrects the inertia as well.
+    Wrong masses or mounting scale the load alone: that part of the change is left out.
     """
-    value, std, source = before.value.copy(), before.std.copy(), list(before.source)
+    value = before.value.copy()
+    std = before.std.copy()
+    source = list(before.source)
     actual = np.full((2, len(value)), np.nan)
     for j, fit in enumerate(joints):
         found = fit.inertia
         if found is None:
             continue
-        prior, spread = float(before.value[j]), float(before.spread[j])
+        prior = float(before.value[j])
+        spread = float(before.spread[j])
         inverse = 1.0 / fit.regressed_constant
         regressed = (fit.regressed_std * inverse**2) ** 2
         regressed += (fit.unexplained_over_load * inverse) ** 2
         scaled = (fit.load_scale_error * inverse) ** 2
         change = (1.0 / fit.load_per_ampere - inverse) * regressed / (regressed + scaled)
-        changed, excess = inverse + change, found.excess + found.slope * change
+        changed = inverse + change
+        excess = found.excess + found.slope * change
         shown = max(found.nominal + excess / changed, 0.0)
         slope = (found.slope - excess / changed) / changed
-        error = float(np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0])))
-        if source[j] == "target_moment":  # as fitted together with friction, held-out errors chose
+        error = float(
+            np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0]))
+        )
+        # as fitted together with friction, held-out errors chose
+        if source[j] == "target_moment":
             actual[:, j] = shown, min(np.hypot(error, found.left_out), spread)
             continue
-        # The regression includes the prior; its systematic error is that of the data alone.
+        # The regression includes the prior; its systematic error is that of the data
+        # alone.
         data = max(1.0 / max(error, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
         if data > 0.0:
             alone = (shown / error**2 - prior / spread**2) / data
@@ -431,6 +462,7 @@ def inertia_with_currents(
             precision = weight + 1.0 / spread**2
             shown = max((alone * weight + prior / spread**2) / precision, 0.0)
             error = float(np.sqrt(1.0 / precision))
-        value[j], std[j] = shown, error
+        value[j] = shown
+        std[j] = error
         source[j] = "current" if error < 0.5 * spread else "prior"
     return InertiaEstimate(value, std, tuple(source), actual)

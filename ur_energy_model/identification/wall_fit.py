@@ -4,8 +4,9 @@
 """Fit of the wall: from a power meter's readings to control box and supply.
 
 The readings of any number of recordings are compared with the power at the supply
-(energy/wall.py). Box and supply are then linear least squares with the generic wall as prior, so
-that a state the recordings do not show, or a square they do not, keeps what is known of any cell.
+(energy/wall.py). Box and supply are then linear least squares with the generic wall as
+prior, so that a state the recordings do not show, or a square they do not, keeps what is
+known of any cell.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from ur_energy_model.consistency.meter_readings import (
 from ur_energy_model.consistency.wall_meter import WallMeterCheck
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.energy.wall import meter_samples
-from ur_energy_model.identification.least_squares import BlockedGram, Prior, fold_blocks, solve
+from ur_energy_model.identification.least_squares import (
+    BlockedGram,
+    Prior,
+    fold_blocks,
+    solve,
+)
 from ur_energy_model.model.wall import (
     MEASURED,
     SQUARE,
@@ -46,9 +52,11 @@ class WallFit:
     """A meter's readings of a recording, and of others that are merged; fits the wall to them."""
 
     def __init__(self) -> None:
-        self._gram, self._counts = BlockedGram(), BlockedGram()
+        self._gram = BlockedGram()
+        self._counts = BlockedGram()
         self._resolution = np.inf
-        self._check, self._gaps = WallMeterCheck(), GapRule()
+        self._check = WallMeterCheck()
+        self._gaps = GapRule()
 
     def accumulate(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""
@@ -82,11 +90,15 @@ class WallFit:
         if counts.sum() < FEWEST:
             return None
         pair, _ = best_pair(self._gram.blocks.sum(axis=0))
-        blocks, known = self._gram.blocks[:, pair], generic_wall(generation)
-        prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, FINE.step)
+        blocks = self._gram.blocks[:, pair]
+        known = generic_wall(generation)
+        prior = Prior(known.coefficients, known.std, known.covariance).extended(
+            0.0, FINE.step
+        )
         naive = solve(blocks, prior, counts)
         found = solve(_without_jitter(blocks, naive.coefficients), prior, counts)
-        own, covariance = found.coefficients[:TERMS], found.covariance[:TERMS, :TERMS]
+        own = found.coefficients[:TERMS]
+        covariance = found.covariance[:TERMS, :TERMS]
         # The scatter may also be the wall's own, and then nothing was to be corrected.
         change = own - naive.coefficients[:TERMS]
         covariance = covariance + np.outer(change, change)
@@ -118,17 +130,19 @@ def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None
 def _without_jitter(blocks: Array, coefficients: Array) -> Array:
     """Blocks without the variance that irregular delays of the readings add to the power's means.
 
-    With it slopes come out too small (errors in variables; Fuller, Measurement Error Models, 1987,
-    section 1.3). The delay's variance is that by which residuals grow with the changes of the
-    power; noise of the readings does not.
+    With it slopes come out too small (errors in variables; Fuller, Measurement Error
+    Models, 1987, section 1.3). The delay's variance is that by which residuals grow with
+    the changes of the power; noise of the readings does not.
     """
     change = blocks[:, SHIFT, SHIFT]  # of the power's means per second of delay, squared
-    left, slope = np.append(coefficients, -1.0), coefficients[SUPPLY]
+    left = np.append(coefficients, -1.0)
+    slope = coefficients[SUPPLY]
     time = blocks[:, :SUPPLY, :SUPPLY].sum(axis=(1, 2))
     squares = np.einsum("i,bij,j->b", left, blocks, left)
     kinds = np.column_stack([time, slope**2 * change]) / time[:, None]
     (_, delay), _ = nnls(kinds, np.maximum(squares, 0.0) / time)  # variances, W^2 and s^2
-    noise, out = delay * change, np.array(blocks)
+    noise = delay * change
+    out = np.array(blocks)
     mean = blocks[:, :SUPPLY, SUPPLY].sum(axis=1) / np.maximum(time, 1e-30)
     out[:, SUPPLY, SUPPLY] -= noise
     out[:, SUPPLY, SQUARE] -= 2.0 * mean * noise
@@ -144,6 +158,7 @@ def _held_out_error(blocks: Array, prior: Prior, counts: Array) -> float:
         others = np.ones(len(blocks), dtype=bool)
         others[fold] = False
         found = solve(blocks[others], prior, counts[others])
-        sums = blocks[fold][:, :SUPPLY].sum(axis=(0, 1))  # the states cover all of the time
+        # the states cover all of the time
+        sums = blocks[fold][:, :SUPPLY].sum(axis=(0, 1))
         errors.append(sums[:-1] @ found.coefficients / sums[-1] - 1.0)
     return 100.0 * float(np.sqrt(np.square(errors).mean()))

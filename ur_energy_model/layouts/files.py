@@ -21,11 +21,22 @@ from ur_energy_model.files import config_file
 
 # ArmTopics: topics, frames and plots of one arm in a cell.
 
-COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
+COLORS = (
+    "#1f77b4",
+    "#d62728",
+    "#2ca02c",
+    "#ff7f0e",
+    "#9467bd",
+    "#17becf",
+    "#7f7f7f",
+    "#000000",
+)
 WINDOW = 60.0  # time span of the plots [s]
 JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
 """Titles of the plots with a curve per joint."""
-ENERGY, POWER = "position", "velocity"  # fields of the topic energy
+# fields of the topic energy
+ENERGY = "position"
+POWER = "velocity"
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
 
 
@@ -47,14 +58,16 @@ class ArmTopics:
 
     joint_names: tuple[str, ...]  # of the robot, without prefix
     namespace: str = ""  # of the nodes; empty for none
-    # of joints and frames, as the parameter of the nodes, with any characters: the topic energy and
-    # the frames keep them
+    # of joints and frames, as the parameter of the nodes, with any characters: the topic
+    # energy and the frames keep them
     tf_prefix: str = ""
 
     def __post_init__(self) -> None:
         if not _NAMESPACE.fullmatch(self.namespace):
             remedy = "use letters, digits and _, and begin with no digit"
-            raise InputError("--namespace", f"'{self.namespace}' is not a ROS name", remedy)
+            raise InputError(
+                "--namespace", f"'{self.namespace}' is not a ROS name", remedy
+            )
 
     def name_of(self, topic: topics.Topic) -> str:
         """Full name of a topic."""
@@ -90,7 +103,9 @@ class ArmTopics:
                 Curve("model", ENERGY, "model"),
             ),
             JOINT_PLOTS[1]: tuple(Curve(joint, ENERGY, joint) for joint in self.joints),
-            "Unexplained: total less model [W]": (Curve("unexplained", POWER, "unexplained"),),
+            "Unexplained: total less model [W]": (
+                Curve("unexplained", POWER, "unexplained"),
+            ),
         }
 
 
@@ -162,7 +177,9 @@ def foxglove_layout(arm: ArmTopics) -> str:
             "second": {
                 "direction": "column",
                 "first": ARM,
-                "second": _stacked([name for name in panels if name not in (*plots, ARM)]),
+                "second": _stacked(
+                    [name for name in panels if name not in (*plots, ARM)]
+                ),
                 "splitPercentage": 55,
             },
             "splitPercentage": 60,
@@ -218,10 +235,10 @@ def _stacked(names: Sequence[str]) -> Any:
     }
 
 
-# Layouts of PlotJuggler (XML) for live topics of ROS, for a Foxglove server, and for bags.
-#
-# PlotJuggler shows the values of a JointState as <topic>/<name>/<field>. Source of the format:
-# PlotJuggler 3.9 and its ROS plugins 2.1 (January 2024) and later; 3.17 for the Foxglove server.
+# Layouts of PlotJuggler (XML) for live topics of ROS, for a Foxglove server, and for
+# bags. PlotJuggler shows the values of a JointState as <topic>/<name>/<field>. Source of
+# the format: PlotJuggler 3.9 and its ROS plugins 2.1 (January 2024) and later; 3.17 for
+# the Foxglove server.
 
 STREAMER = "ROS2 Topic Subscriber"
 FOXGLOVE_STREAMER = "Foxglove ROS2 Bridge"
@@ -280,7 +297,9 @@ def _streaming(arm: ArmTopics, streamer: str) -> tuple[Xml.Element, Xml.Element]
 def _plots(arm: ArmTopics) -> Xml.Element:
     """One dock per plot, those of the joints in a column of their own; plots zoom to curves."""
     root = Xml.Element("root")
-    widget = Xml.SubElement(root, "tabbed_widget", {"parent": "main_window", "name": "Main Window"})
+    widget = Xml.SubElement(
+        root, "tabbed_widget", {"parent": "main_window", "name": "Main Window"}
+    )
     tab = Xml.SubElement(widget, "Tab", containers="1", tab_name="energy")
     columns = _splitter(Xml.SubElement(tab, "Container"), "|", 2)
     plots = arm.plots()
@@ -288,7 +307,12 @@ def _plots(arm: ArmTopics) -> Xml.Element:
         column = _splitter(columns, "-", len(titles))
         for title in titles:
             area = Xml.SubElement(column, "DockArea", name=title)
-            style = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
+            style = {
+                "mode": "TimeSeries",
+                "style": "Lines",
+                "flip_x": "false",
+                "flip_y": "false",
+            }
             plot = Xml.SubElement(area, "plot", style)
             Xml.SubElement(plot, "limitY")
             for curve, color in zip(plots[title], COLORS, strict=False):
@@ -309,7 +333,9 @@ def _splitter(parent: Xml.Element, orientation: str, count: int) -> Xml.Element:
 
 def _document(root: Xml.Element) -> str:
     Xml.indent(root)
-    return "<?xml version='1.0' encoding='UTF-8'?>\n" + Xml.tostring(root, "unicode") + "\n"
+    return (
+        "<?xml version='1.0' encoding='UTF-8'?>\n" + Xml.tostring(root, "unicode") + "\n"
+    )
 
 
 # Configuration of rviz (YAML): markers of power, robot model, grid.
@@ -328,7 +354,12 @@ def rviz_layout(arm: ArmTopics) -> str:
         }
 
     def display(kind: str, name: str, **settings: Any) -> dict[str, Any]:
-        return {"Class": f"rviz_default_plugins/{kind}", "Name": name, "Enabled": True, **settings}
+        return {
+            "Class": f"rviz_default_plugins/{kind}",
+            "Name": name,
+            "Enabled": True,
+            **settings,
+        }
 
     described = {
         "Description Source": "Topic",
@@ -378,6 +409,8 @@ PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.ite
 def layout_files(arm: ArmTopics) -> dict[str, str]:
     """Text of each file, by its path relative to the folder of the layouts."""
     return {
-        name: config_file(*name.split("/")).read_text("utf-8") if layout is None else layout(arm)
+        name: config_file(*name.split("/")).read_text("utf-8")
+        if layout is None
+        else layout(arm)
         for name, (layout, _) in _LAYOUTS.items()
     }

@@ -3,10 +3,10 @@
 
 """Learning beside a live estimator, in a process of its own.
 
-`BackgroundLearning` never delays the thread that offers samples, starts the process again after a
-crash, and keeps what was learned of each arm apart. In the process, a `Worker` feeds a Learner, at
-low priority and within a budget of computing time; it imports no ROS, keeps nothing on the disk,
-and ends when its parent does, however that ends.
+`BackgroundLearning` never delays the thread that offers samples, starts the process again
+after a crash, and keeps what was learned of each arm apart. In the process, a `Worker`
+feeds a Learner, at low priority and within a budget of computing time; it imports no ROS,
+keeps nothing on the disk, and ends when its parent does, however that ends.
 """
 
 from __future__ import annotations
@@ -34,24 +34,27 @@ from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.processes import start_main
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
 """Pauses before a process that has ended by itself is started again [s]."""
-MOST_FAILURES = 3  # a state with which the process has ended this often in a row is given up
+# a state with which the process has ended this often in a row is given up
+MOST_FAILURES = 3
 LEARNER = "ur_energy_model.learning.learner:Learner"
 SEND_PERIOD = 1.0  # samples are sent to the process in blocks of this length [s]
-MOST_WAITING = 30_000  # largest number of samples that wait for the process, a minute at 500 Hz
+# largest number of samples that wait for the process, a minute at 500 Hz
+MOST_WAITING = 30_000
 FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
 
-# What the parent sends: `BeginLearning`, samples, and None to send the state and end. What the
-# process sends: `Progress`; (run, state of the learner); text about what went wrong; and, before
-# it ends by itself, a RuntimeError with the reason.
+# What the parent sends: `BeginLearning`, samples, and None to send the state and end.
+# What the process sends: `Progress`; (run, state of the learner); text about what went
+# wrong; and, before it ends by itself, a RuntimeError with the reason.
 
 
 class BeginLearning(NamedTuple):
     """Learn from now on about this arm, instead of any other.
 
-    `run` is the number that reports about it carry, `model` the one that learning begins with, and
-    `state` where learning continues, as a learner gave it; None to begin anew.
+    `run` is the number that reports about it carry, `model` the one that learning begins
+    with, and `state` where learning continues, as a learner gave it; None to begin anew.
     """
 
     run: int
@@ -71,7 +74,8 @@ class Progress:
         learned_minutes: of the arm's work, over all its sessions.
         attempts, changes: since the last Progress.
         needs: what ordinary work has not shown yet.
-        friction: of the joints at present, over that of the model in use; None before it is known.
+        friction: of the joints at present, over that of the model in use; None before it
+            is known.
         left_out: samples left out so far because of the limit on computing time.
         cpu_share: mean share of a core that the process has used.
     """
@@ -92,8 +96,9 @@ class Progress:
 class LearningUpdate:
     """What has happened since the last call of `poll`.
 
-    `model` is to be used from now on, None for the present one; `attempts` are refits, `changes` of
-    the arm, `troubles` lines about what went wrong; `other_arm`: samples are of another one now.
+    `model` is to be used from now on, None for the present one; `attempts` are refits,
+    `changes` of the arm, `troubles` lines about what went wrong; `other_arm`: samples are
+    of another one now.
     """
 
     model: EnergyModel | None = None
@@ -106,10 +111,11 @@ class LearningUpdate:
 class BackgroundLearning:
     """Learns about the arm that samples come from, in a process of its own.
 
-    One thread offers samples; another one polls for updates about once a second. What is learned
-    about an arm is kept apart from what is learned about others (by serial number), and survives
-    the end of the process and, with a store, of the program. Learning begins with the model;
-    `learner` is the class of the learner as "module:name".
+    One thread offers samples; another one polls for updates about once a second. What is
+    learned about an arm is kept apart from what is learned about others (by serial
+    number), and survives the end of the process and, with a store, of the program.
+    Learning begins with the model; `learner` is the class of the learner as
+    "module:name".
 
     Attributes:
         progress: where learning about the present arm is.
@@ -125,15 +131,20 @@ class BackgroundLearning:
         store: StateStore | None = None,
         learner: str = LEARNER,
     ) -> None:
-        self._robot, self._model, self._store, self._learner = robot, model, store, learner
+        self._robot = robot
+        self._model = model
+        self._store = store
+        self._learner = learner
         self._lock = threading.Lock()  # guards the process and the run
         self._process: LearnerProcess | None = None
         self._arrived = False
         self._serial: str | None = None
         self._run = 0
         first = KeptState(robot.name, None, (fingerprint(model),))
-        self._states = {0: first}  # of this run, and of the one before until its last state comes
-        self._pause, self._due = FIRST_PAUSE, 0.0
+        # of this run, and of the one before until its last state comes
+        self._states = {0: first}
+        self._pause = FIRST_PAUSE
+        self._due = 0.0
         self._failures_with_state = self._left_out = self.failures = 0
         self.progress = Progress()
         self.problem: str | None = None
@@ -180,7 +191,8 @@ class BackgroundLearning:
         if not self._arrived:
             return update
         if self._run == 0 or self._serial != self.serial:
-            update.other_arm, update.model = self._run > 0, None
+            update.other_arm = self._run > 0
+            update.model = None
             first = self._states[self._run].models[:1]
             state = KeptState(self._robot.name, self._serial, first)
             self._switch(self._continued(state, update))
@@ -239,9 +251,14 @@ class BackgroundLearning:
         if kept is None:
             return new
         (first,) = new.models
-        if (kept.robot, kept.serial) != (new.robot, new.serial) or first not in kept.models:
+        if (kept.robot, kept.serial) != (
+            new.robot,
+            new.serial,
+        ) or first not in kept.models:
             path = self._store.path(new.serial)
-            update.troubles.append(f"learning begins anew: {path} continues another model")
+            update.troubles.append(
+                f"learning begins anew: {path} continues another model"
+            )
             return new
         kept.models = (first, *(each for each in kept.models if each != first))
         return kept
@@ -250,7 +267,9 @@ class BackgroundLearning:
         """Use what the process has sent."""
         for report in reports:
             if isinstance(report, Progress) and report.run == self._run:
-                self.progress, self.problem, self._pause = report, None, FIRST_PAUSE
+                self.progress = report
+                self.problem = None
+                self._pause = FIRST_PAUSE
                 update.attempts += report.attempts
                 update.changes += report.changes
                 update.model = report.model or update.model
@@ -280,7 +299,8 @@ class BackgroundLearning:
         text = f"the process that learns has ended ({reason}) and is started again"
         state = self._states[self._run]
         if state.content is not None and self._failures_with_state >= MOST_FAILURES:
-            state.content, self._failures_with_state = None, 0
+            state.content = None
+            self._failures_with_state = 0
             if self._store is not None:
                 self._store.set_aside(state.serial)
             text += "; learning begins anew"
@@ -288,7 +308,8 @@ class BackgroundLearning:
 
     def _finish(self, update: LearningUpdate) -> None:
         with self._lock:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
         assert process is not None
         self._take(process.finish(), update)
         self._left_out += process.left_out + self.progress.left_out
@@ -304,15 +325,16 @@ class BackgroundLearning:
 class LearnerProcess:
     """One run of the process that learns, with a learner "module:name".
 
-    Samples wait in memory until a thread sends them; those that find no room are left out and
-    counted (`left_out`), so that sending never blocks.
+    Samples wait in memory until a thread sends them; those that find no room are left out
+    and counted (`left_out`), so that sending never blocks.
     """
 
     def __init__(self, begin: BeginLearning, learner: str) -> None:
         self.left_out = 0
         self._orders: deque[BeginLearning | Telemetry] = deque([begin])
         self._waiting = 0
-        self._lock, self._finishing = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._finishing = threading.Event()
         self._pipe, theirs = Pipe()
         with theirs:
             self.process = start_main(__name__, theirs, learner)
@@ -331,7 +353,8 @@ class LearnerProcess:
 
     def reports(self, seconds: float = 0.0) -> list[Any]:
         """What the process has sent since the last call, and until it ends or time has passed."""
-        found, end = [], time.monotonic() + seconds
+        found = []
+        end = time.monotonic() + seconds
         with suppress(EOFError, OSError):  # it has ended
             while self._pipe.poll(max(0.0, end - time.monotonic())):
                 found.append(self._pipe.recv())
@@ -354,13 +377,18 @@ class LearnerProcess:
     def _send(self) -> None:
         def kind(order: BeginLearning | Telemetry) -> object:
             """What batches that can be joined have in common."""
-            return (set(order.columns), order.info) if isinstance(order, Telemetry) else id(order)
+            return (
+                (set(order.columns), order.info)
+                if isinstance(order, Telemetry)
+                else id(order)
+            )
 
         with suppress(OSError):  # the process has ended
             while not self._finishing.is_set():
                 self._finishing.wait(SEND_PERIOD)
                 with self._lock:
-                    orders, self._orders = self._orders, deque()
+                    orders = self._orders
+                    self._orders = deque()
                     self._waiting = 0
                 for _, group in groupby(orders, key=kind):
                     order, *others = group
@@ -374,7 +402,8 @@ CPU_SHARE = 0.05  # mean share of a core that learning may use
 FIT_PAUSE = 100.0
 """Work between two fits over the computing time of the first: fits use 1 % of a core at most."""
 CPU_RESERVE = 3.0  # computing time that may be used in advance [s], for the first models
-FIRST_STATE_PERIOD, STATE_PERIOD = 2.0, 30.0
+FIRST_STATE_PERIOD = 2.0
+STATE_PERIOD = 30.0
 """Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
 to the last value."""
 PROGRESS_PERIOD = 0.5  # shortest time between two reports of progress [s]
@@ -384,8 +413,8 @@ NICENESS = 15
 class Worker:
     """Feeds a learner (of class `make`) with what the parent sends, and reports its progress.
 
-    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that passes;
-    `used` returns the computing time of the process [s].
+    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that
+    passes; `used` returns the computing time of the process [s].
     """
 
     def __init__(
@@ -394,7 +423,9 @@ class Worker:
         make: Callable[..., Any],
         used: Callable[[], float] = time.process_time,
     ) -> None:
-        self._pipe, self._make, self._used = pipe, make, used
+        self._pipe = pipe
+        self._make = make
+        self._used = used
         self._learner: Any = None
         self._run = self._sent_version = self._left_out = 0
         self._attempts: list[Attempt] = []
@@ -438,7 +469,9 @@ class Worker:
             self._pipe.send(f"learning begins anew: its state cannot be used ({error})")
             self._learner = self._make(order.robot, order.model)
         self._learner.pause = FIT_PAUSE
-        self._run, self._attempts, self._changed = order.run, [], True
+        self._run = order.run
+        self._attempts = []
+        self._changed = True
         self._sent_version = 0  # a state may hold a better model than the parent's
         self._state_period = FIRST_STATE_PERIOD
 
@@ -461,10 +494,13 @@ class Worker:
                 needs=learner.needs(),
                 friction=learner.friction(),
                 left_out=self._left_out,
-                cpu_share=(self._used() - self._used_before) / max(now - self._began, 1.0),
+                cpu_share=(self._used() - self._used_before)
+                / max(now - self._began, 1.0),
             )
-            self._progress_sent, self._changed = now, False
-            self._sent_version, self._attempts = learner.version, []
+            self._progress_sent = now
+            self._changed = False
+            self._sent_version = learner.version
+            self._attempts = []
             self._pipe.send(progress)
         if now - self._state_sent >= self._state_period:
             self._send_state()

@@ -3,9 +3,9 @@
 
 """Friction over a day and over weeks, and unannounced changes of the arm.
 
-A `ChangeMonitor` follows friction, standby power, payload and mounting. It predicts the friction of
-each joint at its temperature, now and in a session that has not begun, and reports each change
-once.
+A `ChangeMonitor` follows friction, standby power, payload and mounting. It predicts the
+friction of each joint at its temperature, now and in a session that has not begun, and
+reports each change once.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ NOISE = DriftNoise(
     least=0.005,
 )
 """Spreads of the logarithm of friction. Sessions: 7 % together, the scatter of a UR10e's friction
-from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 3 % in
-a month, so that the loss of 22 % in five months that its base joint showed is followed within two
-weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own
-temperature model, beyond the model's friction law."""
-_STANDBY = DriftNoise(usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2)
+from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 3 %
+in a month, so that the loss of 22 % in five months that its base joint showed is followed
+within two weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own temperature
+model, beyond the model's friction law."""
+_STANDBY = DriftNoise(
+    usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2
+)
 _SETUP = DriftNoise(
     usual=np.array([0.5, 0.05, 0.05]),
     wear=np.array([0.02, 0.002, 0.002]),
@@ -53,14 +55,18 @@ _SETUP = DriftNoise(
     wander=np.array([0.05, 0.004, 0.004]),
     least=np.array([0.03, 0.003, 0.003]),
 )
-_LEAST, _LEAST_STANDBY, _LEAST_SETUP = 0.095, 2.0, np.array([0.4, 0.035, 0.035])
+_LEAST = 0.095
+_LEAST_STANDBY = 2.0
+_LEAST_SETUP = np.array([0.4, 0.035, 0.035])
 """Steps that are reported: friction from 10 %, standby from 2 W, 0.4 kg, 2 degrees."""
 _SETUP_SESSION_RATIO = 14.0
 TYPICAL_SPEED = 0.5  # speed at which friction is stated in words [rad/s]
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
 _GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of it
-_REBASED, _REBASED_STANDBY, _REBASED_SETUP = 0.005, 0.1, np.array([0.02, 0.002, 0.002])
+_REBASED = 0.005
+_REBASED_STANDBY = 0.1
+_REBASED_SETUP = np.array([0.02, 0.002, 0.002])
 """Standard deviations between two models of one arm after a minute of work that both were compared
 on: logarithm of friction, standby power [W], payload [kg] and tilt [rad]."""
 _UNKNOWN_DAYS = 0.5
@@ -78,9 +84,9 @@ def friction_torque(model: EnergyModel, speed: Array) -> Array:
 class ChangeMonitor:
     """Follows the work of an arm with n joints, in constant memory.
 
-    `friction`, `standby` and `setup` are the followed levels: logarithm of each joint's friction
-    over the model's [n], standby power over the model's [W], deviations from the setup configured
-    in the controller [3]; `changes` were found and not yet taken.
+    `friction`, `standby` and `setup` are the followed levels: logarithm of each joint's
+    friction over the model's [n], standby power over the model's [W], deviations from the
+    setup configured in the controller [3]; `changes` were found and not yet taken.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -89,7 +95,8 @@ class ChangeMonitor:
         self.standby = LevelDetector(_STANDBY, _LEAST_STANDBY, 1)
         self.setup = LevelDetector(_SETUP, _LEAST_SETUP, 3, _SETUP_SESSION_RATIO)
         self.changes: list[Change] = []
-        self._meter, self._still = MinuteMeter(model), StandbyMinutes(model)
+        self._meter = MinuteMeter(model)
+        self._still = StandbyMinutes(model)
         self._base = model
         """That levels of friction are relative to, until a minute was measured with `model` too."""
         self._next: MinuteMeter | None = None
@@ -113,7 +120,9 @@ class ChangeMonitor:
             return
         self._follow_clock(window)
         unknown = np.full((1, self.model.dof), np.nan)
-        self._temperature = np.array(window.columns.get("joint_temperatures", unknown)[-1])
+        self._temperature = np.array(
+            window.columns.get("joint_temperatures", unknown)[-1]
+        )
         for motion, dynamics in motions:
             minutes = self._meter.observe(motion, dynamics)
             for minute in minutes:
@@ -130,15 +139,21 @@ class ChangeMonitor:
         levels = minute.level, minute.covariance, minute.temperature
         self._report("friction", self.friction.observe(minute.time, *levels))
         unknown = np.full(3, np.nan)
-        found = self.setup.observe(minute.time, minute.setup, minute.setup_covariance, unknown)
+        found = self.setup.observe(
+            minute.time, minute.setup, minute.setup_covariance, unknown
+        )
         self._report("payload", [each for each in found if not each.channel])
-        tilts = sorted((each for each in found if each.channel), key=lambda each: -abs(each.size))
+        tilts = sorted(
+            (each for each in found if each.channel), key=lambda each: -abs(each.size)
+        )
         self._report("mounting", tilts[:1])
 
     def observe_standby(self, time: float, power: float, std: float) -> None:
         """Use the mean standby power of a minute and its standard deviation [W]."""
         level = np.array([power - self.model.bus.standby])
-        found = self.standby.observe(time, level, np.array([[std**2]]), np.array([np.nan]))
+        found = self.standby.observe(
+            time, level, np.array([[std**2]]), np.array([np.nan])
+        )
         self._report("standby", found)
 
     def friction_now(self) -> SessionFriction:
@@ -146,10 +161,12 @@ class ChangeMonitor:
 
         Before the first samples it is that of a session that has not begun.
         """
-        at, moving = self._temperature, self._moving_seconds
+        at = self._temperature
+        moving = self._moving_seconds
         before = at is None
         if at is None:
-            at, moving = np.full(self.model.dof, np.nan), 0.0
+            at = np.full(self.model.dof, np.nan)
+            moving = 0.0
         level, std = self.friction.filter.level(at, another_session=before)
         shift = self._difference()
         known = np.where(self.friction.known, 1.0, np.nan)
@@ -159,24 +176,29 @@ class ChangeMonitor:
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
-        self._moving_seconds, self._payload_reported = 0.0, False
+        self._moving_seconds = 0.0
+        self._payload_reported = False
         for each in (self.friction, self.standby, self.setup):
             each.start_session(time, days)
 
     def take(self) -> tuple[Change, ...]:
         """Changes since the last call, each once."""
-        out, self.changes = tuple(self.changes), []
+        out = tuple(self.changes)
+        self.changes = []
         return out
 
     def use_model(self, model: EnergyModel) -> None:
         """State all levels relative to another model of the same arm from now on.
 
-        A minute is measured with both, so that their difference is not taken for a change.
+        A minute is measured with both, so that their difference is not taken for a
+        change.
         """
         shift = np.array([self.model.bus.standby - model.bus.standby])
         self.standby.rebase(shift, np.full(1, _REBASED_STANDBY))
-        self.model, self._still = model, StandbyMinutes(model)
-        self._next, self._whole = MinuteMeter(model), False
+        self.model = model
+        self._still = StandbyMinutes(model)
+        self._next = MinuteMeter(model)
+        self._whole = False
 
     def report_exchange(self, found: ExchangedJoint) -> None:
         """Report an exchanged joint, whose friction is another one from now on."""
@@ -188,7 +210,9 @@ class ChangeMonitor:
         )
         half = CONFIDENCE * found.std
         interval = (found.change - half, found.change + half)
-        change = Change(self._time, name, "torque_constant", found.change, interval, words)
+        change = Change(
+            self._time, name, "torque_constant", found.change, interval, words
+        )
         self.changes.append(change)
         self.friction.forget([found.joint])
 
@@ -206,7 +230,11 @@ class ChangeMonitor:
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
         for part in ("friction", "standby", "setup"):
-            own = {name.partition("_")[2]: saved[name] for name in saved if name.startswith(part)}
+            own = {
+                name.partition("_")[2]: saved[name]
+                for name in saved
+                if name.startswith(part)
+            }
             getattr(self, part).restore(own)
         shift = np.array(saved["shift"])
         self.friction.rebase(shift, _GUESSED * np.abs(shift))
@@ -216,8 +244,12 @@ class ChangeMonitor:
         """Levels by the model in use minus those by the one they are relative to, by law [n]."""
         if self._next is None:
             return np.zeros(self.model.dof)
-        before, after = (friction_torque(each, _RANGE) for each in (self._base, self.model))
-        weighted = (before * after).sum(axis=0) / np.maximum((after**2).sum(axis=0), 1e-12)
+        before, after = (
+            friction_torque(each, _RANGE) for each in (self._base, self.model)
+        )
+        weighted = (before * after).sum(axis=0) / np.maximum(
+            (after**2).sum(axis=0), 1e-12
+        )
         return np.asarray(np.log(np.clip(weighted, 0.1, 10.0)))
 
     def _compare(self, present: list[Minute], following: list[Minute]) -> None:
@@ -229,16 +261,22 @@ class ChangeMonitor:
                 continue
             level = own.level - both[0].level
             shift = np.where(known := np.isfinite(level), level, self._difference())
-            self.friction.rebase(shift, np.where(known, _REBASED, _GUESSED * np.abs(shift)))
+            self.friction.rebase(
+                shift, np.where(known, _REBASED, _GUESSED * np.abs(shift))
+            )
             self.setup.rebase(own.setup - both[0].setup, _REBASED_SETUP)
             assert self._next is not None
-            self._base, self._meter, self._next = self.model, self._next, None
+            self._base = self.model
+            self._meter = self._next
+            self._next = None
             return
 
     def _follow_clock(self, window: Telemetry) -> None:
         """Start a session after a long pause or a restart of the controller."""
-        first, last = float(window.time[0]), float(window.time[-1])
-        before, old_epoch = self._time, self._epoch
+        first = float(window.time[0])
+        last = float(window.time[-1])
+        before = self._time
+        old_epoch = self._epoch
         self._time = last
         if window.stamp is not None:
             self._epoch = 1e-9 * float(window.stamp[-1]) - last
@@ -253,14 +291,17 @@ class ChangeMonitor:
             for minute in self._meter.finish():
                 self.observe_minute(minute)
             if self._next is not None:
-                self._next, self._whole = MinuteMeter(self.model), False
+                self._next = MinuteMeter(self.model)
+                self._whole = False
             self.start_session(first, passed / 86400.0 if passed > 0 else _UNKNOWN_DAYS)
 
     def _report(self, what: str, found: Iterable[LevelChange]) -> None:
         """State changes of friction, standby, payload or mounting in words."""
         for change in found:
-            size, half = change.size, CONFIDENCE * change.std
-            interval, joint = (size - half, size + half), None
+            size = change.size
+            half = CONFIDENCE * change.std
+            interval = (size - half, size + half)
+            joint = None
             since = f"since {self._clock(change.time)}"
             side = "above" if size > 0 else "below"
             if what == "friction":
@@ -268,9 +309,13 @@ class ChangeMonitor:
                 size, low, high = (math.exp(each) - 1.0 for each in (size, *interval))
                 interval = low, high
                 warm = (
-                    "" if math.isnan(change.temperature) else f" at {change.temperature:.0f} degC"
+                    ""
+                    if math.isnan(change.temperature)
+                    else f" at {change.temperature:.0f} degC"
                 )
-                typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))[0, change.channel]
+                typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))[
+                    0, change.channel
+                ]
                 usual = float(typical) * math.exp(change.usual)
                 words = (
                     f"{joint} friction {100.0 * abs(size):.0f} % {side} its usual{warm} {since} "
@@ -303,9 +348,14 @@ class ChangeMonitor:
         """
         if self._payload_reported:
             return
-        self._payload_reported, half = True, CONFIDENCE * std
+        self._payload_reported = True
+        half = CONFIDENCE * std
         side = "above" if size > 0 else "below"
-        than = "the usual" if declared is None else f"the {declared:.2f} kg set in the controller"
+        than = (
+            "the usual"
+            if declared is None
+            else f"the {declared:.2f} kg set in the controller"
+        )
         words = (
             f"undeclared payload: {abs(size):.2f} kg (+-{half:.2f} kg) {side} {than} since "
             f"{self._clock(time)}; set the payload in the controller"

@@ -7,10 +7,11 @@ The level of each channel (logarithm of a joint's friction, standby power, paylo
 
     level = usual + slope (temperature - reference) + session + wander + common
 
-`usual` is a random walk over days: wear and running-in, old measurements are forgotten. `slope` is
-the part of the temperature's effect that the model's friction law leaves. `session` and `common`
-(of all channels) are drawn anew in every session, `wander` forgets within minutes of motion.
-Kalman 1960; estimates and tests are recursive, so memory is constant.
+`usual` is a random walk over days: wear and running-in, old measurements are forgotten.
+`slope` is the part of the temperature's effect that the model's friction law leaves.
+`session` and `common` (of all channels) are drawn anew in every session, `wander` forgets
+within minutes of motion. Kalman 1960; estimates and tests are recursive, so memory is
+constant.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ not move the estimate far, nor be taken for a step (Huber's bounded influence)."
 class DriftNoise:
     """Spreads of a level, standard deviations in its unit; a number or one per channel [c].
 
-    `usual` is that of the usual level before the first measurement, `wear` its random walk per
-    square root of a day, `running_in` its change from the first session to the second, which
-    decreases by a factor e in five sessions. `session` is between sessions, of each channel, and
-    `common` the same for all; `wander` within a session, with a correlation time [s]; `least` of a
-    minute's measurement at least; `slope` with temperature, per kelvin.
+    `usual` is that of the usual level before the first measurement, `wear` its random
+    walk per square root of a day, `running_in` its change from the first session to the
+    second, which decreases by a factor e in five sessions. `session` is between sessions,
+    of each channel, and `common` the same for all; `wander` within a session, with a
+    correlation time [s]; `least` of a minute's measurement at least; `slope` with
+    temperature, per kelvin.
     """
 
     usual: float | Array
@@ -55,18 +57,20 @@ class DriftNoise:
 class DriftFilter:
     """Estimates the levels of c channels from their values minute by minute.
 
-    `mean` and `covariance` are those of the states [4 c + 1]: usual, slope, session and wander of
-    every channel, then the common part.
+    `mean` and `covariance` are those of the states [4 c + 1]: usual, slope, session and
+    wander of every channel, then the common part.
     """
 
     def __init__(self, noise: DriftNoise, channels: int) -> None:
-        self.noise, self.channels = noise, channels
+        self.noise = noise
+        self.channels = channels
         # Variances [c] of each part.
         self._usual, self._slope, self._wear, self._session, self._wander, self._least = (
             np.square(getattr(noise, name) * np.ones(channels))
             for name in ("usual", "slope", "wear", "session", "wander", "least")
         )
-        self.mean, rest = np.zeros(4 * channels + 1), np.zeros(2 * channels + 1)
+        self.mean = np.zeros(4 * channels + 1)
+        rest = np.zeros(2 * channels + 1)
         self.covariance = np.diag(np.concatenate([self._usual, self._slope, rest]))
         self.sessions = 0
 
@@ -78,7 +82,8 @@ class DriftFilter:
     def start_session(self, days: float) -> Array:
         """Start a session some days after the last one; returns what states keep [4 c + 1]."""
         c = self.channels
-        # Sessions measure the wear; the first minutes of the first one start from `usual`.
+        # Sessions measure the wear; the first minutes of the first one start from
+        # `usual`.
         faded = np.exp(-self.sessions / RUNNING_IN_SESSIONS) if self.sessions else 0.0
         walk = self._wear * max(days, 0.0) + (self.noise.running_in * faded) ** 2
         common = np.full(1, self.noise.common**2)
@@ -89,7 +94,8 @@ class DriftFilter:
     def advance(self, seconds: float) -> Array:
         """Let time pass within a session; returns what states keep [4 c + 1]."""
         c = self.channels
-        keep, new = np.ones_like(self.mean), np.zeros_like(self.mean)
+        keep = np.ones_like(self.mean)
+        new = np.zeros_like(self.mean)
         keep[3 * c : 4 * c] = np.exp(-seconds / self.noise.wander_time)
         new[:c] = self._wear * seconds / 86400.0
         new[3 * c : 4 * c] = self._wander * (1.0 - keep[3 * c : 4 * c] ** 2)
@@ -106,10 +112,10 @@ class DriftFilter:
     ) -> tuple[Indices, Array, Array, Array, Array] | None:
         """Use measured levels [c], NaN where not measured; a surprising one counts as less certain.
 
-        Their covariance is [c, c], the temperatures of the channels [c], degC, NaN where unknown.
-        Returns, for tests of steps in the k measured channels: their numbers [k], measurement minus
-        prediction [k], the inverse of its covariance [k, k], measurement matrix [k, states] and
-        gain [states, k]; None if nothing was measured.
+        Their covariance is [c, c], the temperatures of the channels [c], degC, NaN where
+        unknown. Returns, for tests of steps in the k measured channels: their numbers
+        [k], measurement minus prediction [k], the inverse of its covariance [k, k],
+        measurement matrix [k, states] and gain [states, k]; None if nothing was measured.
         """
         known = np.flatnonzero(np.isfinite(value))
         if not known.size:
@@ -127,12 +133,15 @@ class DriftFilter:
         self.covariance = 0.5 * (updated + updated.T)
         return known, innovation, precision, rows, gain
 
-    def level(self, temperature: Array, *, another_session: bool = False) -> tuple[Array, Array]:
+    def level(
+        self, temperature: Array, *, another_session: bool = False
+    ) -> tuple[Array, Array]:
         """Level of each channel and its std [c], at temperatures [c]; NaN is the reference.
 
         Those now, or those of another session, with the spread between sessions.
         """
-        rows, extra = self._rows(temperature), np.zeros(self.channels)
+        rows = self._rows(temperature)
+        extra = np.zeros(self.channels)
         if another_session:
             rows[:, 2 * self.channels :] = 0.0
             extra = self._session + self._wander + self.noise.common**2
@@ -164,16 +173,19 @@ class DriftFilter:
 
 def _states_of(channels: Sequence[int], count: int) -> Indices:
     """Numbers of the states of some of `count` channels, in the order of `DriftFilter.mean`."""
-    return np.concatenate([np.asarray(channels, dtype=int) + part * count for part in range(4)])
+    return np.concatenate(
+        [np.asarray(channels, dtype=int) + part * count for part in range(4)]
+    )
 
 
-# Steps of levels: a generalised likelihood ratio on the filter's innovations. A step that the
-# filter does not expect leaves a known signature in them (Willsky and Jones 1976): one in its
-# channel at first, and less with every update, as the filter gives way to it and its states go
-# wrong by `bias`. Signature times size plus noise is a linear regression for each possible onset
-# and channel, and its sums are all that is kept.
+# Steps of levels: a generalised likelihood ratio on the filter's innovations. A step that
+# the filter does not expect leaves a known signature in them (Willsky and Jones 1976):
+# one in its channel at first, and less with every update, as the filter gives way to it
+# and its states go wrong by `bias`. Signature times size plus noise is a linear
+# regression for each possible onset and channel, and its sums are all that is kept.
 
-LATEST, SESSIONS = 30, 6
+LATEST = 30
+SESSIONS = 6
 """Possible times of a step: the last minutes, and the last starts of a session."""
 _MEMORY = 240.0  # minutes over which the size of the innovations is averaged
 _LARGEST = 9.0
@@ -182,26 +194,30 @@ average."""
 _NEVER = -1e9  # minutes of a possible step that is out of the question
 _RATIO = 30.0
 """Twice the logarithm of the likelihood ratio from which a step within a session is certain."""
-_MINUTES, _SESSION_MINUTES = 3.0, 10.0
+_MINUTES = 3.0
+_SESSION_MINUTES = 10.0
 """Measured minutes that a step within a session, and one at its start, must last."""
 _EXPLAINED = 0.6
 """Share of the squared innovations since the onset that a step within a session must explain: about
 1 for a step, far less for a single bad minute."""
 _SETTLING = 20.0
 """Measured minutes of a channel before anything is reported: before, its usual level is unknown."""
-_BACK = 0.5  # a level is usual again closer to it than this share of the smallest reported step
+# a level is usual again closer to it than this share of the smallest reported step
+_BACK = 0.5
 FORGETTING_DAYS = 30.0  # time constant after which a changed level counts as usual
 _SUMS = ("minutes", "information", "product", "squares")
 """Of each possible onset and channel [h, c]: measured minutes since then, and sums of signature
-squared, signature times innovation, and innovation squared, in units of their covariance."""
+squared, signature times innovation, and innovation squared, in units of their covariance.
+"""
 
 
 @dataclass(frozen=True)
 class LevelChange:
     """A step that is reported, of a channel by number, with the time of its onset [s].
 
-    `size` is the level minus the usual one, `std` its standard deviation, `usual` the usual level
-    at the present temperature of the channel [degC], NaN where that is unknown.
+    `size` is the level minus the usual one, `std` its standard deviation, `usual` the
+    usual level at the present temperature of the channel [degC], NaN where that is
+    unknown.
     """
 
     channel: int
@@ -215,14 +231,19 @@ class LevelChange:
 class LevelDetector:
     """Follows c levels and reports their changes, each once.
 
-    `least` is the smallest step that is reported, in the unit of the levels, one or one per
-    channel; `session_ratio` twice the logarithm of the likelihood ratio from which a step at the
-    start of a session is certain, over the spread of sessions. `filter` has the estimates,
-    `changed` whether each level differs from its usual one after a reported change [c].
+    `least` is the smallest step that is reported, in the unit of the levels, one or one
+    per channel; `session_ratio` twice the logarithm of the likelihood ratio from which a
+    step at the start of a session is certain, over the spread of sessions. `filter` has
+    the estimates, `changed` whether each level differs from its usual one after a
+    reported change [c].
     """
 
     def __init__(
-        self, noise: DriftNoise, least: float | Array, channels: int, session_ratio: float = 11.0
+        self,
+        noise: DriftNoise,
+        least: float | Array,
+        channels: int,
+        session_ratio: float = 11.0,
     ) -> None:
         self._least = least * np.ones(channels)
         self._session_ratio = session_ratio
@@ -236,7 +257,12 @@ class LevelDetector:
         """Mean squared innovation of each channel over the filter's own variance."""
         sums = {name: np.zeros((0, channels)) for name in _SUMS}
         bias = np.zeros((0, channels, len(self.filter.mean)))
-        self._onsets = {"time": np.zeros(0), "start": np.zeros(0, dtype=bool), "bias": bias, **sums}
+        self._onsets = {
+            "time": np.zeros(0),
+            "start": np.zeros(0, dtype=bool),
+            "bias": bias,
+            **sums,
+        }
 
     @property
     def _excess(self) -> Array:
@@ -276,7 +302,9 @@ class LevelDetector:
 
     def rebase(self, shift: Array, std: Array) -> None:
         """State levels relative to another model: a shift [c] known so well [c] is added."""
-        for state, size, error in zip(np.eye(len(self.filter.mean)), shift, std, strict=False):
+        for state, size, error in zip(
+            np.eye(len(self.filter.mean)), shift, std, strict=False
+        ):
             self.filter.shift(state, float(size), float(error) ** 2)
         self._usual = self._usual + shift
 
@@ -309,24 +337,30 @@ class LevelDetector:
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave of a detector of the same kind."""
         own = {name: np.array(values) for name, values in saved.items()}
-        self.filter.mean, self.filter.covariance = own["filter_mean"], own["filter_covariance"]
-        self.filter.sessions, self._time = int(own["filter_sessions"]), float(own["time"])
-        self._usual, self._measured = own["usual"], own["measured"]
-        self.changed, self._square = own["changed"].astype(bool), own["test_square"]
+        self.filter.mean = own["filter_mean"]
+        self.filter.covariance = own["filter_covariance"]
+        self.filter.sessions = int(own["filter_sessions"])
+        self._time = float(own["time"])
+        self._usual = own["usual"]
+        self._measured = own["measured"]
+        self.changed = own["changed"].astype(bool)
+        self._square = own["test_square"]
         self._onsets = {name: own[f"test_{name}"] for name in self._onsets}
 
     def _pass(self, keep: Array, days: float, *, start: bool) -> None:
         """Time has passed, of which states keep these shares; a step is possible from now on."""
         onsets = self._onsets
         onsets["bias"] = onsets["bias"] * keep
-        same = np.flatnonzero(onsets["start"] == start)  # of too many, the oldest is given up
+        # of too many, the oldest is given up
+        same = np.flatnonzero(onsets["start"] == start)
         kept = np.ones(len(onsets["time"]), dtype=bool)
         kept[same[:1]] = len(same) < (SESSIONS if start else LATEST)
         for name, rows in onsets.items():
             onsets[name] = np.concatenate(
                 [rows[kept], np.zeros_like(rows, shape=(1, *rows.shape[1:]))]
             )
-        onsets["time"][-1], onsets["start"][-1] = self._time, start
+        onsets["time"][-1] = self._time
+        onsets["start"][-1] = start
         # A changed level becomes usual within weeks.
         share = -np.expm1(-max(days, 0.0) / FORGETTING_DAYS)
         self._usual = self._usual + share * (self.filter.usual - self._usual)
@@ -338,7 +372,8 @@ class LevelDetector:
     ) -> None:
         """Use an innovation, see `DriftFilter.update`."""
         onsets = self._onsets
-        left = np.eye(len(self._least))[:, known] - onsets["bias"] @ rows.T  # [onsets, c, k]
+        # [onsets, c, k]
+        left = np.eye(len(self._least))[:, known] - onsets["bias"] @ rows.T
         weighted = left @ precision
         onsets["information"] += (weighted * left).sum(axis=2)
         onsets["product"] += weighted @ value
@@ -348,25 +383,32 @@ class LevelDetector:
         # Squares of decorrelated innovations: of each channel, given the others.
         square = np.square(precision @ value) / np.diag(precision)
         onsets["squares"][:, known] += square
-        self._square[known] += (np.minimum(square, _LARGEST) - self._square[known]) / _MEMORY
+        self._square[known] += (
+            np.minimum(square, _LARGEST) - self._square[known]
+        ) / _MEMORY
 
     def _certain(self) -> list[tuple[int, int]]:
         """Onset and channel of the likeliest steps that are large and certain enough."""
-        onsets, channels = self._onsets, np.arange(len(self._least))
-        information, minutes = np.maximum(onsets["information"], 1e-30), onsets["minutes"]
+        onsets = self._onsets
+        channels = np.arange(len(self._least))
+        information = np.maximum(onsets["information"], 1e-30)
+        minutes = onsets["minutes"]
         ratio = np.where(minutes > 0, onsets["product"] ** 2 / information, 0.0)
         explained = ratio / np.maximum(onsets["squares"], 1e-30)
         size = np.abs(onsets["product"]) / information
         # Between sessions the spread of sessions decides, which innovations do not show.
         ratio = np.where(onsets["start"][:, None], ratio, ratio / self._excess)
         open_ = self._measured >= _SETTLING
-        within, at_start = list[tuple[int, int]](), list[tuple[int, int]]()
+        within = list[tuple[int, int]]()
+        at_start = list[tuple[int, int]]()
         for start in (False, True):
             rows = np.flatnonzero(onsets["start"] == start)
             if not rows.size:
                 continue
             best = rows[np.argmax(ratio[rows], axis=0)], channels
-            limit, least = (self._session_ratio, _SESSION_MINUTES) if start else (_RATIO, _MINUTES)
+            limit, least = (
+                (self._session_ratio, _SESSION_MINUTES) if start else (_RATIO, _MINUTES)
+            )
             certain = open_ & (ratio[best] >= limit) & (size[best] >= self._least)
             lasting = minutes[best] >= least
             found = certain & lasting & (start | (explained[best] >= _EXPLAINED))
@@ -386,8 +428,9 @@ class LevelDetector:
         variance = (1.0 if start else float(self._excess[channel])) / information
         direction = np.eye(len(self.filter.mean))[channel] - onsets["bias"][h, channel]
         self.filter.shift(direction, step, variance)
-        # Its evidence is forgotten. A step at the start of a session was mistaken for the common
-        # part, too, so that the other channels' evidence of such steps is void with it.
+        # Its evidence is forgotten. A step at the start of a session was mistaken for the
+        # common part, too, so that the other channels' evidence of such steps is void
+        # with it.
         void = np.zeros_like(onsets["minutes"], dtype=bool)
         void[:, channel] = True
         void[onsets["start"]] |= start
@@ -399,6 +442,9 @@ class LevelDetector:
         self.changed[channel] = abs(size) >= _BACK * self._least[channel]
         if not self.changed[channel]:
             return None
-        usual = float(self.filter.level(temperature, another_session=True)[0][channel]) - size
-        warmth, std = float(temperature[channel]), float(np.sqrt(variance))
+        usual = (
+            float(self.filter.level(temperature, another_session=True)[0][channel]) - size
+        )
+        warmth = float(temperature[channel])
+        std = float(np.sqrt(variance))
         return LevelChange(channel, float(onsets["time"][h]), size, std, usual, warmth)

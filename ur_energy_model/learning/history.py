@@ -19,11 +19,13 @@ class Attempt:
         time: controller time at the end of the data that the refit used [s].
         samples: learned from so far.
         version: number of the model in use after the attempt; 0 is the first model.
-        supply_energy_error_percent: error of the model in use over the held-out time, whole arm
-            at the supply; None without measured bus power, or without motion.
-        joint_energy_interval_percent: half width of the 95 % interval of each joint's electrical
-            energy over the motion of the held-out time, percent of that energy; NaN without any.
-        accepted, reason: whether the refitted model replaced the one before, and why in words.
+        supply_energy_error_percent: error of the model in use over the held-out time,
+            whole arm at the supply; None without measured bus power, or without motion.
+        joint_energy_interval_percent: half width of the 95 % interval of each joint's
+            electrical energy over the motion of the held-out time, percent of that
+            energy; NaN without any.
+        accepted, reason: whether the refitted model replaced the one before, and why in
+            words.
     """
 
     time: float
@@ -41,10 +43,11 @@ class Change:
 
     Attributes:
         time: controller time since when it is seen [s].
-        joint: name of the joint; None for a change of the whole arm (standby, payload, mounting).
+        joint: name of the joint; None for a change of the whole arm (standby, payload,
+            mounting).
         what: "friction", "torque_constant", "standby", "payload" or "mounting".
-        size: relative change (friction and torque constant, 0.22 for 22 % above the usual), else in
-            W, kg or rad.
+        size: relative change (friction and torque constant, 0.22 for 22 % above the
+            usual), else in W, kg or rad.
         interval: its 95 % interval (low, high), same unit.
         words: the sentence for people, with the value, the usual one and the temperature.
     """
@@ -64,10 +67,10 @@ class Need:
     Attributes:
         joint: index of the joint, from 0; None for the whole arm.
         what: "speed", "load", "acceleration", "standstill", "bus_power" or "temperature".
-        speed_range: joint speeds that would help (low, high), rad/s; None where it is not about
-            speed.
-        energy_share_percent: half width of the 95 % interval that this leaves open in the whole
-            arm's energy over a reference work (`learning.needs`), percent.
+        speed_range: joint speeds that would help (low, high), rad/s; None where it is not
+            about speed.
+        energy_share_percent: half width of the 95 % interval that this leaves open in the
+            whole arm's energy over a reference work (`learning.needs`), percent.
         words: the sentence for people.
     """
 

@@ -57,12 +57,15 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
 MOST_SESSIONS = 30
-_TOTAL, _SHARES = 400.0, (50.0, 200.0)
+_TOTAL = 400.0
+_SHARES = (50.0, 200.0)
 """Motion kept of all sessions, and least and most of a long one [s], so that eight of these are
 kept, or more of shorter ones; what decides the size of a state."""
 _MOST_TARGETS = 600  # samples of noise-free targets kept of a session
-_GROWTH = 1.3  # factor by which a session must grow before an undecided setup is estimated again
-_LEAST_CHECKED, _CHECKED_AGAIN = 20.0, 2.0
+# factor by which a session must grow before an undecided setup is estimated again
+_GROWTH = 1.3
+_LEAST_CHECKED = 20.0
+_CHECKED_AGAIN = 2.0
 """Motion from which the payload of a session is checked [s], and its growth until the next time:
 the check takes as long as the fit."""
 
@@ -80,13 +83,17 @@ class _Session:
     """What is kept of a session: motions with the most information, targets, sums of bus power."""
 
     def __init__(self, name: str, power: PowerFit) -> None:
-        self.name, self.power, self.dof = name, power, power.robot.dof
+        self.name = name
+        self.power = power
+        self.dof = power.robot.dof
         self.motions = SegmentSelector(_SHARES[1])
         self.targets = TorqueBuffer(0.0, _MOST_TARGETS)
         self.info = RecordingInfo(source=name)
         self.cutoff: float | None = None
-        self.samples, self.seconds = 0, 0.0
-        self.warmth, self.payload = np.full((self.dof, 2), np.nan), np.full(4, np.nan)
+        self.samples = 0
+        self.seconds = 0.0
+        self.warmth = np.full((self.dof, 2), np.nan)
+        self.payload = np.full(4, np.nan)
         self.payloads: list[float] = []
         self.begin = np.nan
 
@@ -96,7 +103,10 @@ class _Session:
         self.begin = self.begin if self.samples else float(window.time[0])
         self.power.accumulate(window)
         self.targets.append(window)
-        self.samples, self.seconds = self.samples + len(window), self.seconds + window.duration
+        self.samples, self.seconds = (
+            self.samples + len(window),
+            self.seconds + window.duration,
+        )
         if self.cutoff is None:
             if np.abs(np.nan_to_num(window["actual_qd"])).max() < 0.05:
                 return []
@@ -115,7 +125,9 @@ class _Session:
 
     def data(self, place: int = 0) -> SessionData:
         """For the fits, in memory, as the session with this place in order of time."""
-        motions, torque, period = Buffer[FilteredMotion](most=0), self.targets, 1.0
+        motions = Buffer[FilteredMotion](most=0)
+        torque = self.targets
+        period = 1.0
         for segment in self.motions.parts:
             for motion in segment.motions:
                 motions.append(motion)
@@ -124,7 +136,8 @@ class _Session:
             torque = TorqueBuffer()
             for motion in motions:
                 if len(motion) > 1 and np.isfinite(motion.moment).all():
-                    period, columns = motion.period, {"target_moment": motion.moment}
+                    period = motion.period
+                    columns = {"target_moment": motion.moment}
                     columns |= {"actual_q": motion.q, "actual_qd": motion.qd}
                     if np.isfinite(motion.payload).all():
                         columns["payload"] = motion.payload[:, 0]
@@ -148,7 +161,16 @@ class _Session:
             began=float(place),
         )
 
-    _KEPT = ("name", "cutoff", "samples", "seconds", "warmth", "payload", "payloads", "begin")
+    _KEPT = (
+        "name",
+        "cutoff",
+        "samples",
+        "seconds",
+        "warmth",
+        "payload",
+        "payloads",
+        "begin",
+    )
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue."""
@@ -178,19 +200,22 @@ class _Session:
 class ArmInformation:
     """Data of the last sessions of one arm, and what they determine; `prior` is the first model.
 
-    `doubts` are what the currents of sessions show in place of the payload set in the controller,
-    by name of the session, from the last fit. `constants` are the torque constants that the
-    controller states.
+    `doubts` are what the currents of sessions show in place of the payload set in the
+    controller, by name of the session, from the last fit. `constants` are the torque
+    constants that the controller states.
     """
 
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
-        self.robot, self.prior = robot, prior
+        self.robot = robot
+        self.prior = prior
         self.constants = StatedConstants(robot, prior.controller_constants)
         self.doubts: dict[str, PayloadCheck] = {}
         self._known_power = power_prior(robot, prior)
-        self._number, self._sessions = 0, list[_Session]()
+        self._number = 0
+        self._sessions = list[_Session]()
         self._estimate: DynamicsEstimate | None = None
-        self._estimated_from = 0  # samples of the session in the last estimate of its setup
+        # samples of the session in the last estimate of its setup
+        self._estimated_from = 0
         self._checks: dict[str, tuple[int, tuple[PayloadCheck, ...]]] = {}
         """Of the payloads of sessions, with the samples that they had."""
         self._use(prior, fitted=False)
@@ -201,7 +226,9 @@ class ArmInformation:
 
         The model after the last one takes the best candidate.
         """
-        self._model, self._fitted, self._capacitor = model, fitted, CapacitorFit(model)
+        self._model = model
+        self._fitted = fitted
+        self._capacitor = CapacitorFit(model)
 
     @property
     def session(self) -> str:
@@ -221,7 +248,9 @@ class ArmInformation:
         power = PowerFit(self.robot, self._known_power)
         before = [each for each in self._sessions if each.samples and not forget]
         before = before[1 - MOST_SESSIONS :]
-        newest = np.cumsum([min(each.motions.kept, _SHARES[0]) for each in reversed(before)])
+        newest = np.cumsum(
+            [min(each.motions.kept, _SHARES[0]) for each in reversed(before)]
+        )
         before = before[int((newest > _TOTAL - _SHARES[0]).sum()) :]
         self._sessions = [*before, _Session(f"session {self._number}", power)]
         for each in self._sessions:
@@ -269,15 +298,20 @@ class ArmInformation:
         self.constants.observe(window)
         motions = session.add(window)
         self._decide_setup()
-        rows = power_rows(window) if self._fitted and session.power.supply_rested else None
+        rows = (
+            power_rows(window) if self._fitted and session.power.supply_rested else None
+        )
         if rows is not None:
             use = np.isin(rows.mode, BRAKES_RELEASED)
-            supply = (each[use] for each in (rows.time, rows.qd, rows.current, rows.power))
+            supply = (
+                each[use] for each in (rows.time, rows.qd, rows.current, rows.power)
+            )
             self._capacitor.start_recording()
             self._capacitor.accumulate(*supply)
         if session.cutoff is None:
             return []
-        narrow, dynamics = ParallelFilter(session.cutoff), self._dynamics()
+        narrow = ParallelFilter(session.cutoff)
+        dynamics = self._dynamics()
         return [
             ArmMotion(part, arm, narrow)
             for motion in motions
@@ -287,9 +321,9 @@ class ArmInformation:
     def fit(self) -> EnergyModel | None:
         """The model that all data give, as `identify` fits it; None if no joint has moved yet.
 
-        Sessions with a doubted payload are left out where the one found does not fit them either.
-        IdentificationError: currents that contradict the torques; ModelFileError: values that no
-        arm can have.
+        Sessions with a doubted payload are left out where the one found does not fit them
+        either. IdentificationError: currents that contradict the torques; ModelFileError:
+        values that no arm can have.
         """
         used = [session for session in self._sessions if session.motions.parts]
         if not used:
@@ -303,10 +337,13 @@ class ArmInformation:
                 raise
             arm, found = self._fit_of(rest)
         names = {session.name for session in used}
-        self._checks = {name: each for name, each in self._checks.items() if name in names}
+        self._checks = {
+            name: each for name, each in self._checks.items() if name in names
+        }
         if (estimate := arm.body.estimate) is not None:
             self._estimate = self._of_this_session(estimate)
-            setup, source = self._estimate.setup, self._estimate.setup_source
+            setup = self._estimate.setup
+            source = self._estimate.setup_source
             found = replace(found, setup=setup, setup_source=source)
         errors = self._capacitor.errors
         found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
@@ -331,7 +368,9 @@ class ArmInformation:
             for session, given, own in zip(used, arm.given, arm.compared(), strict=True):
                 samples, entry = self._checks.get(session.name, (0, ()))
                 enough = session.motions.kept >= _LEAST_CHECKED
-                if enough and (own.carried or session.samples >= _CHECKED_AGAIN * samples):
+                if enough and (
+                    own.carried or session.samples >= _CHECKED_AGAIN * samples
+                ):
                     entry = check_payload(model, arm.body.robot, given, own.alone())
                     if own.carried is None:
                         self._checks[session.name] = session.samples, entry
@@ -345,15 +384,20 @@ class ArmInformation:
 
     def _decide_setup(self) -> None:
         """Estimate mounting and payload of the session as its samples grow, until decided."""
-        session, estimate = self._sessions[-1], self._estimate
-        if session.samples < max(1, _GROWTH * self._estimated_from) or session.cutoff is None:
+        session = self._sessions[-1]
+        estimate = self._estimate
+        if (
+            session.samples < max(1, _GROWTH * self._estimated_from)
+            or session.cutoff is None
+        ):
             return
         if estimate is not None and any(
             entry.source == session.name and entry.setup_source == "estimated"
             for entry in estimate.recordings
         ):
             return
-        self._estimated_from, data = session.samples, session.data()
+        self._estimated_from = session.samples
+        data = session.data()
         if data.torque_reference == "none":
             return
         try:
@@ -372,15 +416,16 @@ class ArmInformation:
 
     def _dynamics(self) -> RecordingDynamics:
         """Dynamics of the arm in this session."""
-        info, estimate = self._sessions[-1].info, self._estimate
+        info = self._sessions[-1].info
+        estimate = self._estimate
         if estimate is None:
             return RecordingDynamics(self.robot, info, None, None, self.prior.setup)
         info = replace(info, gravity=None)
         return RecordingDynamics(self.robot, info, estimate, None, estimate.setup)
 
 
-# Filtered motions in a few bytes: differences of 16-bit numbers over the range of each column, far
-# below the noise of filtered measurements.
+# Filtered motions in a few bytes: differences of 16-bit numbers over the range of each
+# column, far below the noise of filtered measurements.
 
 _CHANNELS = ("q", "qd", "qdd", "current", "moment")
 _STEPS = 65535
@@ -397,15 +442,23 @@ def _packed(segments: Sequence[Sequence[FilteredMotion]]) -> dict[str, Any]:
         "time": np.array([[each.time[0], each.time[-1]] for each in motions]),
     }
     for name in ("temperature", "payload"):
-        out[name] = np.concatenate([getattr(each, name) for each in motions]).astype(np.float32)
+        out[name] = np.concatenate([getattr(each, name) for each in motions]).astype(
+            np.float32
+        )
     for name in _CHANNELS:
         values = np.concatenate([getattr(each, name) for each in motions])
         low = np.fmin.reduce(values)
         step = np.maximum(np.fmax.reduce(values) - low, 1e-12) / _STEPS
         if not np.isfinite(values).all():  # recorded in a part of the session at most
-            low, step, values = np.full_like(low, np.nan), np.ones_like(step), values[:0]
+            low = np.full_like(low, np.nan)
+            step = np.ones_like(step)
+            values = values[:0]
         codes = np.rint((values - low) / step).astype(np.uint16)
-        out[name] = {"low": low, "step": step, "codes": np.diff(codes.T, prepend=np.uint16(0))}
+        out[name] = {
+            "low": low,
+            "step": step,
+            "codes": np.diff(codes.T, prepend=np.uint16(0)),
+        }
     return out
 
 
@@ -413,9 +466,11 @@ def _unpacked(packed: Mapping[str, Any]) -> Iterator[tuple[FilteredMotion, ...]]
     """Motions of each segment."""
     if not packed["segments"]:
         return
-    ends, channels = np.cumsum(packed["lengths"]), dict[str, Array]()
+    ends = np.cumsum(packed["lengths"])
+    channels = dict[str, Array]()
     for name in _CHANNELS:
-        low, step = packed[name]["low"], packed[name]["step"]
+        low = packed[name]["low"]
+        step = packed[name]["step"]
         codes = np.cumsum(packed[name]["codes"], axis=1, dtype=np.uint16).T
         codes = codes if len(codes) else np.zeros((ends[-1], len(low)))
         channels[name] = low + step * codes

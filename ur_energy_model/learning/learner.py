@@ -54,7 +54,12 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock, possible_times
 from ur_energy_model.telemetry.plausibility import possible
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
+from ur_energy_model.telemetry.samples import (
+    RecordingInfo,
+    Telemetry,
+    concatenate,
+    find_gaps,
+)
 from ur_energy_model.typing import Progress
 
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
@@ -74,12 +79,15 @@ def first_model(robot: RobotDescription) -> EnergyModel:
     """The generic model of the arm type; without one, that of the identification's priors.
 
     Raises:
-        IdentificationError: neither a generic model nor torque constants in the robot file.
+        IdentificationError: neither a generic model nor torque constants in the robot
+            file.
     """
     if robot.source in generic_models():
         return generic_model(robot)
     joints = CurrentRegression(robot).from_priors()
-    stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(np.full(4, np.nan))
+    stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(
+        np.full(4, np.nan)
+    )
     body = BodyResults(robot, None, stated, expected_inertia(robot))
     model = fit_drives(body, joints, [PowerFit(robot)], "physical").model
     return replace(model, provenance={"origin": "prior", **model.provenance})
@@ -100,18 +108,20 @@ class Learner:
 
     Args:
         robot: the arm, n joints.
-        model: to start from, the prior; later the model in use, whose number is `version`.
-        serial: of the arm; samples of another one are left out. None takes that of the first
-            samples that state one.
-        state: of an earlier learner of the same arm, from `state`; its model is used instead.
+        model: to start from, the prior; later the model in use, whose number is
+            `version`.
+        serial: of the arm; samples of another one are left out. None takes that of the
+            first samples that state one.
+        state: of an earlier learner of the same arm, from `state`; its model is used
+            instead.
 
     Raises:
         InputError: the state is damaged, or of another arm.
 
     Attributes:
         left_out: number of samples that nothing was learned from.
-        pause: work after a fit until the next one over its computing time, at least; 0 for results
-            that do not depend on the machine. The first model does not wait.
+        pause: work after a fit until the next one over its computing time, at least; 0
+            for results that do not depend on the machine. The first model does not wait.
     """
 
     def __init__(
@@ -122,12 +132,18 @@ class Learner:
         serial: str | None = None,
         state: bytes | None = None,
     ) -> None:
-        self.robot, self.model, self.serial, self.version = robot, model, serial, 0
-        self.left_out, self.pause = 0, 0.0
+        self.robot = robot
+        self.model = model
+        self.serial = serial
+        self.version = 0
+        self.left_out = 0
+        self.pause = 0.0
         self._learned = LearnedTime()
         self._information = ArmInformation(robot, model)
-        self._coverage, self._monitor = Coverage(robot.dof), ChangeMonitor(model)
-        self._work: ReferenceWork | None = None  # by the model in use; None before it is needed
+        self._coverage = Coverage(robot.dof)
+        self._monitor = ChangeMonitor(model)
+        # by the model in use; None before it is needed
+        self._work: ReferenceWork | None = None
         self._limits = rated_limits(robot)
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
@@ -144,7 +160,13 @@ class Learner:
         if state is not None:
             try:
                 self._restore(decoded(state))
-            except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                IndexError,
+                zipfile.BadZipFile,
+            ) as error:
                 remedy = "move it away to learn from the start"
                 problem = f"cannot be used ({error})"
                 raise InputError("the state of learning", problem, remedy) from error
@@ -194,7 +216,9 @@ class Learner:
         self._judge()
         self._fit()
         if self._trial:
-            self._decide(True, "fitted to everything up to the end of the recording", last)
+            self._decide(
+                True, "fitted to everything up to the end of the recording", last
+            )
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
@@ -227,12 +251,19 @@ class Learner:
                     "monitor": self._monitor.saved(),
                     "changes": self._monitor.changes,
                 },
-                "trial": {name: each.saved() for name, each in self._trial.items()} or None,
+                "trial": {name: each.saved() for name, each in self._trial.items()}
+                or None,
                 "attempts": self._attempts,
                 # Without gaps, which follow from the clock.
                 "waiting": [
-                    {name: getattr(samples, name) for name in ("time", "columns", "info", "stamp")}
-                    for samples in (*self._queue, *([concatenate(pending)] if pending else []))
+                    {
+                        name: getattr(samples, name)
+                        for name in ("time", "columns", "info", "stamp")
+                    }
+                    for samples in (
+                        *self._queue,
+                        *([concatenate(pending)] if pending else []),
+                    )
                 ],
                 "window_open": bool(pending),
                 "origin": self._windows.origin,
@@ -246,7 +277,8 @@ class Learner:
             raise ValueError(f"it is of the arm {saved['serial']}, not {self.serial}")
         self.serial = self.serial or saved["serial"]
         self.model = model_from_document(saved["model"], "state")
-        # Before the data of sessions were kept, sums of another form were; the model goes on.
+        # Before the data of sessions were kept, sums of another form were; the model goes
+        # on.
         sums_only = "sessions" not in saved["information"]
         prior = self.model if sums_only else model_from_document(saved["prior"], "state")
         self._information = ArmInformation(self.robot, prior)
@@ -260,13 +292,20 @@ class Learner:
         for name in saved["numbers"].keys() & set(_NUMBERS):
             setattr(self, name, saved["numbers"][name])
         trial = {} if sums_only else saved["trial"] or {}
-        self._trial = {name: ModelRecord.restored(each, self.robot) for name, each in trial.items()}
+        self._trial = {
+            name: ModelRecord.restored(each, self.robot) for name, each in trial.items()
+        }
         self._attempts = deque(built(list[Attempt], saved["attempts"]))
         for samples in saved["waiting"]:
-            lists = {key: tuple(x) for key, x in samples["info"].items() if isinstance(x, list)}
-            info, time = RecordingInfo(**{**samples["info"], **lists}), samples["time"]
+            lists = {
+                key: tuple(x) for key, x in samples["info"].items() if isinstance(x, list)
+            }
+            info = RecordingInfo(**{**samples["info"], **lists})
+            time = samples["time"]
             gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
-            self._queue.append(Telemetry(time, samples["columns"], info, gaps, samples["stamp"]))
+            self._queue.append(
+                Telemetry(time, samples["columns"], info, gaps, samples["stamp"])
+            )
         self._windows.pending = [self._queue.pop()] if saved["window_open"] else []
         self._windows.origin = float(saved["origin"])
 
@@ -288,11 +327,13 @@ class Learner:
         if not len(window) or any(name not in window for name in REQUIRED):
             self.left_out += len(window)
             return
-        first, last = float(window.time[0]), self._last_time
+        first = float(window.time[0])
+        last = self._last_time
         if last is not None and (self._end_of_session or begins_session(last, first)):
             self._start_session()
         self._end_of_session = self._end_of_session and last is None
-        self._last_time, self._info = float(window.time[-1]), window.info
+        self._last_time = float(window.time[-1])
+        self._info = window.info
         motions = self._information.add(window)
         if exchanged := self._information.constants.exchanged():
             self._restart(exchanged)
@@ -323,7 +364,9 @@ class Learner:
         if learned.seconds >= self._due - 0.5:
             done = max(learned.seconds, self._due) - self._restarted + 1e-6
             later = LATER * (done // LATER + 1)
-            self._due = self._restarted + next((time for time in SCHEDULE if time > done), later)
+            self._due = self._restarted + next(
+                (time for time in SCHEDULE if time > done), later
+            )
             self._judge()
             self._use_constants()
             began = process_time()
@@ -343,7 +386,8 @@ class Learner:
             for each in (self.model, model)
         )
         if np.abs(after / before - 1.0).max() > _SAME_CONSTANT:
-            self.model, self._work = model, None
+            self.model = model
+            self._work = None
             self._monitor.use_model(model)
 
     def _restart(self, exchanged: Sequence[ExchangedJoint]) -> None:
@@ -355,7 +399,9 @@ class Learner:
         model = with_controller_constants(model, self._information.constants.known)
         self._information.restart(model)
         self.version += 1
-        self.model, self._work, self._trial = model, None, {}
+        self.model = model
+        self._work = None
+        self._trial = {}
         self._monitor.use_model(model)
         names = ", ".join(model.joints[joint].name for joint in joints)
         self._attempts.append(
@@ -383,12 +429,15 @@ class Learner:
         if self._trial:
             self._decide(*verdict(**self._trial))
 
-    def _decide(self, accepted: bool, reason: str, shown: ModelRecord | None = None) -> None:
+    def _decide(
+        self, accepted: bool, reason: str, shown: ModelRecord | None = None
+    ) -> None:
         """Note an attempt, with errors as shown by the last trial, and take an accepted model."""
         record = self._trial["candidate" if accepted else "present"]
         if accepted:
             self.version += 1
-            self.model, self._work = record.model, None
+            self.model = record.model
+            self._work = None
             self._monitor.use_model(self.model)
             provenance = {**self.model.provenance, NEEDS: plain(self.needs())}
             self.model = replace(self.model, provenance=provenance)
@@ -400,7 +449,9 @@ class Learner:
                 samples=self._learned.samples,
                 version=self.version,
                 supply_energy_error_percent=None if error is None else 100.0 * error,
-                joint_energy_interval_percent=tuple((100.0 * record.joint_intervals).tolist()),
+                joint_energy_interval_percent=tuple(
+                    (100.0 * record.joint_intervals).tolist()
+                ),
                 accepted=accepted,
                 reason=reason,
             )
@@ -421,7 +472,8 @@ class Learner:
                 own = check.mass - check.controller_mass, check.std, check.controller_mass
                 self._monitor.report_payload(self._information.begin_of(name), *own)
         self._fitted_until = self._last_time
-        learned, previous = self._learned, self.model
+        learned = self._learned
+        previous = self.model
         provenance = {
             "origin": ORIGIN,
             "package_version": __version__,
@@ -443,7 +495,9 @@ class Learner:
         }
         candidate = replace(candidate, provenance=provenance)
         both = {"present": previous, "candidate": candidate}
-        self._trial = {name: ModelRecord(model, self.robot) for name, model in both.items()}
+        self._trial = {
+            name: ModelRecord(model, self.robot) for name, model in both.items()
+        }
 
 
 def learn(
@@ -451,21 +505,25 @@ def learn(
 ) -> tuple[list[Attempt], list[Change]]:
     """Let a learner, whose model is the result, go through recordings in constant memory.
 
-    Each bag is a session of its own. Returns attempts in order of time, and changes of the arm.
+    Each bag is a session of its own. Returns attempts in order of time, and changes of
+    the arm.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    attempts, changes = list[Attempt](), list[Change]()
+    attempts = list[Attempt]()
+    changes = list[Change]()
     for bag in map(Path, bags):
-        samples, check = 0, RecordingCheck()
+        samples = 0
+        check = RecordingCheck()
         for batch in checked_clock(iterate_bag(bag, FIELDS), bag):
             if not len(batch):
                 continue
             if not samples:
                 check_robot(bag, batch.info, learner.robot)
                 check_width(bag, batch, REQUIRED, learner.robot.dof)
-                found, known = batch.info.serial, learner.serial
+                found = batch.info.serial
+                known = learner.serial
                 if None not in (found, known) and found != known:
                     problem = f"was recorded on the arm {found}, the recordings before on {known}"
                     remedy = "learn a model of each arm from its own recordings"

@@ -30,7 +30,8 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Array, Mask
 
 MINUTE = 60.0  # length of a minute of the controller's clock [s]
-LEAST_MOTION = 3.0  # motion of a joint in a minute from which its friction is estimated [s]
+# motion of a joint in a minute from which its friction is estimated [s]
+LEAST_MOTION = 3.0
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over CORRELATION_TIME."""
 _FRICTION_PRIOR = 1.0
@@ -52,12 +53,13 @@ class Minute:
         time: controller time at its end [s].
         moving_seconds: motion of each joint that was used [n], s.
         temperature: mean of each joint [n], degC; NaN where unknown.
-        level: natural logarithm of each joint's friction over the model's [n]; NaN for joints
-            that moved less than LEAST_MOTION, also below; with its covariance [n, n].
-        setup: deviations from the setup configured in the controller: payload [kg], two tilts
-            [rad] [3]; with their covariance [3, 3].
-        torque_constant: of each joint over the model's as this minute alone shows it, without the
-            model's own knowledge [n]; with its standard deviation [n].
+        level: natural logarithm of each joint's friction over the model's [n]; NaN for
+            joints that moved less than LEAST_MOTION, also below; with its covariance [n,
+            n].
+        setup: deviations from the setup configured in the controller: payload [kg], two
+            tilts [rad] [3]; with their covariance [3, 3].
+        torque_constant: of each joint over the model's as this minute alone shows it,
+            without the model's own knowledge [n]; with its standard deviation [n].
     """
 
     time: float
@@ -74,10 +76,10 @@ class Minute:
 class MinuteMeter:
     """Turns motion into one `Minute` after the other, in constant memory.
 
-    Levels are relative to the model. Friction scales, an undeclared payload and tilt of the base,
-    and the error of each joint's torque per ampere are estimated together by least squares of
-    currents, so that a gripped part is not mistaken for friction. Only joints faster than
-    ANCHOR_SPEED count.
+    Levels are relative to the model. Friction scales, an undeclared payload and tilt of
+    the base, and the error of each joint's torque per ampere are estimated together by
+    least squares of currents, so that a gripped part is not mistaken for friction. Only
+    joints faster than ANCHOR_SPEED count.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -152,7 +154,9 @@ class MinuteMeter:
         self._seconds += weight.sum(axis=0)
         self._square += (weight * motion.current**2).sum(axis=0)
         known = np.isfinite(motion.temperature)
-        self._warmth += np.stack([np.where(known, motion.temperature, 0.0), known]).sum(axis=1)
+        self._warmth += np.stack([np.where(known, motion.temperature, 0.0), known]).sum(
+            axis=1
+        )
 
     def _solved(self, number: float, used: Mask) -> Minute:
         n = self._n
@@ -177,7 +181,8 @@ class MinuteMeter:
                 square = float(signed @ self._gram[j] @ signed) / seconds[j]
                 noise[j] = max(square, least[j] ** 2, 1e-12)
         scale = np.clip(found[:n], 0.1, 10.0)
-        # The errors of torque per ampere from the data alone, without the prior about zero.
+        # The errors of torque per ampere from the data alone, without the prior about
+        # zero.
         gain = found[n : 2 * n]
         variance = np.diag(covariance)[n : 2 * n]
         prior = self._gain**2
@@ -185,7 +190,9 @@ class MinuteMeter:
         gain = gain / variance / precision
         shown = [2 * n, 2 * n + 4, 2 * n + 5]
         with np.errstate(invalid="ignore"):
-            temperature = self._warmth[0] / np.where(self._warmth[1] > 0, self._warmth[1], np.nan)
+            temperature = self._warmth[0] / np.where(
+                self._warmth[1] > 0, self._warmth[1], np.nan
+            )
         return Minute(
             time=(number + 1) * MINUTE,
             moving_seconds=self._seconds,
@@ -199,7 +206,8 @@ class MinuteMeter:
         )
 
 
-_LEAST_STILL = 2.0  # settled standstill in a minute from which its standby power is stated [s]
+# settled standstill in a minute from which its standby power is stated [s]
+_LEAST_STILL = 2.0
 _FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
 _LONGEST_STEP = 0.5
 
@@ -216,7 +224,8 @@ class StandbyMinutes:
     def observe(self, window: Telemetry) -> list[tuple[float, float, float]]:
         """Use samples that follow those of the last call.
 
-        Returns time at the end [s], power and its standard deviation [W], of complete minutes.
+        Returns time at the end [s], power and its standard deviation [W], of complete
+        minutes.
         """
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:
@@ -230,7 +239,9 @@ class StandbyMinutes:
                 enough = follower.still_seconds - self._before >= _LEAST_STILL
                 self._before = follower.still_seconds
                 if enough and follower.measured is not None:
-                    out.append(((self._number + 1) * MINUTE, follower.measured, follower.std))
+                    out.append(
+                        ((self._number + 1) * MINUTE, follower.measured, follower.std)
+                    )
             self._number = number
             qd = part["actual_qd"]
             current = part["actual_current"]
@@ -248,13 +259,15 @@ WINDOW = 5.0  # length of a window [s]
 class Windows:
     """Collects batches and returns the windows that are complete.
 
-    A window ends WINDOW seconds of the controller's clock after the first one began, twice
-    WINDOW seconds after, and so on, or where the clock goes back, from where it counts anew.
+    A window ends WINDOW seconds of the controller's clock after the first one began,
+    twice WINDOW seconds after, and so on, or where the clock goes back, from where it
+    counts anew.
     """
 
     def __init__(self) -> None:
         self.origin = 0.0  # time at which the first window began [s]
-        self.pending: list[Telemetry] = []  # batches of the window that is not complete yet
+        # batches of the window that is not complete yet
+        self.pending: list[Telemetry] = []
 
     def add(self, batch: Telemetry) -> list[Telemetry]:
         """Windows completed by a batch with finite times."""
@@ -281,4 +294,8 @@ class Windows:
         window = concatenate(self.pending)
         self.pending = []
         rate = window.info.rate
-        return [replace(window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate))]
+        return [
+            replace(
+                window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate)
+            )
+        ]

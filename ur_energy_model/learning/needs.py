@@ -3,10 +3,10 @@
 
 """What ordinary work has not shown, and how much of the energy that leaves open.
 
-The shares are over a reference work: point-to-point moves through the whole workspace at the
-speeds of test programs (`trajectory_a` of the simulator), the joints' share of whose energy a gap
-leaves open. They combine the uncertainty of the identified parameters with that of a friction law
-beyond the speeds it was fitted to.
+The shares are over a reference work: point-to-point moves through the whole workspace at
+the speeds of test programs (`trajectory_a` of the simulator), the joints' share of whose
+energy a gap leaves open. They combine the uncertainty of the identified parameters with
+that of a friction law beyond the speeds it was fitted to.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ class Coverage:
         if "joint_temperatures" in window:
             moving = speed > SPEED_EDGES[1]
             shown = np.where(moving, window["joint_temperatures"], np.nan)
-            low, high = np.fmin.reduce(shown), np.fmax.reduce(shown)
-            self.temperature = merged_ranges(self.temperature, np.stack([low, high], axis=1))
+            low = np.fmin.reduce(shown)
+            high = np.fmax.reduce(shown)
+            self.temperature = merged_ranges(
+                self.temperature, np.stack([low, high], axis=1)
+            )
         bus = window.bus_power
         if bus is not None:
             known = np.isfinite(bus)
@@ -77,7 +80,9 @@ class Coverage:
         """Continue from what `saved` gave."""
         self.speed_seconds = np.array(saved["speed_seconds"])
         self.temperature = np.array(saved["temperature"])
-        self.bus_seconds, self.still_seconds = np.asarray(saved["seconds"], float).tolist()
+        self.bus_seconds, self.still_seconds = np.asarray(
+            saved["seconds"], float
+        ).tolist()
 
 
 REFERENCE_WORK = "trajectory_a"
@@ -86,8 +91,10 @@ LEAST_SHARE = 0.3  # smallest share of the energy that is listed [%]
 MOST = 5  # longest list
 _EXTRAPOLATION = 0.17
 """Relative error of friction per doubling of the speed beyond the fitted ones: Coulomb and viscous
-friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2 rad/s."""
-_SLOPE = 0.01  # relative change of friction with temperature that the model may lack [1/K]
+friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2
+rad/s."""
+# relative change of friction with temperature that the model may lack [1/K]
+_SLOPE = 0.01
 _COLD = 10.0  # temperature of a cold start below the shown ones [K]
 _WARM_RANGE = 6.0  # range of temperatures that shows their effect [K]
 _EVEN_LOAD = 0.2
@@ -99,10 +106,11 @@ _RATE = 50.0
 class ReferenceWork:
     """Reference work of an arm with n joints, by one model.
 
-    `energy` is of the whole arm [J] and `seconds` the duration; by sample follow absolute joint
-    speeds [samples, n], rad/s; `cost`, the energy per ampere more in each joint [samples, n], J/A;
-    motor-side torques of links, payload and rotors (`load`), and those at rest [samples, n], N m;
-    regressors of friction, motor side [n][samples, p], N m, and its current [samples, n], A.
+    `energy` is of the whole arm [J] and `seconds` the duration; by sample follow absolute
+    joint speeds [samples, n], rad/s; `cost`, the energy per ampere more in each joint
+    [samples, n], J/A; motor-side torques of links, payload and rotors (`load`), and those
+    at rest [samples, n], N m; regressors of friction, motor side [n][samples, p], N m,
+    and its current [samples, n], A.
     """
 
     energy: float
@@ -119,7 +127,9 @@ class ReferenceWork:
         return float(100.0 * CONFIDENCE * deviation / self.energy)
 
 
-def reference_work(model: EnergyModel, robot: RobotDescription | None = None) -> ReferenceWork:
+def reference_work(
+    model: EnergyModel, robot: RobotDescription | None = None
+) -> ReferenceWork:
     """The reference work, which takes long to compute and depends on the model alone.
 
     `robot` describes the arm; None loads the one that the model names.
@@ -160,22 +170,27 @@ def needs(
 ) -> tuple[Need, ...]:
     """What would make the energies of the arm surer, the most useful first; none if little would.
 
-    `work` is the reference work by this model; None computes it for the arm that the model names.
+    `work` is the reference work by this model; None computes it for the arm that the
+    model names.
     """
     work = reference_work(model) if work is None else work
     found = [_of_joint(j, model, coverage, work) for j in range(model.dof)]
     if coverage.still_seconds < SHOWN_SECONDS:
         share = work.percent(model.session.standby_std * work.seconds)
-        what, lacks = "standstill", f"the arm has not stood still for {SHOWN_SECONDS:g} s"
+        what = "standstill"
+        lacks = f"the arm has not stood still for {SHOWN_SECONDS:g} s"
         if coverage.bus_seconds < SHOWN_SECONDS:
-            what, lacks = "bus_power", "bus power was not measured"
+            what = "bus_power"
+            lacks = "bus power was not measured"
         words = f"{lacks}: standby power leaves {share:.1f} % of the energy open"
         found.append(Need(None, what, None, share, words))
-    # Joints seen at one temperature only, with a friction law that has no effect of the others.
+    # Joints seen at one temperature only, with a friction law that has no effect of the
+    # others.
     low, high = coverage.temperature.T
     unknown = []
     for j, joint in enumerate(model.joints):
-        law, span = joint.friction.law, joint.friction.temperature_range or (0.0, 0.0)
+        law = joint.friction.law
+        span = joint.friction.temperature_range or (0.0, 0.0)
         modelled = law.uses_temperature and span[1] - span[0] >= _WARM_RANGE
         if high[j] - low[j] < _WARM_RANGE and not modelled:
             unknown.append(j)
@@ -196,11 +211,16 @@ def next_needed(found: tuple[Need, ...]) -> str:
     return found[0].words if found else "nothing"
 
 
-def _of_joint(j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Need:
+def _of_joint(
+    j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWork
+) -> Need:
     """The speeds that a joint lacks, or its load if the speeds have been shown."""
-    joint, cost, load = model.joints[j], work.cost[:, j], work.load[:, j]
+    joint = model.joints[j]
+    cost = work.cost[:, j]
+    load = work.load[:, j]
     shown = np.flatnonzero(coverage.speed_seconds[j] >= SHOWN_SECONDS)
-    slowest, fastest = float(SPEED_EDGES[0]), 0.0
+    slowest = float(SPEED_EDGES[0])
+    fastest = 0.0
     if shown.size:
         slowest, fastest = SPEED_EDGES[[shown[0], shown[-1] + 1]].tolist()
     top = float(work.speed[:, j].max())
@@ -216,7 +236,8 @@ def _of_joint(j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWor
     if fastest == 0.0:
         lacks = "has hardly moved: what is not known of it"
     elif fastest < below_top:
-        lacks, speeds = f"has not moved faster than {fastest:g} rad/s: its friction", (fastest, top)
+        lacks = f"has not moved faster than {fastest:g} rad/s: its friction"
+        speeds = (fastest, top)
     elif slowest > SPEED_EDGES[3]:
         lacks = f"has not moved slower than {slowest:g} rad/s: its friction"
         speeds = (float(SPEED_EDGES[1]), slowest)
@@ -225,7 +246,8 @@ def _of_joint(j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWor
     else:
         even = float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(load))
         how = "loaded too evenly" if even else "accelerated too little"
-        lacks, speeds = f"has been {how}: its torque constant", None
+        lacks = f"has been {how}: its torque constant"
+        speeds = None
     words = f"{joint.name} {lacks} leaves {share:.1f} % of the energy open"
     what = "speed" if speeds is not None else "load" if even else "acceleration"
     return Need(j, what, speeds, share, words)

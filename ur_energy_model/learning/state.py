@@ -35,8 +35,9 @@ LONGEST_LABEL = 64  # longest part of a serial number in the name of a file
 class KeptState:
     """The state of learning about one arm: its type and serial number, None where unknown.
 
-    `models` are fingerprints of those that it may continue with: the one that learning began with,
-    and the learned one that was written in its place. `content` is None before the first.
+    `models` are fingerprints of those that it may continue with: the one that learning
+    began with, and the learned one that was written in its place. `content` is None
+    before the first.
     """
 
     robot: str
@@ -48,7 +49,8 @@ class KeptState:
 class StateStore:
     """Reads and writes states beside the state file of the counters, `base`.
 
-    None of its problems ends the program; `problem` is why the last state is not on the disk.
+    None of its problems ends the program; `problem` is why the last state is not on the
+    disk.
     """
 
     def __init__(self, base: Path) -> None:
@@ -58,11 +60,14 @@ class StateStore:
     def path(self, serial: str | None) -> Path:
         """The file of the arm with this serial number."""
         label = "" if serial is None else "-" + re.sub(r"[^A-Za-z0-9-]", "_", serial)
-        return self._base.with_name(f"{self._base.name}.learning{label[: LONGEST_LABEL + 1]}")
+        return self._base.with_name(
+            f"{self._base.name}.learning{label[: LONGEST_LABEL + 1]}"
+        )
 
     def save(self, state: KeptState) -> None:
         """Write a state, if it has any; a disk that cannot be written is a `problem`."""
-        path, head = self.path(state.serial), vars(state).copy()
+        path = self.path(state.serial)
+        head = vars(state).copy()
         if (content := head.pop("content")) is None:
             return
         head |= {"schema": SCHEMA, "sha256": hashlib.sha256(content).hexdigest()}
@@ -93,7 +98,9 @@ class StateStore:
             line, _, content = data.partition(b"\n")
             head = json.loads(line)
             digest = hashlib.sha256(content).hexdigest()
-            if (head["schema"], head["sha256"]) != (SCHEMA, digest) or len(data) > LARGEST:
+            if (head["schema"], head["sha256"]) != (SCHEMA, digest) or len(
+                data
+            ) > LARGEST:
                 raise ValueError("wrong content")
             return built(KeptState, {**head, "content": content})
         except (ValueError, KeyError, TypeError) as error:
@@ -118,7 +125,8 @@ def fingerprint(model: EnergyModel) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_ARRAY, _STRUCTURE = "$array", "structure"
+_ARRAY = "$array"
+_STRUCTURE = "structure"
 
 
 def _mark(content: bytes) -> bytes:
@@ -166,7 +174,9 @@ def decoded(data: bytes) -> Any:
                 if _ARRAY in value:
                     return arrays[value[_ARRAY]]
                 return {key: values(entry) for key, entry in value.items()}
-            return [values(entry) for entry in value] if isinstance(value, list) else value
+            return (
+                [values(entry) for entry in value] if isinstance(value, list) else value
+            )
 
         return values(json.loads(arrays[_STRUCTURE].tobytes()))
 
@@ -218,7 +228,8 @@ def file_digest(path: str | Path) -> str | None:
 
 def _keep(path: Path) -> None:
     """Copy the present file to its place among the kept ones."""
-    first, place = kept_path(path, FIRST), kept_path(path, 1)
+    first = kept_path(path, FIRST)
+    place = kept_path(path, 1)
     origin: object = None
     with suppress(ModelFileError):
         origin = load_model(path).provenance.get("origin")

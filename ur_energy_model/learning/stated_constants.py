@@ -3,9 +3,9 @@
 
 """The torque constants that the controller states while an arm works, and exchanged joints.
 
-Stated constants of one arm stay the same over years. A session in which that of a joint differs
-shows that the joint was exchanged, or calibrated anew: what was learned of it does not hold any
-more. Exchanges happen between sessions, with the power off.
+Stated constants of one arm stay the same over years. A session in which that of a joint
+differs shows that the joint was exchanged, or calibrated anew: what was learned of it
+does not hold any more. Exchanges happen between sessions, with the power off.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from ur_energy_model.consistency.controller_constants import (
     ConstantsData,
     ControllerConstantsFit,
 )
-from ur_energy_model.model.controller_constants import ANOTHER_ARM_CHANCE, ControllerConstants
+from ur_energy_model.model.controller_constants import (
+    ANOTHER_ARM_CHANCE,
+    ControllerConstants,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
@@ -58,11 +61,14 @@ class StatedConstants:
         before: constants that were known before the first session; None if none were.
     """
 
-    def __init__(self, robot: RobotDescription, before: ControllerConstants | None = None) -> None:
+    def __init__(
+        self, robot: RobotDescription, before: ControllerConstants | None = None
+    ) -> None:
         self.robot = robot
         self.before = ControllerConstants.unknown(robot.dof) if before is None else before
         self._fit = ControllerConstantsFit(robot)
-        self._seen = np.zeros(robot.dof)  # windows in a row that showed an exchange, by joint
+        # windows in a row that showed an exchange, by joint
+        self._seen = np.zeros(robot.dof)
 
     def observe(self, window: Telemetry) -> None:
         """Use the samples of a window; memory is bounded."""
@@ -88,7 +94,9 @@ class StatedConstants:
         limit = -float(ndtri(0.5 * ANOTHER_ARM_CHANCE / self.robot.dof))
         with np.errstate(invalid="ignore"):
             certain = session.std < _CERTAIN * session.torque_per_ampere
-            differs = certain & (np.abs(relative) > np.maximum(limit * deviation, LEAST_CHANGE))
+            differs = certain & (
+                np.abs(relative) > np.maximum(limit * deviation, LEAST_CHANGE)
+            )
         self._seen = np.where(differs, self._seen + 1.0, 0.0)
         joints = np.flatnonzero(self._seen >= _CONFIRMED)
         found = [
@@ -121,7 +129,9 @@ class StatedConstants:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from what `saved` gave."""
         self.before = built(ControllerConstants, saved["before"])
-        self._fit = ControllerConstantsFit(self.robot, built(ConstantsData, saved["session"]))
+        self._fit = ControllerConstantsFit(
+            self.robot, built(ConstantsData, saved["session"])
+        )
         self._seen = np.array(saved["seen"])
 
 
@@ -135,7 +145,9 @@ def _without(constants: ControllerConstants, joints: Indices) -> ControllerConst
     )
 
 
-def with_new_joints(model: EnergyModel, kind: EnergyModel, joints: Sequence[int]) -> EnergyModel:
+def with_new_joints(
+    model: EnergyModel, kind: EnergyModel, joints: Sequence[int]
+) -> EnergyModel:
     """A model in which some joints are those of another arm of the type.
 
     Args:
@@ -153,7 +165,9 @@ def with_new_joints(model: EnergyModel, kind: EnergyModel, joints: Sequence[int]
     changed = np.concatenate([[False], new, new, np.zeros(n + 1, dtype=bool)])
     before = model.bus.errors.reshape(-1, 3 * n + 2)
     of_kind = kind.bus.errors.reshape(-1, 3 * n + 2)
-    errors = np.concatenate([np.where(changed, 0.0, before), np.where(changed, of_kind, 0.0)])
+    errors = np.concatenate(
+        [np.where(changed, 0.0, before), np.where(changed, of_kind, 0.0)]
+    )
     own_torque = np.where(new, 0.0, model.torque_constant_errors)
     new_torque = np.where(new, kind.torque_constant_errors, 0.0)
     torque = np.concatenate([own_torque, new_torque])

@@ -36,11 +36,14 @@ LEAST_ERROR = 0.002  # relative error of the energy at the supply that any model
 def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
     """Whether to take the candidate, by the same held-out time, and why in one clause.
 
-    It is better if the difference is larger than its uncertainty. One that predicts as well is
-    taken for its narrower intervals, as long as they still contain what was measured.
+    It is better if the difference is larger than its uncertainty. One that predicts as
+    well is taken for its narrower intervals, as long as they still contain what was
+    measured.
     """
-    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the present's mean.
-    before, after = present.moving_cells, candidate.moving_cells
+    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the
+    # present's mean.
+    before = present.moving_cells
+    after = candidate.moving_cells
     known = np.isfinite(before)
     scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     usual = np.where(scale > 0, scale, 1.0)
@@ -55,9 +58,12 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
         return True, f"predicts the {better[0]} better"
     # Here a larger mean error counts, certain or not.
     as_well = len(before) >= LEAST_CELLS and all(
-        new.mean() <= (1.0 + LEAST_GAIN) * old.mean() for old, new in losses.values() if len(old)
+        new.mean() <= (1.0 + LEAST_GAIN) * old.mean()
+        for old, new in losses.values()
+        if len(old)
     )
-    wide, narrow = present.joint_intervals.mean(), candidate.joint_intervals.mean()
+    wide = present.joint_intervals.mean()
+    narrow = candidate.joint_intervals.mean()
     error = candidate.supply_energy_error
     covered = error is None or abs(error) <= max(candidate.supply_interval, LEAST_ERROR)
     if as_well and narrow < (1.0 - LEAST_NARROWING) * wide and covered:
@@ -68,17 +74,19 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
 def better_or_worse(before: Array, after: Array) -> int:
     """1 if the losses [cells] of the second are smaller, -1 if larger, 0 if neither is certain.
 
-    A paired t test on the differences; neighbouring cells may resemble each other, so that the
-    larger of two standard errors applies: of single cells and of groups of five.
+    A paired t test on the differences; neighbouring cells may resemble each other, so
+    that the larger of two standard errors applies: of single cells and of groups of five.
     """
     difference = before - after
     count = len(difference)
     if count < LEAST_CELLS:
         return 0
-    error, groups = float(sem(difference)), count // 5
+    error = float(sem(difference))
+    groups = count // 5
     if groups >= LEAST_CELLS:
         means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
-        error, count = max(error, float(sem(means))), groups
+        error = max(error, float(sem(means)))
+        count = groups
     gain = float(difference.mean())
     limit = float(student.ppf(CERTAINTY, count - 1)) * error
     certain = abs(gain) > max(limit, LEAST_GAIN * float(before.mean()))
@@ -92,13 +100,15 @@ _LEAST_STILL = 0.5  # standstill after which a session's standby counts as measu
 class ModelRecord:
     """How well the model of an arm with n joints predicts time that it was not fitted to.
 
-    `supply` has the mean error of the power at the supply in each cell [W], `currents` the mean
-    squared error of the currents of moving joints in each cell [n], A^2; NaN at rest. As in use,
-    the friction of the session and its standby power are those that it has shown so far.
+    `supply` has the mean error of the power at the supply in each cell [W], `currents`
+    the mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
+    rest. As in use, the friction of the session and its standby power are those that it
+    has shown so far.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
-        self.model, self.robot = model, robot
+        self.model = model
+        self.robot = robot
         self.supply: list[float] = []
         self.currents: list[Array] = []
         self._sums = np.zeros(5)
@@ -129,7 +139,8 @@ class ModelRecord:
     def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
         """From what `saved` gave."""
         out = cls(model_from_document(saved["model"], "state"), robot)
-        out.supply, out.currents = saved["supply"], list(saved["currents"])
+        out.supply = saved["supply"]
+        out.currents = list(saved["currents"])
         out._sums = np.array(saved["sums"])
         columns = len(out._calculator().channels)
         # Earlier versions had other channels: the intervals begin anew.
@@ -160,7 +171,8 @@ class ModelRecord:
     def supply_energy_error(self) -> float | None:
         """Relative error of the energy at the supply with standby tracked.
 
-        None without bus power, and without motion: standstill alone defines the standby power.
+        None without bus power, and without motion: standstill alone defines the standby
+        power.
         """
         bus, error, time, still_time, _ = self._sums.tolist()
         if bus <= 0.0 or time <= still_time:
@@ -171,7 +183,8 @@ class ModelRecord:
     def joint_intervals(self) -> Array:
         """Half widths of the 95 % intervals of the joints' electrical energies, relative [n].
 
-        Over the motion; at rest there is hardly any energy to relate them to. NaN without motion.
+        Over the motion; at rest there is hardly any energy to relate them to. NaN without
+        motion.
         """
         if self._moving is None:
             return np.full(self.robot.dof, np.nan)
@@ -201,8 +214,10 @@ class ModelRecord:
         table = calculator(window)
         if table is None:
             return
-        steps, power = table.steps.bridged, table.power
-        energies, moves = steps @ power, table.states == ArmState.MOVING
+        steps = table.steps.bridged
+        power = table.power
+        energies = steps @ power
+        moves = table.states == ArmState.MOVING
         self._channels = energies if self._channels is None else self._channels + energies
         if moves.any():
             moving = steps[moves] @ power[moves]
@@ -213,20 +228,28 @@ class ModelRecord:
         error = power[:, calculator.channels.arm["model"]] - bus
         weight = np.where(table.states >= ArmState.STANDSTILL, steps, 0.0)
         still = weight * (table.states == ArmState.STANDSTILL)
-        self._sums += [weight @ bus, weight @ error, weight.sum(), still.sum(), still @ error]
+        self._sums += [
+            weight @ bus,
+            weight @ error,
+            weight.sum(),
+            still.sum(),
+            still @ error,
+        ]
         starts = run_starts(np.floor(table.samples.time / CELL))
         time, sums = (np.add.reduceat(each, starts) for each in (weight, weight * error))
         whole = time > 0.5 * CELL
         self.supply += (sums[whole] / time[whole]).tolist()
 
     def _observe_currents(self, part: ArmMotion) -> None:
-        motion, narrow = part.motion, part.narrow
+        motion = part.motion
+        narrow = part.narrow
         inside = narrow.inside(motion)
         time = motion.time[inside]
         if len(time) < 2:
             return
         link = part.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        split, current = self._anchor.split, motion.current
+        split = self._anchor.split
+        current = motion.current
         load = link + split.inertia * motion.qdd
         friction, left = split(motion.qd, load, current, motion.known_temperature)
         known, _ = self._anchor.track(motion.time, motion.qd, friction, left)
@@ -235,4 +258,6 @@ class ModelRecord:
         starts = run_starts(np.floor(time / CELL))
         count = np.add.reduceat(moving.astype(float), starts, axis=0)
         squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
-        self.currents += list(np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan))
+        self.currents += list(
+            np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan)
+        )

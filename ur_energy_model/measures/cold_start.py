@@ -3,10 +3,11 @@
 
 """What a cold start costs: the same cycles took more energy while the joints were cold.
 
-The grease of the gears is stiff when it is cold: friction falls by a tenth or more while the joints
-warm up, for half an hour and longer. A warm-up motion saves nothing, as its heat is energy too;
-fewer cold starts do. What the same work takes when it begins right after this one, with joints as
-warm as they are at its end, follows from an exponential approach to the energy of warm joints.
+The grease of the gears is stiff when it is cold: friction falls by a tenth or more while
+the joints warm up, for half an hour and longer. A warm-up motion saves nothing, as its
+heat is energy too; fewer cold starts do. What the same work takes when it begins right
+after this one, with joints as warm as they are at its end, follows from an exponential
+approach to the energy of warm joints.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from ur_energy_model.model.wall import WallModel
 from ur_energy_model.typing import Array
 
 LEAST_CYCLES = 12  # that show how the energy of a cycle changes
-LEAST_WARMING = 2.0  # of the joints' mean temperature within a recording of a cold start [K]
-ALIKE = 0.1  # largest relative difference of the motion's time between cycles of the same work
+# of the joints' mean temperature within a recording of a cold start [K]
+LEAST_WARMING = 2.0
+# largest relative difference of the motion's time between cycles of the same work
+ALIKE = 0.1
 FIRST_CYCLES = 3  # whose temperature is that of the start
 TIME_CONSTANTS = np.geomspace(0.05, 5.0, 60)
 """Time constants of warming up that are compared, relative to the time of all cycles."""
@@ -60,7 +63,9 @@ def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
         return [Omitted("cold_start", reason)]
     saved, fit_std = saved_by_warm_start(energy)
     if saved < LEAST_SHARE * float(energy.sum()):
-        return [Omitted("cold_start", "cold cycles took hardly more energy than warm ones")]
+        return [
+            Omitted("cold_start", "cold cycles took hardly more energy than warm ones")
+        ]
     std = float(np.hypot(fit_std, MODEL_STD * saved))
     seconds = sum(cycle.duration for cycle in cycles)
     power = sum(cycle.energy for cycle in cycles) / seconds
@@ -90,10 +95,11 @@ def alike(cycles: Sequence[LoggedCycle]) -> list[LoggedCycle]:
 def saved_by_warm_start(energy: Array) -> tuple[float, float]:
     """What cycles would take less if they began as warm as they ended, and its deviation [J].
 
-    Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. Cycles that begin
-    when these have ended are behind by 1 in t, and take the sum of b exp(-t / tau)
-    (1 - exp(-1 / tau)) less. The mean over tau is weighted by the likelihood; its deviation has the
-    part of tau and that of the scatter, which is that of consecutive, equally warm cycles.
+    Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. Cycles that
+    begin when these have ended are behind by 1 in t, and take the sum of b exp(-t / tau)
+    (1 - exp(-1 / tau)) less. The mean over tau is weighted by the likelihood; its
+    deviation has the part of tau and that of the scatter, which is that of consecutive,
+    equally warm cycles.
 
     Args:
         energy: of each cycle [cycles], J.
@@ -113,7 +119,8 @@ def saved_by_warm_start(energy: Array) -> tuple[float, float]:
         saved[k] = solution[1] * factor
         variance[k] = normal[1, 1] * factor**2  # per variance of an energy
         misfit[k] = float(((energy - design @ solution) ** 2).sum())
-    # What the best fit leaves beyond the scatter is no noise, but makes all fits less certain.
+    # What the best fit leaves beyond the scatter is no noise, but makes all fits less
+    # certain.
     noise = max(scatter**2, float(misfit.min()) / count, 1e-12)
     weight = np.exp(-0.5 * (misfit - misfit.min()) / noise)
     weight /= weight.sum()

@@ -63,13 +63,15 @@ def find_measures(
         model: of the arm, or generic; then its intervals are wider.
         bag: recording of the work.
         log: what the arm did in it, finished.
-        model_path: of the model, for commands to type; None for one that is to be identified.
-        wrong_payload: the payload that was set, or stated, and the one that the currents show; None
-            where they agree. What is predicted is for the latter.
+        model_path: of the model, for commands to type; None for one that is to be
+            identified.
+        wrong_payload: the payload that was set, or stated, and the one that the currents
+            show; None where they agree. What is predicted is for the latter.
         payload: that the user states; None for the one that was set.
         named: the user's recording, where `bag` is a part of it; None for `bag`.
-        host: address of the controller, where `bag` has what was seen live and will not stay, so
-            that commands begin with a recording; None for a recording of the user's.
+        host: address of the controller, where `bag` has what was seen live and will not
+            stay, so that commands begin with a recording; None for a recording of the
+            user's.
     """
     wall = model.wall_of()
     carried = payload if wrong_payload is None else wrong_payload.shown
@@ -99,7 +101,9 @@ def find_measures(
         *of_cycle,
     ]
     source = host or str(named or bag)
-    measures = [replace(each, source=source) for each in found if isinstance(each, Measure)]
+    measures = [
+        replace(each, source=source) for each in found if isinstance(each, Measure)
+    ]
     omitted = [each for each in found if isinstance(each, Omitted)]
     return Measures.ranked(measures, omitted, log.seconds)
 
@@ -136,10 +140,11 @@ def _of_one_cycle(found: Finding) -> Finding:
 def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     """Number of cycles of this kind that a recording contains, with the parts at its ends.
 
-    The log has the cycles of all of the recording, `cycle` is from its begin. Slow samples may show
-    several loops of a program as one cycle in one of them: their times in motion are multiples
-    then. The incomplete cycles at both ends count by their time in motion, up to `EDGES` in all and
-    to the time of work, as what else moved may be other work.
+    The log has the cycles of all of the recording, `cycle` is from its begin. Slow
+    samples may show several loops of a program as one cycle in one of them: their times
+    in motion are multiples then. The incomplete cycles at both ends count by their time
+    in motion, up to `EDGES` in all and to the time of work, as what else moved may be
+    other work.
     """
     if cycle.found_by == "whole":
         return 1.0
@@ -167,7 +172,9 @@ def _command(
     steps = []
     if host is not None:
         recording = "my_bag"
-        steps.append(f"ur_energy record --host {shlex.quote(host)} --duration 120 -o my_bag")
+        steps.append(
+            f"ur_energy record --host {shlex.quote(host)} --duration 120 -o my_bag"
+        )
     if is_generic(model) or model_path is None:
         steps.append(f"ur_energy identify {recording} -o {file}")
     else:
@@ -176,9 +183,9 @@ def _command(
     return " && ".join(steps)
 
 
-# A payload that is set wrongly. The motion stays the same, and with it the torque of the motors:
-# the right setting saves nothing by itself. What the currents at rest may change by is what static
-# friction can carry.
+# A payload that is set wrongly. The motion stays the same, and with it the torque of the
+# motors: the right setting saves nothing by itself. What the currents at rest may change
+# by is what static friction can carry.
 
 
 def _payload_measures(
@@ -190,7 +197,11 @@ def _payload_measures(
 ) -> list[Finding]:
     """The measure of setting the right payload."""
     if wrong is None:
-        return [Omitted("payload", "nothing in the currents contradicts the payload that was set")]
+        return [
+            Omitted(
+                "payload", "nothing in the currents contradicts the payload that was set"
+            )
+        ]
     found = wrong.contradiction
     seconds = sum(place.seconds for place in log.places)
     energy = sum(place.seconds * place.power for place in log.places)

@@ -3,10 +3,11 @@
 
 """Measure: one thing that can be done for less energy, what it saves, and how sure that is.
 
-A saving is that of the recording as it is: what each cycle saves times the cycles, what all pauses
-save together. Per cycle it is divided by the number of cycles; in a year the recording is repeated
-for the hours of work that a tariff states. Standard deviations are those of energies: from the
-covariance of the model's parameters, and from the scatter of what was measured.
+A saving is that of the recording as it is: what each cycle saves times the cycles, what
+all pauses save together. Per cycle it is divided by the number of cycles; in a year the
+recording is repeated for the hours of work that a tariff states. Standard deviations are
+those of energies: from the covariance of the model's parameters, and from the scatter of
+what was measured.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SURE = 0.975  # least probability that a measure saves energy, of one that is called sure
 LIKELY = 0.8  # the same of one that is listed at all; such ones are called likely
-LEAST_SHARE = 0.005  # of the energy that a measure is about, below which a saving is no measure
+# of the energy that a measure is about, below which a saving is no measure
+LEAST_SHARE = 0.005
 
 
 class Saving(NamedTuple):
@@ -47,7 +49,9 @@ class Saving(NamedTuple):
         return Saving(*(factor * each for each in self))
 
 
-def saving_while_running(wall: WallModel, energy: float, std: float, *, power: float) -> Saving:
+def saving_while_running(
+    wall: WallModel, energy: float, std: float, *, power: float
+) -> Saving:
     """A saving while the arm stays switched on.
 
     Args:
@@ -58,7 +62,8 @@ def saving_while_running(wall: WallModel, energy: float, std: float, *, power: f
     """
     terms = np.zeros(TERMS)
     terms[SUPPLY] = energy
-    terms[SQUARE] = 2.0 * power * energy  # change of the square of the power, to first order
+    # change of the square of the power, to first order
+    terms[SQUARE] = 2.0 * power * energy
     return saving_of_terms(wall, terms, std, power=power)
 
 
@@ -67,8 +72,8 @@ def saving_of_terms(wall: WallModel, terms: Array, std: float, *, power: float) 
 
     Args:
         wall: power at the mains.
-        terms: integrals of the wall's terms that are saved [5]: times of the box's states, energy
-            at the supply and integral of the square of the power.
+        terms: integrals of the wall's terms that are saved [5]: times of the box's
+            states, energy at the supply and integral of the square of the power.
         std: standard deviation of the energy at the supply [J].
         power: mean power at the supply while it is saved [W].
     """
@@ -86,18 +91,22 @@ def saving_of_terms(wall: WallModel, terms: Array, std: float, *, power: float) 
 class Measure:
     """One measure.
 
-    Texts are clauses without a full stop, with values and units, for one line of a terminal.
+    Texts are clauses without a full stop, with values and units, for one line of a
+    terminal.
     """
 
     kind: Kind
     title: str  # what was found
     action: str  # what to set or to type
     saving: Saving  # in the recording; of a cold start, in one of them
-    cycles: float = 0.0  # of work in the recording; 0 where a saving per cycle has no meaning
+    # of work in the recording; 0 where a saving per cycle has no meaning
+    cycles: float = 0.0
     command: str = ""  # of this package that gives what to type; none if empty
     condition: str = ""  # what it presupposes; nothing if empty
-    certainty: float | None = None  # that the finding is right; None for that of the saving
-    times_per_year: float | None = None  # how often it is saved; None: as often as recorded
+    # that the finding is right; None for that of the saving
+    certainty: float | None = None
+    # how often it is saved; None: as often as recorded
+    times_per_year: float | None = None
     place: str = ""  # in the program, such as "line 6"; empty for all of it
     source: str = ""  # the recording
 
@@ -152,7 +161,8 @@ class Measures:
     ) -> Measures:
         """Measures that are at least likely: a payload first, the others by their yearly saving.
 
-        A wrong payload saves nothing itself, but what is predicted from the motion rests on it.
+        A wrong payload saves nothing itself, but what is predicted from the motion rests
+        on it.
 
         Args:
             found: in any order.
@@ -164,11 +174,18 @@ class Measures:
         reasons = {each.kind: each.reason for each in unsure_reasons(unsure)}
         reasons |= {each.kind: each.reason for each in omitted}
         kinds = {each.kind for each in listed}
-        left = [Omitted(kind, reasons[kind]) for kind in KINDS if kind in reasons.keys() - kinds]
+        left = [
+            Omitted(kind, reasons[kind])
+            for kind in KINDS
+            if kind in reasons.keys() - kinds
+        ]
         tariff = Tariff()
         made = cls((), tuple(left), seconds)
         listed.sort(
-            key=lambda each: (each.kind != "payload", -made.per_year(each, tariff).wall_energy)
+            key=lambda each: (
+                each.kind != "payload",
+                -made.per_year(each, tariff).wall_energy,
+            )
         )
         return replace(made, measures=tuple(listed))
 
@@ -236,8 +253,8 @@ def _are_alike(one: Measure, other: Measure) -> bool:
 def _as_one(group: Sequence[Measure]) -> Measure:
     """Measures of several recordings that are alike as one, in the words of the largest.
 
-    Their errors are those of one model, and add up. What is saved so often a year does not become
-    more by further recordings.
+    Their errors are those of one model, and add up. What is saved so often a year does
+    not become more by further recordings.
     """
     largest = max(group, key=lambda each: each.saving.wall_energy)
     if len(group) == 1:

@@ -3,9 +3,9 @@
 
 """What other speeds, accelerations and waits save: of all moves, and of the costliest lines alone.
 
-Both are what `optimize` would have typed, predicted quickly. The saving of a line is that of typing
-its values, and the waits that they use up, with all other moves as recorded: it is a part of the
-saving of all moves, not in addition.
+Both are what `optimize` would have typed, predicted quickly. The saving of a line is that
+of typing its values, and the waits that they use up, with all other moves as recorded: it
+is a part of the saving of all moves, not in addition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ur_energy_model.optimization.cycle import OptimizationOptions, WorkCycle
 from ur_energy_model.optimization.optimize import PredictedSaving, predicted_saving
 
 NOTHING_TO_TYPE = "no move is a moveJ or moveL from standstill to standstill"
-COSTLIEST = 3  # number of lines with the most energy, for each of which a saving is computed
+# number of lines with the most energy, for each of which a saving is computed
+COSTLIEST = 3
 
 
 def moves_measures(
@@ -82,14 +83,18 @@ def line_measures(
     """
     moving = {line for move in cycle.moves for line in move.lines}
     if log.program is None or not moving:
-        return [Omitted("line", "the recording does not show lines (script_control_line)")]
+        return [
+            Omitted("line", "the recording does not show lines (script_control_line)")
+        ]
     if all(move.programmed is None for move in cycle.moves):
         return [Omitted("line", NOTHING_TO_TYPE)]
     if len(moving) < 2:
         return [Omitted("line", "one line runs all moves")]
     energies = _energies_of_lines(log.program)
     whole = sum(energies.values())
-    costliest = sorted(moving & energies.keys(), key=lambda line: -energies[line])[:COSTLIEST]
+    costliest = sorted(moving & energies.keys(), key=lambda line: -energies[line])[
+        :COSTLIEST
+    ]
     found: list[Finding] = []
     for line in costliest:
         others = _steps_of_other_lines(cycle, line)
@@ -112,7 +117,11 @@ def line_measures(
     if found:
         return found
     lines = ", ".join(map(str, costliest))
-    return [Omitted("line", f"the costliest lines ({lines}) have no better values of their own")]
+    return [
+        Omitted(
+            "line", f"the costliest lines ({lines}) have no better values of their own"
+        )
+    ]
 
 
 def _measure(
@@ -136,7 +145,9 @@ def _measure(
         kind=kind,
         title=title,
         action=action,
-        saving=saving_while_running(wall, cycles * saving.saving, cycles * std, power=power),
+        saving=saving_while_running(
+            wall, cycles * saving.saving, cycles * std, power=power
+        ),
         cycles=cycles,
         command=command,
         condition="; ".join(conditions),

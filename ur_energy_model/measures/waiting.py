@@ -3,10 +3,10 @@
 
 """What waiting costs: poses in which the arm is held, and pauses in which it could be off.
 
-Holding an arm takes copper and driver losses that depend on the pose: up to a third of the power at
-rest. A wait that has no other purpose than time costs least at the stop of the program where the
-arm is held most cheaply. In a long pause the arm and, at the mains, most of its control box need no
-power at all.
+Holding an arm takes copper and driver losses that depend on the pose: up to a third of
+the power at rest. A wait that has no other purpose than time costs least at the stop of
+the program where the arm is held most cheaply. In a long pause the arm and, at the mains,
+most of its control box need no power at all.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ ones show how far the model is off."""
 _ENOUGH_RESTS = 3
 SETTLING_SHARE = 0.003
 """Standard deviation of what another place of a wait changes beyond the power of holding, relative
-to the energy of the cycle: how the arm settles, and what friction carries as the next move begins.
-On simulated arms it was up to 0.4 %."""
+to the energy of the cycle: how the arm settles, and what friction carries as the next
+move begins. On simulated arms it was up to 0.4 %."""
 
 
 class _Stop(NamedTuple):
@@ -79,7 +79,9 @@ def pose_measures(
     """
     stops = _stops(model, cycle, log, payload)
     moved = sum(move.energy for move in cycle.moves)
-    waited = sum(stop.power * rest.duration for stop, rest in zip(stops, cycle.rests, strict=True))
+    waited = sum(
+        stop.power * rest.duration for stop, rest in zip(stops, cycle.rests, strict=True)
+    )
     free = [
         places
         for places in cycle.shared_waits
@@ -131,18 +133,24 @@ class _MovedWait(NamedTuple):
 
 
 def _moved_wait(
-    cycle: WorkCycle, stops: Sequence[_Stop], places: Sequence[tuple[int, int]], energy: float
+    cycle: WorkCycle,
+    stops: Sequence[_Stop],
+    places: Sequence[tuple[int, int]],
+    energy: float,
 ) -> _MovedWait:
     """The wait at places of a cycle, by numbers of the move and the wait, at the cheapest stop.
 
     `energy` is that of the cycle at the supply [J].
     """
-    # By the end of the interval: a stop that is less certain is chosen only if it is worth it.
+    # By the end of the interval: a stop that is less certain is chosen only if it is
+    # worth it.
     to = min(stops, key=lambda stop: stop.power + stop.std)
     waits = [cycle.rests[k].waits[j] for k, j in places]
     here = [stops[k] for k, _ in places]
     seconds = sum(wait.duration for wait in waits)
-    spent = sum(wait.duration * stop.power for wait, stop in zip(waits, here, strict=True))
+    spent = sum(
+        wait.duration * stop.power for wait, stop in zip(waits, here, strict=True)
+    )
     holding_std = seconds * float(np.hypot(max(stop.std for stop in here), to.std))
     line = waits[0].lines
     return _MovedWait(
@@ -217,7 +225,8 @@ def pause_measures(
         model: of the arm.
         log: what the arm did.
         wall: power at the mains.
-        switching: what switching off and on takes on this arm; None where no recording shows it.
+        switching: what switching off and on takes on this arm; None where no recording
+            shows it.
     """
     pauses = log.pauses
     if not pauses.number:

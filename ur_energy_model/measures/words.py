@@ -10,7 +10,14 @@ from pathlib import Path
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.measures.measure import Kind, Measure, Measures, Omitted, Saving, year_words
+from ur_energy_model.measures.measure import (
+    Kind,
+    Measure,
+    Measures,
+    Omitted,
+    Saving,
+    year_words,
+)
 
 TITLE = "What can be done"
 NAMES: Mapping[Kind, str] = {
@@ -93,7 +100,9 @@ def no_measure(measures: Measures) -> str:
     return f"{TITLE}: nothing was found ({omitted_words(measures.omitted)})."
 
 
-def text_lines(measures: Measures, tariff: Tariff, *, named: bool = False) -> Iterator[str]:
+def text_lines(
+    measures: Measures, tariff: Tariff, *, named: bool = False
+) -> Iterator[str]:
     """Measures as lines of text, those of one measure indented below its first one.
 
     `named`: with the name of each recording, where there are several.

@@ -3,11 +3,11 @@
 
 """The arm at hand: what a model of its type, or of another arm, says about it.
 
-Arms of one type have the same links, and motors, gears and supplies of one kind. Their torque
-constants differ by more than 10 %, their friction by a third. The controller states the torque
-constants of the arm at hand (`model.controller_constants`): with them currents and powers follow
-from the model's torques. Friction torque is what transfers between arms; the friction currents of
-an arm are those torques over its own constants.
+Arms of one type have the same links, and motors, gears and supplies of one kind. Their
+torque constants differ by more than 10 %, their friction by a third. The controller
+states the torque constants of the arm at hand (`model.controller_constants`): with them
+currents and powers follow from the model's torques. Friction torque is what transfers
+between arms; the friction currents of an arm are those torques over its own constants.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ from ur_energy_model.typing import Array, Mask
 # Torque constants of the arm at hand, as its controller states them.
 
 
-def with_controller_constants(model: EnergyModel, constants: ControllerConstants) -> EnergyModel:
+def with_controller_constants(
+    model: EnergyModel, constants: ControllerConstants
+) -> EnergyModel:
     """A model with the torque constants that the controller of the arm at hand states.
 
-    The model's own constants are the prior, which hardly counts where it is of a type or of another
-    arm; the stated ones are measurements with their deviation. Friction follows by its covariance
-    with the torque constant, back-EMF constants as far as they share the constants' errors. Joints
-    whose constant was not stated are moved by what they have in common with the others.
+    The model's own constants are the prior, which hardly counts where it is of a type or
+    of another arm; the stated ones are measurements with their deviation. Friction
+    follows by its covariance with the torque constant, back-EMF constants as far as they
+    share the constants' errors. Joints whose constant was not stated are moved by what
+    they have in common with the others.
 
-    Joints whose constant the model was identified with stay. Constants of another arm than the
-    model's replace the model's.
+    Joints whose constant the model was identified with stay. Constants of another arm
+    than the model's replace the model's.
 
     Args:
         model: of the arm, of its type, or of another arm (`on_another_arm`).
@@ -89,7 +92,8 @@ def with_controller_constants(model: EnergyModel, constants: ControllerConstants
 class _ConstantErrors(NamedTuple):
     """Independent errors of a model of n joints, one standard deviation each.
 
-    Those of the bus model, and behind them what the deviation of a torque constant has besides.
+    Those of the bus model, and behind them what the deviation of a torque constant has
+    besides.
     """
 
     bus: Array  # changes of the parameters [k, 3 n + 2], see `BusModel.errors`
@@ -101,16 +105,22 @@ def _constant_errors(model: EnergyModel) -> _ConstantErrors:
     """What a model knows of its torque constants."""
     joints = model.joints
     constant = np.array([joint.torque_constant for joint in joints])
-    stated = np.array([joint.std.get("torque_constant", 0.0) for joint in joints]) / constant
+    stated = (
+        np.array([joint.std.get("torque_constant", 0.0) for joint in joints]) / constant
+    )
     of_currents = [
-        joint.current_covariance[0, 0] if joint.current_covariance.size else 0.0 for joint in joints
+        joint.current_covariance[0, 0] if joint.current_covariance.size else 0.0
+        for joint in joints
     ]
     variance = np.maximum(np.square(stated), np.square(constant) * of_currents)
     torque = model.torque_constant_errors
-    # Errors of back-EMF constants may be larger than those that the torque constants have.
+    # Errors of back-EMF constants may be larger than those that the torque constants
+    # have.
     together = np.square(torque).sum(axis=0)
     excess = together > variance
-    torque = torque * np.where(excess, np.sqrt(variance / np.where(excess, together, 1.0)), 1.0)
+    torque = torque * np.where(
+        excess, np.sqrt(variance / np.where(excess, together, 1.0)), 1.0
+    )
     left = np.maximum(variance - np.square(torque).sum(axis=0), 0.0)
     single = np.diag(np.sqrt(left))
     n = model.dof
@@ -122,12 +132,15 @@ def _constant_errors(model: EnergyModel) -> _ConstantErrors:
     )
 
 
-def _posterior(errors: Array, measured: Array, noise: Array, known: Mask) -> tuple[Array, Array]:
+def _posterior(
+    errors: Array, measured: Array, noise: Array, known: Mask
+) -> tuple[Array, Array]:
     """Means [k] of independent errors, and a square root [k, k] of their covariance.
 
     Args:
         errors: changes of the torque constants per error [k, n], relative.
-        measured: deviations of the stated constants from the model's [n], natural logarithm.
+        measured: deviations of the stated constants from the model's [n], natural
+            logarithm.
         noise: their standard deviations [n].
         known: joints whose constant was stated [n].
     """
@@ -140,11 +153,13 @@ def _posterior(errors: Array, measured: Array, noise: Array, known: Mask) -> tup
     return gain @ measured[known], root
 
 
-def _with_constant(joint: JointModel, change: float, deviation: float, stated: bool) -> JointModel:
+def _with_constant(
+    joint: JointModel, change: float, deviation: float, stated: bool
+) -> JointModel:
     """A joint whose torque constant is larger by a factor, with a relative standard deviation.
 
-    The coefficients of the current, (1/k_t, friction / k_t), follow by their covariance with the
-    first one. `change` is the natural logarithm of the factor.
+    The coefficients of the current, (1/k_t, friction / k_t), follow by their covariance
+    with the first one. `change` is the natural logarithm of the factor.
     """
     constant = float(joint.torque_constant * np.exp(change))
     std = {**joint.std, "torque_constant": float(deviation * constant)}
@@ -164,7 +179,9 @@ def _with_constant(joint: JointModel, change: float, deviation: float, stated: b
     return replace(
         joint,
         torque_constant=constant,
-        friction=replace(joint.friction, parameters=dict(zip(names, values, strict=True))),
+        friction=replace(
+            joint.friction, parameters=dict(zip(names, values, strict=True))
+        ),
         current_covariance=ratio**2 * rest + of_constant,
     )
 
@@ -177,7 +194,9 @@ def _with_bus_errors(
     Back-EMF constants change by a factor, with their errors.
     """
     n = len(joints)
-    standby, resistance, of_back_emf, driver, drag = np.split(change, [1, 1 + n, 1 + 2 * n, -1])
+    standby, resistance, of_back_emf, driver, drag = np.split(
+        change, [1, 1 + n, 1 + 2 * n, -1]
+    )
     back_emf = np.array([joint.back_emf_constant for joint in joints])
     factors = np.exp(of_back_emf / np.where(back_emf > 0.0, back_emf, np.inf))
     errors = errors.copy()
@@ -246,9 +265,13 @@ def _with_any_constants(model: EnergyModel) -> EnergyModel:
         stated = joint.std.get("torque_constant", 0.0)
         std = {
             **joint.std,
-            "torque_constant": float(np.hypot(stated, ARMS_APART * joint.torque_constant)),
+            "torque_constant": float(
+                np.hypot(stated, ARMS_APART * joint.torque_constant)
+            ),
         }
-        coefficients = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
+        coefficients = (
+            np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
+        )
         apart = ARMS_APART * coefficients
         known = joint.current_root
         covariance = known @ known.T + np.outer(apart, apart)
@@ -266,9 +289,9 @@ and 36.0 W."""
 def on_another_arm(model: EnergyModel) -> EnergyModel:
     """What a model tells about another arm of the same type.
 
-    A model between the generic one of the type and the identified one, see `model.between_arms`.
-    Torque constants are the type's, until the controller of the arm states its own. What was known
-    of a session, of the wall and of a payload is dropped.
+    A model between the generic one of the type and the identified one, see
+    `model.between_arms`. Torque constants are the type's, until the controller of the arm
+    states its own. What was known of a session, of the wall and of a payload is dropped.
 
     Args:
         model: identified on one arm.
@@ -279,13 +302,17 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     """
     robot = load_robot(model.robot)
     kind = generic_model(robot)
-    own = model.in_session(Session.unanchored(model.bus.standby, model.sessions, model.dof))
+    own = model.in_session(
+        Session.unanchored(model.bus.standby, model.sessions, model.dof)
+    )
     found = with_drives(kind, drives_of_another_arm(own, kind))
     level = kind.sessions.friction_of(model.dof)
     spread = model.sessions.friction_of(model.dof)
     rated = robot.rated_torque
     joints = tuple(
-        _joint_of_another_arm(each, joint, float(level[j]), float(spread[j]), float(rated[j]))
+        _joint_of_another_arm(
+            each, joint, float(level[j]), float(spread[j]), float(rated[j])
+        )
         for j, (each, joint) in enumerate(zip(own.joints, found.joints, strict=True))
     )
     sessions, standby = _standby_of_another_arm(own, kind)
@@ -320,9 +347,9 @@ def _joint_of_another_arm(
 ) -> JointModel:
     """A joint of another arm, from an identified one and from that of its type.
 
-    The covariance of its current's coefficients is the generic one, for its own friction. What
-    links weigh beyond their published masses is not learnt: recordings of four arms have load
-    factors of 0.97 to 1.08, two of one arm 0.99 and 1.08.
+    The covariance of its current's coefficients is the generic one, for its own friction.
+    What links weigh beyond their published masses is not learnt: recordings of four arms
+    have load factors of 0.97 to 1.08, two of one arm 0.99 and 1.08.
     """
     friction = friction_of_another_arm(own, kind, level, spread, rated)
     before = np.append(1.0, kind.friction.values) / kind.torque_constant
@@ -351,7 +378,9 @@ INERTIA_APART = 0.01
 """Relative spread of rotor inertias between arms; target_moment shows the controller's."""
 
 
-def _standby_of_another_arm(own: EnergyModel, kind: EnergyModel) -> tuple[SessionSpread, float]:
+def _standby_of_another_arm(
+    own: EnergyModel, kind: EnergyModel
+) -> tuple[SessionSpread, float]:
     """Spread between the sessions of any arm, and standby power [W]."""
     spread = kind.sessions.standby
     error = float(np.hypot(own.bus.std.get("standby", 0.0), own.sessions.standby))

@@ -3,18 +3,18 @@
 
 """What an identified arm tells about another arm of its type.
 
-A parameter of an arm is its type's, which the generic model knows with some error, plus a deviation
-of the arm. An identified arm measures the type with two errors: its own deviation, and that of its
-identification. By Bayes' rule the expectation for another arm lies between the generic model and
-the identified arm,
+A parameter of an arm is its type's, which the generic model knows with some error, plus a
+deviation of the arm. An identified arm measures the type with two errors: its own
+deviation, and that of its identification. By Bayes' rule the expectation for another arm
+lies between the generic model and the identified arm,
 
     expected = generic + W (identified - generic),   W = T (T + A + E)^-1,
     covariance = T + A - W T,
 
-with the covariances of the type T, between arms A, and of the identification E. What differs from
-arm to arm (torque constants, friction) stays close to the generic model; what a type has in common
-(copper losses, conversion) is learnt. An arm identified from little motion has a large E and counts
-for little.
+with the covariances of the type T, between arms A, and of the identification E. What
+differs from arm to arm (torque constants, friction) stays close to the generic model;
+what a type has in common (copper losses, conversion) is learnt. An arm identified from
+little motion has a large E and counts for little.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ LITTLE_MOTION = 0.1
 def motion_error(model: EnergyModel) -> float:
     """Relative error of the energy of motion that a model was identified from.
 
-    It is that of single motions, which no parameter explains; 0 of models of earlier versions.
+    It is that of single motions, which no parameter explains; 0 of models of earlier
+    versions.
     """
     motion = model.provenance.get(MOTION)
     if not isinstance(motion, Mapping):
@@ -65,8 +66,8 @@ COPPER_APART = 0.2
 UR5e and 0.53 on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is typical."""
 CONVERSION_APART = 0.02
 """The same of converted power over speed, current and torque constant, where the controller states
-the torque constants: 0.88 to 0.95 on three arms whose drag was free, a spread of 0.035. With the
-robot file's constants it is 0.08."""
+the torque constants: 0.88 to 0.95 on three arms whose drag was free, a spread of 0.035.
+With the robot file's constants it is 0.08."""
 DRIVER_APART = 0.03  # spread of driver losses between arms of a type [W/A]
 _LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
 
@@ -74,8 +75,8 @@ _LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
 class DriveParameters(NamedTuple):
     """Parameters of n drives other than torque constants, and their errors.
 
-    Winding resistances [n], ohm; conversion factors [n], back-EMF over torque constant; driver
-    losses [n], W/A; drag, N m: in one vector [3 n + 1].
+    Winding resistances [n], ohm; conversion factors [n], back-EMF over torque constant;
+    driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
     """
 
     values: Array  # [3 n + 1]
@@ -94,9 +95,12 @@ def drive_parameters(model: EnergyModel) -> DriveParameters:
     of_constants = model.torque_constant_errors
     rows[:, n : 2 * n] = rows[:, n : 2 * n] / constant - conversion * of_constants
     covariance = rows.T @ rows
-    if model.bus.source == "bus_power":  # which shows the product of conversion and constant
+    # which shows the product of conversion and constant
+    if model.bus.source == "bus_power":
         std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
-        covariance[n : 2 * n, n : 2 * n] += np.diag(np.square(conversion * std / constant))
+        covariance[n : 2 * n, n : 2 * n] += np.diag(
+            np.square(conversion * std / constant)
+        )
     values = np.concatenate([resistance, conversion, model.bus.driver, [model.bus.drag]])
     return DriveParameters(values, covariance)
 
@@ -204,7 +208,8 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
 
 FRICTION_OF_TYPE = 0.6
 """Share of the deviation of friction from the generic model that arms of a type have in common, as
-standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generic friction, a UR3e 1.4."""
+standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generic friction, a UR3e
+1.4."""
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
 """Joint speeds at which the friction of two laws is compared [rad/s]."""
 _LOADS = (-0.2, 0.0, 0.2)  # loads at which it is, over the rated torque
@@ -217,8 +222,8 @@ def friction_of_another_arm(
 ) -> Friction:
     """Friction expected of the same joint of another arm, by the law of its type.
 
-    Friction torque transfers, not the current it takes. The friction of the identified joint at
-    some speeds and loads measures the parameters of the type's law.
+    Friction torque transfers, not the current it takes. The friction of the identified
+    joint at some speeds and loads measures the parameters of the type's law.
 
     Args:
         own: the identified joint.
@@ -242,11 +247,13 @@ def friction_of_another_arm(
 
     terms = terms_of(own.friction)
     torque = terms @ own.friction.values
-    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of current_covariance, or with
-    # a torque constant of its own.
+    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of
+    # current_covariance, or with a torque constant of its own.
     stated = own.source.get("torque_constant") == CONTROLLER
     of_constant = np.zeros_like(torque) if stated else -torque
-    slopes = own.torque_constant * np.column_stack([of_constant, terms]) @ own.current_root
+    slopes = (
+        own.torque_constant * np.column_stack([of_constant, terms]) @ own.current_root
+    )
     varying = terms @ np.where(
         scaled_parameters(own.friction.law.parameters), own.friction.values, 0.0
     )
@@ -265,7 +272,9 @@ def friction_of_another_arm(
         np.maximum(changed, _LEAST_FRICTION * values),
         changed,
     )
-    return replace(kind.friction, parameters=dict(zip(names, changed.tolist(), strict=True)))
+    return replace(
+        kind.friction, parameters=dict(zip(names, changed.tolist(), strict=True))
+    )
 
 
 def _form_variance(joint: JointModel) -> Array:

@@ -3,13 +3,13 @@
 
 """The cable that supplies the joints: resistances of its segments, from the base to the flange.
 
-The joints of an arm hang in a chain on one cable. Segment k carries the supply currents of joint k
-and of all joints behind it, so that the voltage at joint j is
+The joints of an arm hang in a chain on one cable. Segment k carries the supply currents
+of joint k and of all joints behind it, so that the voltage at joint j is
 
     V_j = V_bus - offset_j - sum_{k <= j} R_k sum_{i >= k} I_i,    I_i = P_i / V_i,
 
-P_i the power that joint i takes. The offset is the gain error of the joint's voltage sensor and the
-drop that its electronics at rest cause, which no recording separates.
+P_i the power that joint i takes. The offset is the gain error of the joint's voltage
+sensor and the drop that its electronics at rest cause, which no recording separates.
 `identification.joint_meter` fits a cable to recorded joint voltages.
 """
 
@@ -21,13 +21,17 @@ import numpy as np
 
 from ur_energy_model.typing import Array
 
-# Resistances of the segments of six joints [ohm]. From recordings of three UR5e and a UR3e: 0.09 to
-# 0.15, 0.00 to 0.03, 0.01 to 0.07, 0.05 to 0.49, 0.01 to 0.19, 0.15 to 0.23.
+# Resistances of the segments of six joints [ohm]. From recordings of three UR5e and a
+# UR3e: 0.09 to 0.15, 0.00 to 0.03, 0.01 to 0.07, 0.05 to 0.49, 0.01 to 0.19, 0.15 to
+# 0.23.
 _TYPICAL = np.array([0.12, 0.02, 0.03, 0.15, 0.10, 0.20])
 _SPREAD = np.array([0.05, 0.03, 0.04, 0.15, 0.10, 0.10])
-_OTHER_GENERATION = 2.0  # wider by this factor where no arm of the generation was measured
-_ANOTHER_DAY = 0.2  # relative change of a resistance between sessions: contacts, warm cables
-_ANOTHER_DAY_BASE = 0.03  # of the first segment, which also contains errors of the bus voltage
+# wider by this factor where no arm of the generation was measured
+_OTHER_GENERATION = 2.0
+# relative change of a resistance between sessions: contacts, warm cables
+_ANOTHER_DAY = 0.2
+# of the first segment, which also contains errors of the bus voltage
+_ANOTHER_DAY_BASE = 0.03
 
 
 @dataclass(frozen=True)
@@ -47,5 +51,7 @@ class Cable:
 def typical_cable(joints: int, generation: str) -> Cable:
     """The cable of an arm whose joint voltages were not recorded, by its number of joints."""
     at = np.minimum(np.arange(joints), len(_TYPICAL) - 1)
-    wider = 1.0 if generation == "e-series" and joints == len(_TYPICAL) else _OTHER_GENERATION
+    wider = (
+        1.0 if generation == "e-series" and joints == len(_TYPICAL) else _OTHER_GENERATION
+    )
     return Cable(_TYPICAL[at], wider * _SPREAD[at])

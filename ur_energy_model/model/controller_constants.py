@@ -3,13 +3,15 @@
 
 """The torque constants that the controller itself states of its arm.
 
-At rest the controller computes the current that holds a joint from the torque that loads it,
+At rest the controller computes the current that holds a joint from the torque that loads
+it,
 
     target_current = target_moment / (N k_t),
 
-with the torque constant k_t of this very arm from its factory calibration. Torque constants of one
-type differ by more than 10 % between arms, so that these constants also identify an arm: they are
-its fingerprint. `consistency.controller_constants` finds them in telemetry.
+with the torque constant k_t of this very arm from its factory calibration. Torque
+constants of one type differ by more than 10 % between arms, so that these constants also
+identify an arm: they are its fingerprint. `consistency.controller_constants` finds them
+in telemetry.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class ControllerConstants:
     """
 
     torque_per_ampere: Array  # N k_t, joint torque over motor current [n], N m/A
-    # standard deviation of what the controller states [n], N m/A; the motor's own constant differs
-    # from it by CALIBRATION_ERROR besides
+    # standard deviation of what the controller states [n], N m/A; the motor's own
+    # constant differs from it by CALIBRATION_ERROR besides
     std: Array
 
     @property
@@ -71,12 +73,16 @@ class ControllerConstants:
         values = np.array([one.torque_per_ampere for one in each])
         known = np.array([one.known for one in each])
         variances = np.array([np.square(one.std) for one in each])
-        variances = np.where(known, variances + np.square(SAME_ARM_SPREAD * values), np.inf)
+        variances = np.where(
+            known, variances + np.square(SAME_ARM_SPREAD * values), np.inf
+        )
         weights = (1.0 / variances).sum(axis=0)
         any_known = weights > 0.0
         total = np.where(any_known, weights, 1.0)
         mean = (np.where(known, values, 0.0) / variances).sum(axis=0) / total
-        return cls(np.where(any_known, mean, np.nan), np.where(any_known, total**-0.5, np.inf))
+        return cls(
+            np.where(any_known, mean, np.nan), np.where(any_known, total**-0.5, np.inf)
+        )
 
     def difference(self, other: ControllerConstants) -> tuple[Array, Array]:
         """Relative difference of these constants from others, and its standard deviation [n].
@@ -88,7 +94,8 @@ class ControllerConstants:
         reference = np.where(both, other.torque_per_ampere, 1.0)
         relative = np.where(both, own / reference - 1.0, np.nan)
         stated = np.hypot(
-            np.where(both, self.std, np.inf) / own, np.where(both, other.std, np.inf) / reference
+            np.where(both, self.std, np.inf) / own,
+            np.where(both, other.std, np.inf) / reference,
         )
         return relative, np.hypot(stated, np.sqrt(2.0) * SAME_ARM_SPREAD)
 

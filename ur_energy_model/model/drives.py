@@ -9,7 +9,8 @@ Per motor (Clochiatti et al., Robotica 2024, eq. 19-23), w the motor speed,
 
 and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
-    P = max(floor, standby + sum over joints (electrical + driver * |I| + drag * |w| + L I dI/dt)).
+    P = max(floor, standby + sum over joints (electrical + driver * |I| + drag * |w| + L I
+    dI/dt)).
 """
 
 from __future__ import annotations
@@ -50,32 +51,36 @@ class JointModel:
 
     name: str
     gear_ratio: float  # motor turns per joint turn
-    reflected_inertia: float  # of motor and reducer, joint side [kg m^2]; in target_moment
+    # of motor and reducer, joint side [kg m^2]; in target_moment
+    reflected_inertia: float
     torque_constant: float  # motor torque per RTDE ampere [N m/A]
     winding_resistance: float  # copper loss per RTDE ampere squared [ohm]
     back_emf_constant: float  # converted power per RTDE ampere and motor speed [V s/rad]
     friction: Friction  # law and parameters, motor side
     # standard deviations by quantity (the names above and the friction parameters)
     std: Mapping[str, float] = field(default_factory=dict)
-    # the stage each quantity comes from: "target_moment", "current", "bus_power", "prior" or
-    # "given"
+    # the stage each quantity comes from: "target_moment", "current", "bus_power", "prior"
+    # or "given"
     source: Mapping[str, str] = field(default_factory=dict)
-    # covariance [1 + p, 1 + p] of (load factor / k_t, friction parameters / k_t), the coefficients
-    # that give current from torque
+    # covariance [1 + p, 1 + p] of (load factor / k_t, friction parameters / k_t), the
+    # coefficients that give current from torque
     current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    current_residual: float = 0.0  # RMS of the measured minus the modelled current while moving [A]
+    # RMS of the measured minus the modelled current while moving [A]
+    current_residual: float = 0.0
     friction_reason: str = ""  # why this friction law was chosen
-    # what currents show of the arm's own reflected inertia where target_moment shows that of the
-    # controller [kg m^2]; None elsewhere
+    # what currents show of the arm's own reflected inertia where target_moment shows that
+    # of the controller [kg m^2]; None elsewhere
     actual_inertia: float | None = None
-    # torque of links, payload and rotor over that by their published masses, as currents show it
-    # where the torque constant is known apart from them; else 1
+    # torque of links, payload and rotor over that by their published masses, as currents
+    # show it where the torque constant is known apart from them; else 1
     load_factor: float = 1.0
 
     @property
     def inertia(self) -> float:
         """Inertia of motor and reducer that currents accelerate, joint side [kg m^2]."""
-        return self.reflected_inertia if self.actual_inertia is None else self.actual_inertia
+        return (
+            self.reflected_inertia if self.actual_inertia is None else self.actual_inertia
+        )
 
     @property
     def constants(self) -> dict[str, float]:
@@ -100,12 +105,15 @@ class JointModel:
             each = np.append(1.0, factors)
             covariance = covariance * np.outer(each, each)
         parameters = {
-            name: by_name[name] * value for name, value in self.friction.parameters.items()
+            name: by_name[name] * value
+            for name, value in self.friction.parameters.items()
         }
         return replace(
             self,
             friction=replace(self.friction, parameters=parameters),
-            std={name: by_name.get(name, 1.0) * value for name, value in self.std.items()},
+            std={
+                name: by_name.get(name, 1.0) * value for name, value in self.std.items()
+            },
             current_covariance=covariance,
         )
 
@@ -132,7 +140,9 @@ def catalogue_motor_constants(robot: RobotDescription) -> Array:
     Raises:
         InputError: a joint has none of the two sizes of a UR5e.
     """
-    known = {_RATED_TORQUE[size]: value for size, value in CATALOGUE_MOTOR_CONSTANT.items()}
+    known = {
+        _RATED_TORQUE[size]: value for size, value in CATALOGUE_MOTOR_CONSTANT.items()
+    }
     rated = robot.max_torque.tolist()
     if any(torque not in known for torque in rated):
         raise InputError(
@@ -155,17 +165,19 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 
 MOTION_STD = 0.6
 """Standard deviation of the mean power of a second of motion, less that of standstill, beyond what
-errors of the parameters explain, where no recording shows it [W]: 0.4 to 1.0 on four arms."""
+errors of the parameters explain, where no recording shows it [W]: 0.4 to 1.0 on four
+arms."""
 MOTION_TIME = 2.0
 """Time for which that error stays [s], after which another motion has another one. Of the mean of
-2, 4 and 8 s of motion recordings of four arms have 0.87, 0.60 and 0.48 of it, simulated ones 0.75,
-0.67 and 0.40; with MOTION_COMMON it is 1.04, 0.77 and 0.58."""
+2, 4 and 8 s of motion recordings of four arms have 0.87, 0.60 and 0.48 of it, simulated
+ones 0.75, 0.67 and 0.40; with MOTION_COMMON it is 1.04, 0.77 and 0.58."""
 MOTION_COMMON = 0.3
 """Share of it that all motions of the model's own session have, because programs repeat theirs:
 after 28 s of repeated motion a UR3e has 0.4 of it, and no recording shows more motion."""
 MOTION_OF_SESSION = 0.7
 """The same in another session, where windings and gears are as warm as they are then: the error of
-3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over that of a second of it."""
+3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over that of a second
+of it."""
 
 
 @dataclass(frozen=True)
@@ -175,18 +187,21 @@ class BusModel:
     kind: str  # "physical", "ecbot" or "catalogue"
     standby: float  # power at standstill, brakes released [W]
     driver: Array  # driver loss per ampere [n], W/A
-    inductance: Array  # of the windings [n], H (EcBot's L I dI/dt; zero in the physical model)
-    capacitor_energy: float = 0.0  # largest regenerated energy that the bus capacitance stores [J]
-    floor: float = 0.0  # lowest power that the supply delivers [W]; it cannot take power back
-    # standard deviations of "standby", of "driver", one for all joints, and of the mean power of a
-    # "motion", see MOTION_STD
+    # of the windings [n], H (EcBot's L I dI/dt; zero in the physical model)
+    inductance: Array
+    # largest regenerated energy that the bus capacitance stores [J]
+    capacitor_energy: float = 0.0
+    # lowest power that the supply delivers [W]; it cannot take power back
+    floor: float = 0.0
+    # standard deviations of "standby", of "driver", one for all joints, and of the mean
+    # power of a "motion", see MOTION_STD
     std: Mapping[str, float] = field(default_factory=dict)
-    # changes of the parameters by k independent errors, one standard deviation each, of standby
-    # power, resistances, back-EMF constants, driver losses and drag [k, 3 n + 2], W, ohm, V s/rad,
-    # W/A, N m; empty if there are none
+    # changes of the parameters by k independent errors, one standard deviation each, of
+    # standby power, resistances, back-EMF constants, driver losses and drag [k, 3 n + 2],
+    # W, ohm, V s/rad, W/A, N m; empty if there are none
     errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    # relative changes of the torque constants by the same errors [k, n]; empty: those of the
-    # back-EMF constants where no bus power was recorded, else none
+    # relative changes of the torque constants by the same errors [k, n]; empty: those of
+    # the back-EMF constants where no bus power was recorded, else none
     torque_errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
     # mean recorded power in robot modes other than running, by mode name [W]
     mode_power: Mapping[str, float] = field(default_factory=dict)
@@ -194,7 +209,8 @@ class BusModel:
     residual: float = float("nan")
     source: str = "prior"  # "bus_power" or "prior"
     reason: str = ""  # the terms of the model, and why they were chosen
-    drag: float = 0.0  # loss of a motor per speed, which its recorded current does not show [N m]
+    # loss of a motor per speed, which its recorded current does not show [N m]
+    drag: float = 0.0
 
     @property
     def motion_std(self) -> float:
@@ -209,8 +225,8 @@ class BusModel:
     def torque_constant_errors(self, back_emf_constant: Array) -> Array:
         """Relative changes of the torque constants by each error of `errors` [k, n].
 
-        Unless they are known by themselves, back-EMF constants [n], V s/rad, follow from the torque
-        constants in models without bus power, and both have the same errors.
+        Unless they are known by themselves, back-EMF constants [n], V s/rad, follow from
+        the torque constants in models without bus power, and both have the same errors.
         """
         n = len(back_emf_constant)
         if self.torque_errors.size:
@@ -218,11 +234,14 @@ class BusModel:
         relative = np.zeros((len(self.errors), n))
         if self.source == "prior" and self.errors.size:
             of_back_emf = self.errors[:, 1 + n : 1 + 2 * n]
-            np.divide(of_back_emf, back_emf_constant, out=relative, where=back_emf_constant > 0)
+            np.divide(
+                of_back_emf, back_emf_constant, out=relative, where=back_emf_constant > 0
+            )
         return relative
 
 
-# DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
+# DrivePowers: torques, currents and powers of an arm over samples, with their
+# uncertainty.
 
 
 @dataclass(frozen=True)
@@ -239,17 +258,17 @@ class DrivePowers:
     driver_power: Array
     standby_power: Array
     demand: Array  # of the whole arm, negative while it regenerates [samples], W
-    # at the supply, which takes no power back [samples], W; `BusCapacitor` models what the bus
-    # capacitance stores of it
+    # at the supply, which takes no power back [samples], W; `BusCapacitor` models what
+    # the bus capacitance stores of it
     total_power: Array
-    # change of each electrical power per standard deviation of each independent parameter error
-    # [samples, n, errors], W. The standard deviation of an energy is the norm over the errors of
-    # the time integral of this; that of a power the norm of this itself. No errors if they were not
-    # requested
+    # change of each electrical power per standard deviation of each independent parameter
+    # error [samples, n, errors], W. The standard deviation of an energy is the norm over
+    # the errors of the time integral of this; that of a power the norm of this itself. No
+    # errors if they were not requested
     sensitivity: Array
     total_sensitivity: Array  # the same for the total power [samples, all errors], W
-    # standard deviation of predicted currents, scatter of single samples included [samples, n], A;
-    # empty for measured currents or if not requested
+    # standard deviation of predicted currents, scatter of single samples included
+    # [samples, n], A; empty for measured currents or if not requested
     current_std: Array
 
     @property
@@ -271,23 +290,31 @@ class CurrentErrors(NamedTuple):
 
     own: list[Array]  # of each of n joints [samples, p + 5], A
     shared: Array  # of all joints per error of the bus model [samples, n, k], A
-    std: Array  # standard deviation of single samples, their scatter included [samples, n], A
+    # standard deviation of single samples, their scatter included [samples, n], A
+    std: Array
 
 
 class Drives:
     """The motors of an arm with n joints and its supply, in one session.
 
-    Constants are arrays [n]; units and sides as in `JointModel`. Independent errors of the bus
-    model (BusModel.errors) are followed by two of the session: of its standby power, and of the
-    friction that all joints have in common, which changes the currents only. Standby power
-    measured in the session no longer depends on the identification's errors. `standby_errors` [k],
-    `resistance_errors`, `back_emf_errors` and `driver_errors` [k, n] and `drag_errors` [k, 1] are
-    these by parameter, `torque_constant_errors` [k, n] those of the torque constants, relative.
+    Constants are arrays [n]; units and sides as in `JointModel`. Independent errors of
+    the bus model (BusModel.errors) are followed by two of the session: of its standby
+    power, and of the friction that all joints have in common, which changes the currents
+    only. Standby power measured in the session no longer depends on the identification's
+    errors. `standby_errors` [k], `resistance_errors`, `back_emf_errors` and
+    `driver_errors` [k, n] and `drag_errors` [k, 1] are these by parameter,
+    `torque_constant_errors` [k, n] those of the torque constants, relative.
     """
 
-    def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
-        self.bus, self._joints, self._session = bus, joints, session
-        constants = [np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS]
+    def __init__(
+        self, joints: Sequence[JointModel], bus: BusModel, session: Session
+    ) -> None:
+        self.bus = bus
+        self._joints = joints
+        self._session = session
+        constants = [
+            np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS
+        ]
         self.gear_ratio, _, self.torque_constant = constants[:3]
         self.inertia = np.array([joint.inertia for joint in joints])
         self.load_factor = np.array([joint.load_factor for joint in joints])
@@ -303,11 +330,16 @@ class Drives:
         errors[-2, 0] = session.standby_std
         self.standby_errors = errors[:, 0]
         n = len(joints)
-        self.resistance_errors, self.back_emf_errors, self.driver_errors, self.drag_errors = (
-            np.split(errors[:, 1:], [n, 2 * n, 3 * n], axis=1)
-        )
+        (
+            self.resistance_errors,
+            self.back_emf_errors,
+            self.driver_errors,
+            self.drag_errors,
+        ) = np.split(errors[:, 1:], [n, 2 * n, 3 * n], axis=1)
         self.torque_constant_errors = np.zeros((len(errors), n))
-        self.torque_constant_errors[:-2] = bus.torque_constant_errors(self.back_emf_constant)
+        self.torque_constant_errors[:-2] = bus.torque_constant_errors(
+            self.back_emf_constant
+        )
 
     @cached_property
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
@@ -315,23 +347,28 @@ class Drives:
 
         These are (load factor / k_t, friction parameters / k_t).
 
-        Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p, k], and
-        by the friction of the session, apart from what all joints have in common [p, 2].
+        Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p,
+        k], and by the friction of the session, apart from what all joints have in common
+        [p, 2].
 
-        Torque and back-EMF constants share errors where bus power does not show the latter: a motor
-        with a larger torque constant takes less current for the same torque, and the converted
-        power, speed times torque, hardly changes.
+        Torque and back-EMF constants share errors where bus power does not show the
+        latter: a motor with a larger torque constant takes less current for the same
+        torque, and the converted power, speed times torque, hardly changes.
         """
-        session, found = self._session, []
+        session = self._session
+        found = []
         anchored = session.moving_seconds > 0
         roots = session.friction_root
         common = 0.0 if anchored else COMMON_FRICTION
         constant_errors = self.torque_constant_errors.T
-        for j, (joint, errors) in enumerate(zip(self._joints, constant_errors, strict=True)):
-            covariance, root = joint.current_covariance, joint.current_root
+        for j, (joint, errors) in enumerate(
+            zip(self._joints, constant_errors, strict=True)
+        ):
+            covariance = joint.current_covariance
+            root = joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
-            # Change of the coefficients per relative change of k_t; none of the friction whose
-            # currents were measured in the session.
+            # Change of the coefficients per relative change of k_t; none of the friction
+            # whose currents were measured in the session.
             response = np.zeros(1 + len(scaled))
             if covariance.size and covariance[0, 0] > 0:
                 of_load = joint.load_factor / joint.torque_constant
@@ -340,12 +377,15 @@ class Drives:
                     response[1:][scaled] = 0.0
             variance = float(errors @ errors)
             if response.any() and variance:  # without what a shared error of k_t explains
-                whole = covariance[:, 0] / np.sqrt(covariance[0, 0])  # what any error explains
+                # what any error explains
+                whole = covariance[:, 0] / np.sqrt(covariance[0, 0])
                 known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
                 root = square_root(covariance - known * np.outer(whole, whole))
             names = joint.friction.law.parameters
             usual = joint.friction.values / session.friction_factors(j, names)
-            error = (usual * friction_directions(names)).T / joint.torque_constant @ roots[j]
+            error = (
+                (usual * friction_directions(names)).T / joint.torque_constant @ roots[j]
+            )
             shared = np.outer(response, errors)
             shared[1:, -1] = np.sqrt(common) * error[:, 0]
             found.append((root, shared, error * [np.sqrt(1.0 - common), 1.0]))
@@ -362,9 +402,10 @@ class Drives:
     ) -> CurrentErrors:
         """Errors of the currents that a motion is predicted to need [samples, n].
 
-        They come from the parameters and the reflected inertia, the model's form, the session's
-        friction, and the friction that remains in a joint at rest. Their number does not depend on
-        the session. Load, temperature and direction are as for `FrictionBank.torque`.
+        They come from the parameters and the reflected inertia, the model's form, the
+        session's friction, and the friction that remains in a joint at rest. Their number
+        does not depend on the session. Load, temperature and direction are as for
+        `FrictionBank.torque`.
         """
         terms = self.friction.regressors(qd, load, temperature, direction)
         breakaway = self.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
@@ -373,10 +414,14 @@ class Drives:
         motor = load / self.gear_ratio
         named = ("actual_inertia", "reflected_inertia")
         inertia_std = np.array(
-            [joint.std.get(named[joint.actual_inertia is None], 0.0) for joint in self._joints]
+            [
+                joint.std.get(named[joint.actual_inertia is None], 0.0)
+                for joint in self._joints
+            ]
         )
         inertia = inertia_std / (self.gear_ratio * self.torque_constant) * qdd
-        own, every = [], []
+        own = []
+        every = []
         for j, (root, shared, session) in enumerate(self._current_coefficients):
             columns = np.column_stack([motor[:, j], terms[j]])
             form = PREDICTION_ERROR * current[:, j]
@@ -401,9 +446,9 @@ class Drives:
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
-        From motor currents, A, joint velocities, rad/s, and motor-side friction torques, N m,
-        [samples, n] each; `std` computes the sensitivities. Measured currents have no errors.
-        `current_rate` [samples, n], A/s, adds EcBot's inductive term.
+        From motor currents, A, joint velocities, rad/s, and motor-side friction torques,
+        N m, [samples, n] each; `std` computes the sensitivities. Measured currents have
+        no errors. `current_rate` [samples, n], A/s, adds EcBot's inductive term.
         """
         bus = self.bus
         motor_speed = self.gear_ratio * qd
@@ -415,7 +460,8 @@ class Drives:
             driver = driver + (current * current_rate) @ bus.inductance
         idle = np.full(len(qd), bus.standby)
         demand = idle + electrical.sum(axis=1) + driver
-        sensitivity, of_total = np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0))
+        sensitivity = np.zeros((*qd.shape, 0))
+        of_total = np.zeros((len(qd), 0))
         if std:
             sensitivity, of_total = self._sensitivities(current, motor_speed, errors)
         return DrivePowers(
@@ -438,12 +484,16 @@ class Drives:
         self, current: Array, motor_speed: Array, errors: CurrentErrors | None
     ) -> tuple[Array, Array]:
         """Sensitivities of the electrical powers [samples, n, k] and of the total [samples, K]."""
-        square, product = current**2, motor_speed * current
+        square = current**2
+        product = motor_speed * current
         shared = square[..., None] * self.resistance_errors.T
         shared += product[..., None] * self.back_emf_errors.T
         own: list[Array] = []
         if errors is not None:
-            slope = 2 * self.winding_resistance * current + self.back_emf_constant * motor_speed
+            slope = (
+                2 * self.winding_resistance * current
+                + self.back_emf_constant * motor_speed
+            )
             own = [slope[:, [j]] * part for j, part in enumerate(errors.own)]
             shared += slope[..., None] * errors.shared
         most_own = max((part.shape[1] for part in own), default=0)
@@ -451,6 +501,10 @@ class Drives:
         for j, part in enumerate(own):
             each[:, j, : part.shape[1]] = part
         each[:, :, most_own:] = shared
-        total = shared.sum(axis=1) + np.abs(current) @ self.driver_errors.T + self.standby_errors
+        total = (
+            shared.sum(axis=1)
+            + np.abs(current) @ self.driver_errors.T
+            + self.standby_errors
+        )
         total += np.abs(motor_speed).sum(axis=1, keepdims=True) @ self.drag_errors.T
         return each, np.concatenate([*own, total], axis=1)

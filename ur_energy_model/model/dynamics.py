@@ -3,12 +3,13 @@
 
 """Rigid-body dynamics of an arm over whole arrays, with pinocchio.
 
-Joint-side torques of the links and the payload only; other modules add motor and reducer inertia,
-friction and drives. Each array function makes one C++ call per sample into preallocated memory
-(about 2 us for six joints, 4 us for a regressor).
+Joint-side torques of the links and the payload only; other modules add motor and reducer
+inertia, friction and drives. Each array function makes one C++ call per sample into
+preallocated memory (about 2 us for six joints, 4 us for a regressor).
 
-Inertial parameters of a body (Raviola et al. 2021, sec. 2): mass, first moments and the tensor
-about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz).
+Inertial parameters of a body (Raviola et al. 2021, sec. 2): mass, first moments and the
+tensor about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz,
+Iyz, Izz).
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class ArmDynamics:
                 pin.Inertia(payload.mass, payload.center_of_mass, payload.inertia),
                 self._link_frames[-1],
             )
-        self.model.gravity = pin.Motion(np.asarray(self.setup.gravity, float), np.zeros(3))
+        self.model.gravity = pin.Motion(
+            np.asarray(self.setup.gravity, float), np.zeros(3)
+        )
         self.data = self.model.createData()
 
     @property
@@ -58,7 +61,8 @@ class ArmDynamics:
 
         The motion is [samples, n] in rad, rad/s, rad/s^2.
         """
-        out, data = np.empty((len(q), self.dof)), self.model.createData()
+        out = np.empty((len(q), self.dof))
+        data = self.model.createData()
         for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
             out[i] = pin.rnea(self.model, data, *motion)
         return out
@@ -71,12 +75,13 @@ class ArmDynamics:
     def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Joint torque regressor Y [samples, n, 10 n]: torque = Y @ parameters.
 
-        Columns are the inertial parameters of the n moving bodies, each about the origin and in
-        the axes of its own link frame (DH frame of the last link rigidly moved by the joint).
-        The last body's parameters include the payload.
+        Columns are the inertial parameters of the n moving bodies, each about the origin
+        and in the axes of its own link frame (DH frame of the last link rigidly moved by
+        the joint). The last body's parameters include the payload.
         """
         out = np.empty((len(q), self.dof, 10 * self.dof))
-        model, data = self.model, self.data
+        model = self.model
+        data = self.data
         for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
             out[i] = pin.computeJointTorqueRegressor(model, data, *motion)
         blocks = out.reshape(len(q), self.dof, self.dof, 10)
@@ -88,7 +93,9 @@ class ArmDynamics:
         """Nominal inertial parameters [10 n] for `regressor` (payload included)."""
         return np.concatenate(
             [
-                np.linalg.solve(transform, self.model.inertias[body + 1].toDynamicParameters())
+                np.linalg.solve(
+                    transform, self.model.inertias[body + 1].toDynamicParameters()
+                )
                 for body, transform in enumerate(self._to_joint_axes)
             ]
         )
@@ -97,7 +104,9 @@ class ArmDynamics:
         """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
         out = np.empty((len(q), self.dof, 10))
         for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
-            out[i] = pin.computeJointTorqueRegressor(self.model, self.data, *motion)[:, -10:]
+            out[i] = pin.computeJointTorqueRegressor(self.model, self.data, *motion)[
+                :, -10:
+            ]
         return out @ self._to_joint_axes[-1]
 
     @cached_property
@@ -112,15 +121,16 @@ class ArmDynamics:
         levers = np.array([[*body.lever, 1.0] for body in bodies])
         masses = np.array([body.mass for body in bodies])
         weighted = masses[:, None] * (joints @ levers[:, :, None])[:, :, :3, 0]
-        outer = np.cumsum(weighted[:, ::-1], axis=1)[:, ::-1]  # of all bodies beyond the joint
+        # of all bodies beyond the joint
+        outer = np.cumsum(weighted[:, ::-1], axis=1)[:, ::-1]
         mass = np.cumsum(masses[::-1])[::-1, None]
         return -np.cross(joints[:, :, :3, 2], outer - mass * joints[:, :, :3, 3])
 
     def flange_weight_regressor(self, q: Array) -> Array:
         """Joint torques at rest [samples, n, 3, 4] of a body on the flange in unit gravity.
 
-        Axes: direction of gravity along each base axis; mass and first moments of the body about
-        the origin and in the axes of the flange.
+        Axes: direction of gravity along each base axis; mass and first moments of the
+        body about the origin and in the axes of the flange.
         """
         links, joints = self.frames(q)
         flange = links[:, -1]
@@ -162,7 +172,9 @@ class ArmDynamics:
     def joint_positions(self, q: Array) -> Array:
         """Origins of the joints' axes in the base frame [n, 3], m, at positions q [n], rad."""
         pin.forwardKinematics(self.model, self.data, q)
-        return np.array([self.data.oMi[joint + 1].translation for joint in range(self.dof)])
+        return np.array(
+            [self.data.oMi[joint + 1].translation for joint in range(self.dof)]
+        )
 
     def flange_speed(self, q: Array, qd: Array) -> Array:
         """Linear velocity of the flange in base axes [samples, 3], m/s."""
@@ -178,13 +190,16 @@ class ArmDynamics:
 def _parameter_transform(frame: pin.SE3) -> Array:
     """T [10, 10] with parameters in the parent axes = T @ parameters in the axes of `frame`.
 
-    A change of frame maps rigid-body parameters linearly; column k is the map of unit parameter k.
+    A change of frame maps rigid-body parameters linearly; column k is the map of unit
+    parameter k.
     """
-    rotation, offset = frame.rotation, frame.translation
+    rotation = frame.rotation
+    offset = frame.translation
     columns = []
     for mass, *rest in np.eye(10):
         first = rotation @ rest[:3]
-        # Parallel axes about the new origin, linear in (m, mc, I) with the old origin at offset.
+        # Parallel axes about the new origin, linear in (m, mc, I) with the old origin at
+        # offset.
         cross = np.outer(offset, first) + np.outer(first, offset)
         tensor = rotation @ tensor_of(np.array(rest[3:])) @ rotation.T
         tensor += 2 * (offset @ first) * np.eye(3) - cross + point_tensor(mass, offset)
@@ -197,7 +212,8 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
     """Pinocchio model and, per moving body, the pose of its link frame in its joint frame."""
     model = pin.Model()
     model.name = robot.name
-    parent, placement = 0, pin.SE3.Identity()
+    parent = 0
+    placement = pin.SE3.Identity()
     frames: list[pin.SE3] = []
     for link in range(len(robot.d)):
         before, after = (
@@ -205,7 +221,9 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
             for each in link_transforms(robot, link)
         )
         placement = placement * before
-        inertia = pin.Inertia(robot.mass[link], robot.center_of_mass[link], robot.inertia[link])
+        inertia = pin.Inertia(
+            robot.mass[link], robot.center_of_mass[link], robot.inertia[link]
+        )
         if robot.fixed[link]:
             placement = placement * after
             if parent:

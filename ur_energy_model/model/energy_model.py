@@ -9,11 +9,13 @@ A motion becomes power in three steps (Clochiatti et al., Robotica 2024, eq. 10-
     current  = (load / gear ratio + friction) / torque constant                      [motor side]
     power    = copper loss + back-EMF power + driver loss + standby (drives.py)
 
-`predict` takes all three, `from_link_torque` the last two; from measured currents the last one is
-taken by `energy.motor_powers`. Powers are positive where they flow into the arm.
+`predict` takes all three, `from_link_torque` the last two; from measured currents the
+last one is taken by `energy.motor_powers`. Powers are positive where they flow into the
+arm.
 
-R and k_b are energy constants: R I^2 is the copper loss and k_b w I the power that the motor
-converts, with I the current that RTDE reports, whatever the drive's phase convention.
+R and k_b are energy constants: R I^2 is the copper loss and k_b w I the power that the
+motor converts, with I the current that RTDE reports, whatever the drive's phase
+convention.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ import numpy as np
 
 from ur_energy_model.model.cable import Cable
 from ur_energy_model.model.controller_constants import ControllerConstants
-from ur_energy_model.model.drives import BusModel, CurrentErrors, DrivePowers, Drives, JointModel
+from ur_energy_model.model.drives import (
+    BusModel,
+    CurrentErrors,
+    DrivePowers,
+    Drives,
+    JointModel,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -36,7 +44,8 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.wall import WallModel, generic_wall
 from ur_energy_model.typing import Array
 
-# PayloadCalibration: corrections of links and drives from recordings with a known payload.
+# PayloadCalibration: corrections of links and drives from recordings with a known
+# payload.
 
 LINK_PARAMETERS = 4
 """Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg m]."""
@@ -46,9 +55,11 @@ class CalibrationLayout:
     """Places in one vector, for n joints: links one by one [4 n], link gains, payload gains [n]."""
 
     def __init__(self, dof: int) -> None:
-        first, second = LINK_PARAMETERS * dof, (LINK_PARAMETERS + 1) * dof
+        first = LINK_PARAMETERS * dof
+        second = (LINK_PARAMETERS + 1) * dof
         self.size = (LINK_PARAMETERS + 2) * dof
-        self.links, self.link_gain = slice(0, first), slice(first, second)
+        self.links = slice(0, first)
+        self.link_gain = slice(first, second)
         self.payload_gain = slice(second, self.size)
 
 
@@ -56,17 +67,17 @@ class CalibrationLayout:
 class PayloadCalibration:
     """Deviations of an arm's links and drives from robot file and model: a normal distribution.
 
-    The torque that links and payload cause in joint j, measured as current times the model's
-    torque constant, is
+    The torque that links and payload cause in joint j, measured as current times the
+    model's torque constant, is
 
         link_gain_j * (links as published + deviations + payload_gain_j * payload).
 
-    With a link gain of one, torque constant and published links agree; with a payload gain of one,
-    payload and links do.
+    With a link gain of one, torque constant and published links agree; with a payload
+    gain of one, payload and links do.
     """
 
-    #: deviation of the links' masses and first moments [n, 4], kg and kg m, link frames; the last
-    #: one includes everything on the flange of the unloaded arm
+    # : deviation of the links' masses and first moments [n, 4], kg and kg m, link frames;
+    # the last : one includes everything on the flange of the unloaded arm
     links: Array
     link_gain: Array  #: [n]
     payload_gain: Array  #: [n]
@@ -78,7 +89,9 @@ class PayloadCalibration:
         dof = len(values) // (LINK_PARAMETERS + 2)
         layout = CalibrationLayout(dof)
         links = values[layout.links].reshape(dof, LINK_PARAMETERS)
-        return cls(links, values[layout.link_gain], values[layout.payload_gain], covariance)
+        return cls(
+            links, values[layout.link_gain], values[layout.payload_gain], covariance
+        )
 
     @property
     def vector(self) -> Array:
@@ -123,11 +136,12 @@ _ROUNDING = 1e-6
 class LinkTensors:
     """Inertia tensors of the n moving links, which replace those of the robot file.
 
-    Only some combinations of their entries affect an arm's torques. The others keep the values of
-    the robot file, with a correspondingly large standard deviation.
+    Only some combinations of their entries affect an arm's torques. The others keep the
+    values of the robot file, with a correspondingly large standard deviation.
     """
 
-    values: Array  #: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2
+    # : about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2
+    values: Array
     std: Array  #: of every entry [n, 3, 3], kg m^2
     source: str = "target_moment"  #: the identification stage, such as "target_moment"
 
@@ -156,7 +170,8 @@ class EnergyModel:
     setup_source: str  #: "given", "rtde" or "estimated"
     joints: tuple[JointModel, ...]  #: n joint models
     bus: BusModel  #: power model of the whole arm
-    #: fit, validation: metrics of the fitted and of the held-out recordings, as METRICS mappings
+    # : fit, validation: metrics of the fitted and of the held-out recordings, as METRICS
+    # mappings
     fit: tuple[Mapping[str, Any], ...] = ()
     validation: tuple[Mapping[str, Any], ...] = ()
     #: recordings, package version and date that the model was made with
@@ -213,11 +228,15 @@ class EnergyModel:
         self, *, robot: RobotDescription | None = None, setup: Setup | None = None
     ) -> ArmDynamics:
         """Rigid-body dynamics of the arm; robot and setup are the model's by default."""
-        return ArmDynamics(self.description(robot), self.setup if setup is None else setup)
+        return ArmDynamics(
+            self.description(robot), self.setup if setup is None else setup
+        )
 
     def with_payload(self, payload: Payload) -> EnergyModel:
         """The same arm with another payload on its flange."""
-        return replace(self, setup=replace(self.setup, payload=payload), setup_source="given")
+        return replace(
+            self, setup=replace(self.setup, payload=payload), setup_source="given"
+        )
 
     @property
     def session(self) -> Session:
@@ -229,13 +248,15 @@ class EnergyModel:
     def in_session(self, session: Session) -> EnergyModel:
         """The model with the standby power and the friction of one session.
 
-        Friction scales are relative to the identified friction, also if the model is anchored in
-        another session already. The number of errors in `DrivePowers` does not change.
+        Friction scales are relative to the identified friction, also if the model is
+        anchored in another session already. The number of errors in `DrivePowers` does
+        not change.
 
         Args:
             session: standby power, and friction scales of the n joints.
         """
-        now, joints = self.session, list[JointModel]()
+        now = self.session
+        joints = list[JointModel]()
         for j, joint in enumerate(self.joints):
             names = joint.friction.law.parameters
             factors = session.friction_factors(j, names) / now.friction_factors(j, names)
@@ -256,8 +277,8 @@ class EnergyModel:
         """Currents and powers of a motion [samples, n], rad, rad/s, rad/s^2.
 
         Dynamics are of the arm in its setup; None builds that of the model, which takes a
-        millisecond. Temperatures [n] or [samples, n], degC, are None if unknown; `std` computes the
-        sensitivities, which standard deviations need.
+        millisecond. Temperatures [n] or [samples, n], degC, are None if unknown; `std`
+        computes the sensitivities, which standard deviations need.
         """
         dynamics = self.dynamics() if dynamics is None else dynamics
         return self.from_link_torque(
@@ -281,8 +302,8 @@ class EnergyModel:
     ) -> DrivePowers:
         """Currents and powers from the torque of links and payload, joint side [samples, n], N m.
 
-        The rest as for `predict`; the direction of Coulomb friction is that of `direction`, None
-        derives it from the speed.
+        The rest as for `predict`; the direction of Coulomb friction is that of
+        `direction`, None derives it from the speed.
         """
         friction, current, errors = self._currents(
             link_torque, qd, qdd, temperature, direction, std=std
@@ -299,7 +320,9 @@ class EnergyModel:
         direction: Array | None = None,
     ) -> tuple[Array, Array]:
         """Currents and their standard deviations [samples, n], A, of `from_link_torque` alone."""
-        _, current, errors = self._currents(link_torque, qd, qdd, temperature, direction, std=True)
+        _, current, errors = self._currents(
+            link_torque, qd, qdd, temperature, direction, std=True
+        )
         assert errors is not None
         return current, errors.std
 

@@ -3,14 +3,14 @@
 
 """Friction laws, and friction as a law with parameter values.
 
-A law is a list of terms; a term is a function of the operating point, and its parameter is the
-motor-side torque per unit of that function. Every law is therefore fitted by linear least squares.
-The few nonlinear constants (smoothing speed, Stribeck speed, reference temperature) are the law's
-shape, which a bounded outer search determines.
+A law is a list of terms; a term is a function of the operating point, and its parameter
+is the motor-side torque per unit of that function. Every law is therefore fitted by
+linear least squares. The few nonlinear constants (smoothing speed, Stribeck speed,
+reference temperature) are the law's shape, which a bounded outer search determines.
 
-Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous with tanh
-(Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck, load-dependent,
-power-law, velocity-polynomial and temperature-dependent ones.
+Laws: power-flow Coulomb (Clochiatti et al., Robotica 2024, eq. 10-18), Coulomb-viscous
+with tanh (Raviola et al., RAAD 2021), with sign (Machines 2024, 12(9), 595), Stribeck,
+load-dependent, power-law, velocity-polynomial and temperature-dependent ones.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class OperatingPoint:
     temperature: Array | float | None = None
     # a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown
     temperature_model: Array | None = None
-    # of Coulomb friction between -1 and 1 (see `presliding`), same shape as speed; None or NaN
-    # entries derive it from the speed
+    # of Coulomb friction between -1 and 1 (see `presliding`), same shape as speed; None
+    # or NaN entries derive it from the speed
     direction: Array | None = None
 
     @property
@@ -88,11 +88,13 @@ class OperatingPoint:
         return temperature_factor(self.temperature_model, self.temperature, reference)
 
 
-def temperature_factor(model: Array, temperature: Array | float, reference: Array | float) -> Array:
+def temperature_factor(
+    model: Array, temperature: Array | float, reference: Array | float
+) -> Array:
     """Friction at a temperature over friction at the reference, a*exp(b*T) + c*exp(d*T).
 
-    Controller configurations contain the four numbers without an explanation; this interpretation
-    is plausible (friction of a warm joint halves from 20 to 60 degC).
+    Controller configurations contain the four numbers without an explanation; this
+    interpretation is plausible (friction of a warm joint halves from 20 to 60 degC).
     """
     a, b, c, d = model
     level, at_reference = (
@@ -109,7 +111,8 @@ class Term:
     unit: str  # of its parameter
     # motor-side torque per unit of the parameter [samples, ...]
     function: Callable[[OperatingPoint, Shape], Array]
-    uses: tuple[str, ...] = ("smoothing",)  # names of the shape constants that it depends on
+    # names of the shape constants that it depends on
+    uses: tuple[str, ...] = ("smoothing",)
 
     def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
         """Values [samples, ...]."""
@@ -119,17 +122,22 @@ class Term:
 _TERMS: dict[str, Term] = {
     "viscous": Term("N m s/rad", lambda point, _: point.motor_speed, ()),
     "coulomb": Term("N m", OperatingPoint.coulomb),
-    # Coulomb friction while the motor drives the load, and while the load drives the motor.
+    # Coulomb friction while the motor drives the load, and while the load drives the
+    # motor.
     "coulomb_direct": Term(
-        "N m", lambda point, s: np.where(point.speed * point.load > 0, point.coulomb(s), 0.0)
+        "N m",
+        lambda point, s: np.where(point.speed * point.load > 0, point.coulomb(s), 0.0),
     ),
     "coulomb_reverse": Term(
-        "N m", lambda point, s: np.where(point.speed * point.load > 0, 0.0, point.coulomb(s))
+        "N m",
+        lambda point, s: np.where(point.speed * point.load > 0, 0.0, point.coulomb(s)),
     ),
     # Decreases with the square of the speed (Gaussian).
     "stribeck": Term(
         "N m",
-        lambda point, s: point.coulomb(s) * np.exp(-((point.speed / s["stribeck_speed"]) ** 2)),
+        lambda point, s: (
+            point.coulomb(s) * np.exp(-((point.speed / s["stribeck_speed"]) ** 2))
+        ),
         ("smoothing", "stribeck_speed"),
     ),
     "power": Term("N m", OperatingPoint.power, ("smoothing", "exponent")),
@@ -141,11 +149,15 @@ _TERMS: dict[str, Term] = {
     ),
     # Half the excess of friction forwards over that backwards.
     "coulomb_asymmetry": Term("N m", lambda point, s: np.abs(point.coulomb(s))),
-    LOAD: Term("1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio),
+    LOAD: Term(
+        "1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio
+    ),
     # Sign of the speed times that of the power flow times |load| is the load itself.
     LOAD_ASYMMETRY: Term("1", lambda point, _: point.load / point.gear_ratio, ()),
     "square": Term(
-        "N m s^2/rad^2", lambda point, _: point.motor_speed * np.abs(point.motor_speed), ()
+        "N m s^2/rad^2",
+        lambda point, _: point.motor_speed * np.abs(point.motor_speed),
+        (),
     ),
     "cubic": Term("N m s^3/rad^3", lambda point, _: point.motor_speed**3, ()),
     "viscous_temperature": Term(
@@ -244,7 +256,9 @@ _LAWS = (
      "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature"),
 )  # fmt: skip
 _OTHER_TERMS: dict[tuple[str, str], Term] = {
-    ("sign", "coulomb"): Term("N m", lambda point, _: point.directed(np.sign(point.speed)), ()),
+    ("sign", "coulomb"): Term(
+        "N m", lambda point, _: point.directed(np.sign(point.speed)), ()
+    ),
     ("temperature_exponential", "viscous"): Term(
         "N m s/rad",
         lambda point, s: point.motor_speed * point.temperature_factor(s),
@@ -274,12 +288,13 @@ class Friction:
     """A friction law with values."""
 
     law: FrictionLaw  # the law
-    parameters: Mapping[str, float]  # values by parameter name, motor side (units: PARAMETER_UNITS)
+    # values by parameter name, motor side (units: PARAMETER_UNITS)
+    parameters: Mapping[str, float]
     shape: Mapping[str, float] = field(default_factory=dict)  # the law's shape constants
     # a, b, c, d of the manufacturer-style model, if the law uses it
     temperature_model: tuple[float, float, float, float] | None = None
-    # joint temperatures of the fitted data [degC], None if unknown; beyond it friction is that of
-    # the nearest end
+    # joint temperatures of the fitted data [degC], None if unknown; beyond it friction is
+    # that of the nearest end
     temperature_range: tuple[float, float] | None = None
     # joint travel within which Coulomb friction reverses [rad]; 0 if unknown
     presliding: float = 0.0
@@ -298,7 +313,8 @@ class Friction:
     def coulomb(self) -> tuple[float | None, float | None]:
         """Coulomb friction while the motor drives the load and vice versa, motor side [N m].
 
-        Symmetric laws have the same value in both cases; None if the law has no such parameter.
+        Symmetric laws have the same value in both cases; None if the law has no such
+        parameter.
         """
         symmetric = self.parameters.get("coulomb")
         direct = self.parameters.get("coulomb_direct", symmetric)
@@ -314,11 +330,18 @@ class _Group:
     `columns` is a slice, which copies nothing, for consecutive joints.
     """
 
-    def __init__(self, joints: list[int], frictions: list[Friction], gear_ratio: Array) -> None:
-        first, last = joints[0], joints[-1]
+    def __init__(
+        self, joints: list[int], frictions: list[Friction], gear_ratio: Array
+    ) -> None:
+        first = joints[0]
+        last = joints[-1]
         consecutive = joints == [*range(first, last + 1)]
-        self.columns: slice | list[int] = slice(first, last + 1) if consecutive else joints
-        self.joints, self.law, self.ratio = joints, frictions[0].law, gear_ratio[joints]
+        self.columns: slice | list[int] = (
+            slice(first, last + 1) if consecutive else joints
+        )
+        self.joints = joints
+        self.law = frictions[0].law
+        self.ratio = gear_ratio[joints]
         self.values = np.array([friction.values for friction in frictions])
         self.shape = {
             name: np.array([friction.all_shape[name] for friction in frictions])
@@ -326,7 +349,9 @@ class _Group:
         }
         models = [friction.temperature_model for friction in frictions]
         self.model = None if None in models else np.array(models).T
-        ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
+        ranges = [
+            friction.temperature_range or (-np.inf, np.inf) for friction in frictions
+        ]
         self.low, self.high = np.array(ranges).T
         self.middle = (self.low + self.high) / 2 if np.isfinite(ranges).all() else None
 
@@ -344,7 +369,9 @@ class _Group:
     def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:
         """Sum of these terms [samples, joints of the group], N m."""
         out: Array | float = 0.0
-        for (name, term), value in zip(self.law.terms.items(), self.values.T, strict=True):
+        for (name, term), value in zip(
+            self.law.terms.items(), self.values.T, strict=True
+        ):
             if name in names:
                 out = out + term(point, self.shape) * value
         return np.asarray(out)
@@ -353,9 +380,9 @@ class _Group:
 class FrictionBank:
     """The friction of n joints; joints with the same law are evaluated together.
 
-    Speeds, rad/s, and loads, the joint torques without friction, N m, are joint side [samples, n].
-    Temperatures are [n] or [samples, n], degC; None stands for the middle of the fitted range.
-    Directions [samples, n]: see `OperatingPoint`.
+    Speeds, rad/s, and loads, the joint torques without friction, N m, are joint side
+    [samples, n]. Temperatures are [n] or [samples, n], degC; None stands for the middle
+    of the fitted range. Directions [samples, n]: see `OperatingPoint`.
 
     Args:
         frictions: of the joints, in order.
@@ -369,7 +396,8 @@ class FrictionBank:
         for j, friction in enumerate(frictions):
             joints.setdefault(friction.law.name, []).append(j)
         self._groups = [
-            _Group(group, [frictions[j] for j in group], gear_ratio) for group in joints.values()
+            _Group(group, [frictions[j] for j in group], gear_ratio)
+            for group in joints.values()
         ]
 
     def torque(
@@ -393,13 +421,15 @@ class FrictionBank:
         Both are motor side.
         """
         out = np.empty_like(speed)
-        whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
+        # its sign is the power flow's, which some laws need
+        whole = motor_torque * self._ratio
         for group, point in self._points(speed, whole, temperature, None):
             names = group.law.parameters
             free = [name for name in names if name not in (LOAD, LOAD_ASYMMETRY)]
             friction = group.torque(point, free)
             if LOAD in names:
-                # The rest of the torque is load (1 + asymmetry) + share sign(speed) |load|.
+                # The rest of the torque is load (1 + asymmetry) + share sign(speed)
+                # |load|.
                 share, asymmetry = (
                     group.values[:, names.index(name)] for name in (LOAD, LOAD_ASYMMETRY)
                 )
@@ -426,7 +456,11 @@ class FrictionBank:
         return out
 
     def _points(
-        self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
+        self,
+        speed: Array,
+        load: Array,
+        temperature: Array | None,
+        direction: Array | None,
     ) -> Iterator[tuple[_Group, OperatingPoint]]:
         for group in self._groups:
             yield (
@@ -444,11 +478,12 @@ class FrictionBank:
 
 # Presliding: the memory that Coulomb friction has at standstill.
 
-STILL_SPEED = 0.01  # speed of the transition between standstill and motion, joint side [rad/s]
+# speed of the transition between standstill and motion, joint side [rad/s]
+STILL_SPEED = 0.01
 RETAINED = 0.7
 """Share of Dahl's friction that currents of real arms show at standstill: joints settle and creep
-by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error over pairs
-of seven recordings of a UR10e."""
+by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error
+over pairs of seven recordings of a UR10e."""
 
 _SHORT = 16  # samples from which pairs pay off
 
@@ -456,9 +491,9 @@ _SHORT = 16  # samples from which pairs pay off
 def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
     """Direction of Coulomb friction with the memory of a joint at rest.
 
-    Dahl's model (1968): friction reverses within a small travel. A joint that stops retains much
-    (RETAINED) of its last friction, so currents at standstill depend on the last motion. In motion
-    (above STILL_SPEED) friction has the sign of the speed.
+    Dahl's model (1968): friction reverses within a small travel. A joint that stops
+    retains much (RETAINED) of its last friction, so currents at standstill depend on the
+    last motion. In motion (above STILL_SPEED) friction has the sign of the speed.
 
     Args:
         q: joint positions [samples, ...], rad, without gaps.
@@ -467,7 +502,8 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
         start: memory before the first sample [...].
 
     Returns:
-        Direction between -1 and 1 [samples, ...], and the memory after the last sample [...].
+        Direction between -1 and 1 [samples, ...], and the memory after the last sample
+        [...].
     """
     known = travel > 0
     step = np.diff(q, axis=0, prepend=q[:1])
@@ -476,23 +512,28 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     memory = _recurrence(keep, gain, np.asarray(start, dtype=float))
     moving = -np.expm1(-np.square(qd / STILL_SPEED))
     out = RETAINED * memory
-    return np.where(known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan), memory[-1]
+    return np.where(
+        known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan
+    ), memory[-1]
 
 
 def _recurrence(keep: Array, gain: Array, start: Array) -> Array:
     """States keep * (state before) + gain [samples, ...]; odd-even reduction, no loop over samples.
 
-    Pairs of samples are samples of a recurrence of half the length, whose states are every second
-    one (Brent and Kung 1982).
+    Pairs of samples are samples of a recurrence of half the length, whose states are
+    every second one (Brent and Kung 1982).
     """
-    out, state = np.empty_like(gain), start
+    out = np.empty_like(gain)
+    state = start
     if len(gain) < _SHORT:
         for k in range(len(gain)):
             out[k] = state = keep[k] * state + gain[k]
         return out
     odd = slice(1, None, 2)
     even = slice(0, 2 * (len(gain) // 2), 2)
-    out[odd] = _recurrence(keep[odd] * keep[even], keep[odd] * gain[even] + gain[odd], start)
+    out[odd] = _recurrence(
+        keep[odd] * keep[even], keep[odd] * gain[even] + gain[odd], start
+    )
     before = np.concatenate([start[None], out[odd]])[: len(gain[::2])]
     out[::2] = keep[::2] * before + gain[::2]
     return out
@@ -501,41 +542,48 @@ def _recurrence(keep: Array, gain: Array, start: Array) -> Array:
 class FrictionDirection:
     """Direction of Coulomb friction with presliding memory, batch by batch.
 
-    The travel constants of n joints, or several for each [..., n], rad, are 0 without presliding.
+    The travel constants of n joints, or several for each [..., n], rad, are 0 without
+    presliding.
     """
 
     def __init__(self, travel: Array) -> None:
         self._travel = travel
         self._last_q: Array | None = None
-        self._memory, self._time = np.empty(0), np.nan
+        self._memory = np.empty(0)
+        self._time = np.nan
 
     def __call__(self, q: Array, qd: Array, time: Array | None = None) -> Array | None:
         """Direction [samples, ..., n] for samples that follow those of the last call.
 
-        Positions and speeds [samples, n], rad, rad/s. With even times [samples], s, the memory
-        begins anew after a gap. None without presliding.
+        Positions and speeds [samples, n], rad, rad/s. With even times [samples], s, the
+        memory begins anew after a gap. None without presliding.
         """
         if not self._travel.any():
             return None
         shape = (len(q), *(1,) * (self._travel.ndim - 1), q.shape[1])
-        q, qd = q.reshape(shape), qd.reshape(shape)
+        q = q.reshape(shape)
+        qd = qd.reshape(shape)
         if time is not None:
             gap = time[0] - self._time > 1.5 * np.ptp(time[:2])
-            self._last_q, self._time = None if gap else self._last_q, time[-1]
+            self._last_q = None if gap else self._last_q
+            self._time = time[-1]
         if self._last_q is None:
             start = np.tanh(qd[0] / SMOOTHING)
             self._last_q, self._memory = q[0], np.broadcast_to(start, self._travel.shape)
-        path, speed = np.concatenate([self._last_q[None], q]), np.concatenate([qd[:1], qd])
+        path = np.concatenate([self._last_q[None], q])
+        speed = np.concatenate([qd[:1], qd])
         direction, self._memory = presliding(path, speed, self._travel, self._memory)
         self._last_q = q[-1]
         return direction[1:]
 
 
-def coulomb_viscous_fit(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
+def coulomb_viscous_fit(
+    friction: Friction, gear_ratio: float, fastest: float
+) -> dict[str, float]:
     """Coulomb and viscous friction closest to a law of any form, without load (least squares).
 
-    The line is fitted from 5 to 100 % of the speed `fastest`, joint side [rad/s]; "coulomb" [N m]
-    and "viscous" [N m s/rad] are motor side.
+    The line is fitted from 5 to 100 % of the speed `fastest`, joint side [rad/s];
+    "coulomb" [N m] and "viscous" [N m s/rad] are motor side.
     """
     speed = np.linspace(0.05 * fastest, fastest, 40)[:, None]
     bank = FrictionBank([friction], np.array([gear_ratio]))

@@ -3,9 +3,10 @@
 
 """Capsule geometry of an arm: distances between its links, and to table and walls.
 
-config/geometry/*.yaml contains capsules that enclose the links. `ArmGeometry.distances` and
-`gradients` work on arrays and are fast enough for a search; `ArmGeometry.clearance` checks a
-trajectory with coal, the collision library of pinocchio, for the values in reports.
+config/geometry/*.yaml contains capsules that enclose the links. `ArmGeometry.distances`
+and `gradients` work on arrays and are fast enough for a search; `ArmGeometry.clearance`
+checks a trajectory with coal, the collision library of pinocchio, for the values in
+reports.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Capsule:
     """All points within `radius` of a segment, fixed to a link."""
 
     link: int  # 0 is the base, i the link that joint i moves
-    # start, end: ends of the segment [3], m, in the link's DH frame (base frame for link 0)
+    # start, end: ends of the segment [3], m, in the link's DH frame (base frame for link
+    # 0)
     start: Array
     end: Array
     radius: float  # m
@@ -72,19 +74,24 @@ def load_capsules(
     """Capsules of an arm, and the pairs of links not to check; from the package's file by default.
 
     Raises:
-        RobotFileError: the arm has no geometry file, or the file is damaged (names the line).
+        RobotFileError: the arm has no geometry file, or the file is damaged (names the
+            line).
     """
     if path is None:
         path = config_file("geometry", f"{robot}.yaml")
         if not path.is_file() or path.parent != config_file("geometry"):
             problem = "this arm has no capsule geometry"
-            raise RobotFileError(path, problem, "write one like config/geometry/ur5e.yaml")
+            raise RobotFileError(
+                path, problem, "write one like config/geometry/ur5e.yaml"
+            )
     root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)
         name = keys["robot"]
         if name.text() != robot:
-            raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
+            raise name.refuse(
+                f"'{excerpt(name.text())}' must be {robot}, like the file name"
+            )
         capsules = tuple(list_of(_capsule)(keys["capsules"]))
         pair = list_of(integer(0, max(capsule.link for capsule in capsules)), 2)
         ignored = set()
@@ -99,12 +106,14 @@ def load_capsules(
 def _capsule(tree: YamlTree) -> Capsule:
     end = array(LENGTH, 3)
     with Record(tree) as keys:
-        link, radius = integer(0, 100)(keys["link"]), _RADIUS(keys["radius"])
+        link = integer(0, 100)(keys["link"])
+        radius = _RADIUS(keys["radius"])
         return Capsule(link, end(keys["from"]), end(keys["to"]), radius)
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
-_NEARLY = 0.005  # samples this near to the smallest distance are checked with coal, too [m]
+# samples this near to the smallest distance are checked with coal, too [m]
+_NEARLY = 0.005
 _SPARSE = 10  # coal checks every so many samples in any case
 FIRST_FREE_LINK = 2
 """Links from this one on must keep clear of walls; base and shoulder stand on the mounting."""
@@ -138,7 +147,9 @@ class ArmGeometry:
         tool: Sequence[Capsule] = (),
     ) -> None:
         capsules, ignored = load_capsules(robot.name)
-        self.robot, self.tool, self.walls = robot, tuple(tool), tuple(walls)
+        self.robot = robot
+        self.tool = tuple(tool)
+        self.walls = tuple(walls)
         self.capsules = (*capsules, *tool)
         self._dynamics = ArmDynamics(robot)
         self._link = link = np.array([capsule.link for capsule in self.capsules])
@@ -176,7 +187,9 @@ class ArmGeometry:
             height, near = self._wall_heights(wall, ends)
             distance.append(height)
             towards = np.broadcast_to(wall.normal, near.shape)
-            gradient.append(_point_speeds(near, self._link[self._free], towards, axes, origins))
+            gradient.append(
+                _point_speeds(near, self._link[self._free], towards, axes, origins)
+            )
         return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
 
     def wall_distances(self, q: Array) -> Array:
@@ -186,27 +199,34 @@ class ArmGeometry:
     def clearance(self, q: Array) -> Clearance:
         """Smallest distance over joint positions [samples, n], computed with coal.
 
-        Coal checks every tenth sample, and those whose `distances` nearly equal the smallest.
+        Coal checks every tenth sample, and those whose `distances` nearly equal the
+        smallest.
         """
         fast = self.distances(q).min(axis=1)
         near = fast < fast.min() + _NEARLY
         near[::_SPARSE] = True
         links, _ = self._dynamics.frames(q)
-        shapes, places = [], []
+        shapes = []
+        places = []
         for capsule in self.capsules:
             along = capsule.end - capsule.start
             length = float(np.linalg.norm(along))
-            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
+            turn = pin.Quaternion.FromTwoVectors(
+                np.array([0.0, 0.0, 1.0]), along
+            ).matrix()
             shapes.append(coal.Capsule(capsule.radius, length))
             middle = (capsule.start + capsule.end) / 2
             places.append(pin.SE3(turn if length > 0 else np.eye(3), middle).homogeneous)
-        names = [LINK_NAMES[k] if k < len(LINK_NAMES) else f"link {k}" for k in self._link]
+        names = [
+            LINK_NAMES[k] if k < len(LINK_NAMES) else f"link {k}" for k in self._link
+        ]
         # Numbers and names of both bodies; behind the capsules there are the walls.
         pairs = [(i, j, names[i], names[j]) for i, j in self._pairs.tolist()]
         for k, wall in enumerate(self.walls, len(shapes)):
             shapes.append(coal.Halfspace(wall.normal, wall.offset))
             pairs += [(i, k, names[i], wall.name) for i in self._free.tolist()]
-        request, result = coal.DistanceRequest(), coal.DistanceResult()
+        request = coal.DistanceRequest()
+        result = coal.DistanceResult()
         best = Clearance(np.inf, ("", ""), 0)
         for sample in np.flatnonzero(near).tolist():
             poses = links[sample, self._link] @ np.array(places)
@@ -214,7 +234,9 @@ class ArmGeometry:
             where += [coal.Transform3s.Identity()] * len(self.walls)
             for i, j, *pair in pairs:
                 result.clear()
-                value = coal.distance(shapes[i], where[i], shapes[j], where[j], request, result)
+                value = coal.distance(
+                    shapes[i], where[i], shapes[j], where[j], request, result
+                )
                 if value < best.distance:
                     best = Clearance(float(value), (pair[0], pair[1]), sample)
         return best
@@ -257,11 +279,15 @@ class ArmGeometry:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
         links, joints = self._dynamics.frames(q)
         carrier = links[:, self._link]
-        ends = self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
+        ends = (
+            self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
+        )
         return ends, joints[..., :3, 2], joints[..., :3, 3]
 
 
-def _point_speeds(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:
+def _point_speeds(
+    point: Array, link: Array, normal: Array, axes: Array, origins: Array
+) -> Array:
     """Speed of points along normals per joint velocity [samples, pairs, n].
 
     Joint k moves a point p of the links after it with axis_k x (p - origin_k).
@@ -274,13 +300,18 @@ def _point_speeds(point: Array, link: Array, normal: Array, axes: Array, origins
 
 def _closest_points(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, Array]:
     """Closest points of segments a0-a1 and b0-b1, all [..., 3] (clamped, points included)."""
-    u, v, w = a1 - a0, b1 - b0, a0 - b0
+    u = a1 - a0
+    v = b1 - b0
+    w = a0 - b0
     uu, uv, vv = (np.sum(x * y, axis=-1) for x, y in ((u, u), (u, v), (v, v)))
-    uw, vw = np.sum(u * w, axis=-1), np.sum(v * w, axis=-1)
+    uw = np.sum(u * w, axis=-1)
+    vw = np.sum(v * w, axis=-1)
     tiny = 1e-12
     denominator = uu * vv - uv * uv
     s = np.where(
-        denominator > tiny, (uv * vw - vv * uw) / np.where(denominator > tiny, denominator, 1), 0.5
+        denominator > tiny,
+        (uv * vw - vv * uw) / np.where(denominator > tiny, denominator, 1),
+        0.5,
     )
     s = np.clip(s, 0, 1)
     t = np.clip((uv * s + vw) / np.maximum(vv, tiny), 0, 1)

@@ -3,9 +3,10 @@
 
 """Model files: an EnergyModel as YAML that people can read and edit.
 
-Each quantity has value, unit, standard deviation and source. Reading is strict: unknown keys,
-missing joints, NaN, wrong units and impossible values are refused with the line to correct. An
-optional key is written in `document` and read in `_model`, or in the functions of its section.
+Each quantity has value, unit, standard deviation and source. Reading is strict: unknown
+keys, missing joints, NaN, wrong units and impossible values are refused with the line to
+correct. An optional key is written in `document` and read in `_model`, or in the
+functions of its section.
 """
 
 from __future__ import annotations
@@ -91,13 +92,21 @@ _NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
 """Parameters that are not negative in laws without other parameters."""
 _ANY = 1e12
 """More than a fit returns for an unidentifiable parameter."""
-_STD, _DRIVER_STD = Quantity("1", 0, _ANY), Quantity("W/A", 0, _ANY)
-_SHARE, _GAIN = Quantity("1", 0, 1), Quantity("1", 0, 10, positive=True)
-_BOX = Quantity("W", -100, 1e4)  # by chance negative where the recordings do not separate it
-_SUPPLY = {"proportional": Quantity("1", 0.5, 3), "quadratic": Quantity("1/W", -0.01, 0.01)}
-_METER_TIME, _PERCENT = Quantity("s", -1, 60), Quantity("%", 0, 1e3)
+_STD = Quantity("1", 0, _ANY)
+_DRIVER_STD = Quantity("W/A", 0, _ANY)
+_SHARE = Quantity("1", 0, 1)
+_GAIN = Quantity("1", 0, 10, positive=True)
+# by chance negative where the recordings do not separate it
+_BOX = Quantity("W", -100, 1e4)
+_SUPPLY = {
+    "proportional": Quantity("1", 0.5, 3),
+    "quadratic": Quantity("1/W", -0.01, 0.01),
+}
+_METER_TIME = Quantity("s", -1, 60)
+_PERCENT = Quantity("%", 0, 1e3)
 _TORQUE_PER_AMPERE_STD = replace(ranges.TORQUE_PER_AMPERE, low=0.0, positive=False)
-_SEGMENT = Quantity(ranges.RESISTANCE.unit, -10, 10)  # by chance negative where it is small
+# by chance negative where it is small
+_SEGMENT = Quantity(ranges.RESISTANCE.unit, -10, 10)
 _SEGMENT_STD = Quantity(ranges.RESISTANCE.unit, 0, 10)
 _CALIBRATION_UNIT = "kg, kg m, 1"
 
@@ -117,13 +126,19 @@ def model_from_document(content: dict[str, Any], source: str) -> EnergyModel:
     Raises:
         ModelFileError: names the key at fault.
     """
-    return _model(YamlTree.from_content(content, Origin(Path(source), ModelFileError, _REMEDY)))
+    return _model(
+        YamlTree.from_content(content, Origin(Path(source), ModelFileError, _REMEDY))
+    )
 
 
 def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
     """Content of the model file, behind comment lines."""
     return header + yaml.safe_dump(
-        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+        document(model),
+        sort_keys=False,
+        default_flow_style=None,
+        width=100,
+        allow_unicode=True,
     )
 
 
@@ -147,8 +162,12 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
 
 def document(model: EnergyModel) -> dict[str, Any]:
     """The content of the model file as YAML data."""
-    setup, payload, bus, sessions = model.setup, model.setup.payload, model.bus, model.sessions
-    tensors, calibration = model.link_tensors, model.payload_calibration
+    setup = model.setup
+    payload = model.setup.payload
+    bus = model.bus
+    sessions = model.sessions
+    tensors = model.link_tensors
+    calibration = model.payload_calibration
 
     def of_joints(values: Any) -> dict[str, Any]:
         return dict(zip((joint.name for joint in model.joints), values, strict=True))
@@ -168,7 +187,10 @@ def document(model: EnergyModel) -> dict[str, Any]:
         "current_delay": _value(model.current_delay, "s"),
     }
     if tensors is not None:  # else those of the robot file are used
-        links = [{"value": v, "std": s} for v, s in zip(tensors.values, tensors.std, strict=True)]
+        links = [
+            {"value": v, "std": s}
+            for v, s in zip(tensors.values, tensors.std, strict=True)
+        ]
         unit = {"unit": ranges.INERTIA_ENTRY.unit, "source": tensors.source}
         content["link_tensors"] = {**unit, **of_joints(links)}
     if model.controller_constants is not None:
@@ -202,7 +224,10 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "residual": _value(bus.residual, "W"),
             "errors": bus.errors,
             **({"torque_errors": bus.torque_errors} if bus.torque_errors.size else {}),
-            "mode_power": {"unit": "W", **{k: float(v) for k, v in bus.mode_power.items()}},
+            "mode_power": {
+                "unit": "W",
+                **{k: float(v) for k, v in bus.mode_power.items()},
+            },
         },
         "sessions": {
             "standby_std": _value(sessions.standby, "W"),
@@ -210,7 +235,11 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "count": sessions.count,
         },
         **({} if model.wall is None else {"wall": _wall_document(model.wall)}),
-        **({} if model.cable is None else {"cable": _cable_document(model.cable, of_joints)}),
+        **(
+            {}
+            if model.cable is None
+            else {"cable": _cable_document(model.cable, of_joints)}
+        ),
         "fit": model.fit,
         "validation": model.validation,
         "provenance": model.provenance,
@@ -218,7 +247,9 @@ def document(model: EnergyModel) -> dict[str, Any]:
     return dict(plain(content, digits=_DIGITS))
 
 
-def _constants_document(constants: ControllerConstants, joints: list[str]) -> dict[str, Any]:
+def _constants_document(
+    constants: ControllerConstants, joints: list[str]
+) -> dict[str, Any]:
     """Torque constants that the controller states; joints of unknown ones are left out."""
     known = constants.known.tolist()
     values = zip(joints, known, constants.torque_per_ampere, constants.std, strict=True)
@@ -247,14 +278,16 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
     friction = joint.friction
 
     def fitted(name: str, value: float, unit: str) -> dict[str, Any]:
-        std, source = float(joint.std.get(name, 0.0)), joint.source.get(name, "given")
+        std = float(joint.std.get(name, 0.0))
+        source = joint.source.get(name, "given")
         return _value(value, unit, std=std, source=source)
 
     of_friction: dict[str, Any] = {
         "law": friction.law.name,
         "reason": joint.friction_reason,
         "shape": {
-            name: _value(value, SHAPE_UNITS[name]) for name, value in friction.all_shape.items()
+            name: _value(value, SHAPE_UNITS[name])
+            for name, value in friction.all_shape.items()
         },
         "parameters": {
             name: fitted(name, friction.parameters[name], PARAMETER_UNITS[name])
@@ -265,19 +298,30 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
         of_friction["presliding"] = _value(friction.presliding, "rad")
     if friction.temperature_range is not None:
         low, high = map(float, friction.temperature_range)
-        of_friction["temperature_range"] = {"lowest": low, "highest": high, "unit": "degC"}
+        of_friction["temperature_range"] = {
+            "lowest": low,
+            "highest": high,
+            "unit": "degC",
+        }
     if friction.temperature_model is not None:
         of_friction["temperature_model"] = friction.temperature_model
     return {
         **{
-            name: fitted(name, getattr(joint, name), each.unit) for name, each in _CONSTANTS.items()
+            name: fitted(name, getattr(joint, name), each.unit)
+            for name, each in _CONSTANTS.items()
         },
         **(
             {}
             if joint.actual_inertia is None
-            else {"actual_inertia": fitted("actual_inertia", joint.actual_inertia, "kg m^2")}
+            else {
+                "actual_inertia": fitted("actual_inertia", joint.actual_inertia, "kg m^2")
+            }
         ),
-        **({} if joint.load_factor == 1.0 else {"load_factor": _value(joint.load_factor, "1")}),
+        **(
+            {}
+            if joint.load_factor == 1.0
+            else {"load_factor": _value(joint.load_factor, "1")}
+        ),
         "friction": of_friction,
         "current_residual": _value(joint.current_residual, "A"),
         "current_covariance": joint.current_covariance,
@@ -285,7 +329,8 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
 
 
 def _wall_document(wall: WallModel) -> dict[str, Any]:
-    std, error = wall.std, wall.held_out_error_percent
+    std = wall.std
+    error = wall.held_out_error_percent
     return {
         "source": wall.source,
         "box": {"unit": "W", **wall.box},
@@ -309,7 +354,9 @@ def _value(value: float, unit: str, **more: Any) -> dict[str, Any]:
 def _model(root: YamlTree) -> EnergyModel:
     kind = root.mapping().get("kind")
     if kind is None or kind.plain() != KIND:
-        raise root.refuse("is not a model file of this package (no 'kind: ur_energy_model')")
+        raise root.refuse(
+            "is not a model file of this package (no 'kind: ur_energy_model')"
+        )
     with Record(root) as keys:
         keys["kind"]
         keys.schema(SCHEMA)
@@ -318,8 +365,8 @@ def _model(root: YamlTree) -> EnergyModel:
         joints = keys["joints"].mapping()
         if not joints:
             raise keys["joints"].refuse("has no joints")
-        # Joints are in the order of the arm, whatever the order in the file, as of sorted keys;
-        # that of the file stays where the arm is not known, or has other joints.
+        # Joints are in the order of the arm, whatever the order in the file, as of sorted
+        # keys; that of the file stays where the arm is not known, or has other joints.
         names = tuple(joints)
         try:
             of_arm = load_robot(robot).joint_names
@@ -331,14 +378,20 @@ def _model(root: YamlTree) -> EnergyModel:
             robot=robot,
             setup=setup,
             setup_source=source,
-            joints=tuple(_joint(name, joints[name], free=bus.kind == "ecbot") for name in names),
+            joints=tuple(
+                _joint(name, joints[name], free=bus.kind == "ecbot") for name in names
+            ),
             bus=bus,
             fit=tuple(_metrics(node) for node in keys["fit"].items()),
             validation=tuple(_metrics(node) for node in keys["validation"].items()),
             provenance=_metrics(keys["provenance"]),
             current_delay=keys.read("current_delay", _with_unit(ranges.DELAY), 0.0),
-            link_tensors=keys.read("link_tensors", lambda n: _link_tensors(n, names), None),
-            sessions=keys.read("sessions", lambda n: _sessions(n, names), SessionSpread()),
+            link_tensors=keys.read(
+                "link_tensors", lambda n: _link_tensors(n, names), None
+            ),
+            sessions=keys.read(
+                "sessions", lambda n: _sessions(n, names), SessionSpread()
+            ),
             payload_calibration=keys.read(
                 "payload_calibration", lambda n: _payload_calibration(n, names), None
             ),
@@ -370,7 +423,8 @@ def _setup(node: YamlTree) -> tuple[Setup, str]:
 
 def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
     """Constants of a joint; `free`: coefficients of power may have any sign (EcBot)."""
-    std, source = dict[str, float](), dict[str, str]()
+    std = dict[str, float]()
+    source = dict[str, str]()
 
     def fitted(keys: Record, name: str, quantity: Quantity) -> float:
         value, std[name] = _estimate(keys[name], quantity, source, name)
@@ -378,7 +432,9 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
 
     with Record(node) as keys:
         values = {
-            key: fitted(keys, key, _unbound(quantity) if free and key in _OF_POWER else quantity)
+            key: fitted(
+                keys, key, _unbound(quantity) if free and key in _OF_POWER else quantity
+            )
             for key, quantity in _CONSTANTS.items()
         }
         for key in _OF_POWER:
@@ -391,13 +447,17 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
             with Record(part["parameters"], law.parameters) as of_law:
                 parameters = {
                     each: fitted(
-                        of_law, each, Quantity(PARAMETER_UNITS[each], lowest, _LARGEST_FRICTION)
+                        of_law,
+                        each,
+                        Quantity(PARAMETER_UNITS[each], lowest, _LARGEST_FRICTION),
                     )
                     for each in law.parameters
                 }
             with Record(part["shape"], law.shape) as of_law:
                 shape = {
-                    each: _with_unit(Quantity(SHAPE_UNITS[each], *_SHAPES[each]))(of_law[each])
+                    each: _with_unit(Quantity(SHAPE_UNITS[each], *_SHAPES[each]))(
+                        of_law[each]
+                    )
                     for each in law.shape
                 }
             model = part.read("temperature_model", ranges.temperature_model, None)
@@ -438,7 +498,8 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
 
 def _temperature_range(node: YamlTree) -> tuple[float, float]:
     with _record(node, "degC") as keys:
-        lowest, highest = ranges.TEMPERATURE(keys["lowest"]), ranges.TEMPERATURE(keys["highest"])
+        lowest = ranges.TEMPERATURE(keys["lowest"])
+        highest = ranges.TEMPERATURE(keys["highest"])
         if lowest > highest:
             raise node.refuse("lowest is above highest")
     return lowest, highest
@@ -452,18 +513,24 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         if standby < 0:
             raise keys["standby"].refuse("must not be negative")
         driver_std = _with_unit(_DRIVER_STD)(keys["driver_std"])
-        loss, inductance = ranges.DRIVER_LOSS, ranges.INDUCTANCE
+        loss = ranges.DRIVER_LOSS
+        inductance = ranges.INDUCTANCE
         if kind == "ecbot":
-            loss, inductance = _unbound(loss), _unbound(inductance)
+            loss = _unbound(loss)
+            inductance = _unbound(inductance)
         floor = _with_unit(ranges.POWER)(keys["floor"])
         if floor > standby:
-            raise keys["floor"].refuse(f"{floor:g} W is above the standby power, {standby:g} W")
+            raise keys["floor"].refuse(
+                f"{floor:g} W is above the standby power, {standby:g} W"
+            )
         source = keys["source"].text()
         spread = driver_std if source == "bus_power" else 0.0
         with _record(keys["residual"], "W") as residual:
             rms = residual.read("value", ranges.POWER, float("nan"))
-        drag, most = keys.read("drag", _with_unit(ranges.DRAG), None), 2 + 3 * len(joints)
-        row = array(ranges.ERROR, most if drag is not None else most - 1)  # of earlier versions
+        drag = keys.read("drag", _with_unit(ranges.DRAG), None)
+        most = 2 + 3 * len(joints)
+        # of earlier versions
+        row = array(ranges.ERROR, most if drag is not None else most - 1)
         errors = np.zeros((len(rows := keys["errors"].items()), most))
         for k, item in enumerate(rows):
             errors[k, : most - (drag is None)] = row(item)
@@ -471,7 +538,9 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         rows = keys.read("torque_errors", lambda node: node.items(), [])
         if rows:
             if len(rows) != len(errors):
-                raise keys["torque_errors"].refuse(f"must be {len(errors)} rows, as errors has")
+                raise keys["torque_errors"].refuse(
+                    f"must be {len(errors)} rows, as errors has"
+                )
             row = array(ranges.ERROR, len(joints))
             torque_errors = np.array([row(item) for item in rows])
         return BusModel(
@@ -479,7 +548,9 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
             standby=standby,
             driver=_each(keys["driver"], joints, loss, spread),
             inductance=_each(keys["inductance"], joints, inductance),
-            capacitor_energy=keys.read("storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0),
+            capacitor_energy=keys.read(
+                "storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0
+            ),
             floor=floor,
             std={
                 "standby": standby_std,
@@ -518,7 +589,9 @@ def _wall(node: YamlTree) -> WallModel:
             np.array(values),
             _covariance(keys["covariance"], len(values)),
             keys["source"].text(),
-            held_out_error_percent=keys.read("held_out_error", _with_unit(_PERCENT), None),
+            held_out_error_percent=keys.read(
+                "held_out_error", _with_unit(_PERCENT), None
+            ),
             delay=seconds(keys["delay"]),
             averaging=seconds(keys["averaging"]),
             resolution=_with_unit(ranges.POWER)(keys["resolution"]),
@@ -529,7 +602,8 @@ def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
     """Inertia tensors of the links that these joints move."""
     with _record(node, ranges.INERTIA_ENTRY.unit, joints) as keys:
         source = keys["source"].text()
-        values, stds = [], []
+        values = []
+        stds = []
         for name in joints:
             with Record(keys[name]) as link:
                 values.append(_tensor(link["value"]))
@@ -554,7 +628,9 @@ def _controller_constants(node: YamlTree, joints: tuple[str, ...]) -> Controller
     with _record(node, ranges.TORQUE_PER_AMPERE.unit) as keys:
         for name, child in keys.remaining().items():
             if name not in joints:
-                problem = f"no joint '{excerpt(name)}', known: {with_suggestion(name, joints)}"
+                problem = (
+                    f"no joint '{excerpt(name)}', known: {with_suggestion(name, joints)}"
+                )
                 raise child.refuse(problem)
             with Record(child) as joint:
                 place = joints.index(name)
@@ -576,7 +652,8 @@ def _cable(node: YamlTree, joints: tuple[str, ...]) -> Cable:
 
 def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:
     with _record(node, _CALIBRATION_UNIT, (*joints, "covariance")) as keys:
-        links, gains = [], []
+        links = []
+        gains = []
         for name in joints:
             with Record(keys[name]) as joint:
                 links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
@@ -594,7 +671,11 @@ def _record(node: YamlTree, unit: str, names: tuple[str, ...] = ()) -> Record:
     keys = Record(node, names)
     given = keys["unit"].written() if keys["unit"].is_scalar else ""
     if given != unit:
-        problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
+        problem = (
+            f"unit '{excerpt(given)}' must be '{unit}'"
+            if given
+            else f"needs unit '{unit}'"
+        )
         raise keys["unit"].refuse(problem)
     return keys
 
@@ -610,7 +691,10 @@ def _with_unit(quantity: Quantity) -> Reader[float]:
 
 
 def _estimate(
-    node: YamlTree, quantity: Quantity, source: dict[str, str] | None = None, name: str = ""
+    node: YamlTree,
+    quantity: Quantity,
+    source: dict[str, str] | None = None,
+    name: str = "",
 ) -> tuple[float, float]:
     """A fitted value and its standard deviation; its source is put into `source`, if given."""
     with _record(node, quantity.unit) as keys:
@@ -632,7 +716,9 @@ def _unbound(quantity: Quantity) -> Quantity:
     return replace(quantity, low=-_ANY, high=_ANY, positive=False)
 
 
-def _each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
+def _each(
+    node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0
+) -> Array:
     """Values of all joints [n] with one unit, each with this standard deviation."""
     with _record(node, quantity.unit, joints) as keys:
         values = [keys[name].number() for name in joints]

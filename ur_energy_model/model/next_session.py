@@ -3,17 +3,19 @@
 
 """The friction to expect in a session that has not begun, from the sessions before it.
 
-Friction of a joint wears, runs in and is greased anew, which stays, and it scatters from session to
-session, which does not. With the natural logarithm of its friction in session k,
+Friction of a joint wears, runs in and is greased anew, which stays, and it scatters from
+session to session, which does not. With the natural logarithm of its friction in session
+k,
 
     level_k = usual_k + scatter_k,    usual_k = usual_(k-1) + trend + drift_k,
 
-where scatter and drift are normal and in part common to all joints of an arm, whose lubricant and
-temperature are alike. Sessions that only scatter are worth their mean; where friction drifts, the
-last one counts most. How much of the differences is drift, and how large they are, the sessions
-themselves decide: the expectation is an average over both, by the likelihood of the levels and a
-prior. All variables are normal, so that each is a linear regression (kriging of the levels; a
-Kalman filter that forgets by what it estimates itself).
+where scatter and drift are normal and in part common to all joints of an arm, whose
+lubricant and temperature are alike. Sessions that only scatter are worth their mean;
+where friction drifts, the last one counts most. How much of the differences is drift, and
+how large they are, the sessions themselves decide: the expectation is an average over
+both, by the likelihood of the levels and a prior. All variables are normal, so that each
+is a linear regression (kriging of the levels; a Kalman filter that forgets by what it
+estimates itself).
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
 """Tried shares of drift in the variance between a session and the next one."""
 _RARITY = 0.5
 """By how much the logarithm of their prior falls from scatter alone to drift alone: the friction of
-a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five months."""
+a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five
+months."""
 _TREND = 0.6
 """Deviation of the trend over that of the drift. Running-in and wear go on for many sessions in one
 direction, and a drift without a trend would always come one session late."""
@@ -65,14 +68,17 @@ class _Covariances(NamedTuple):
     drift_then: float  # variance of a level to expect
 
 
-def expected_friction(levels: Array, errors: Array, *, ordered: bool = True) -> ExpectedFriction:
+def expected_friction(
+    levels: Array, errors: Array, *, ordered: bool = True
+) -> ExpectedFriction:
     """The friction that the next session is expected to have.
 
     Args:
         levels: natural logarithm of the friction of sessions over a fit to all of them
             [sessions, n], in order of time; NaN where a joint did not move.
         errors: relative standard deviations of these measurements [sessions, n].
-        ordered: False where the order of the sessions is not known; their mean is expected then.
+        ordered: False where the order of the sessions is not known; their mean is
+            expected then.
     """
     levels = levels[-MOST_SESSIONS:]
     errors = errors[-MOST_SESSIONS:]
@@ -108,8 +114,8 @@ def expected_friction(levels: Array, errors: Array, *, ordered: bool = True) -> 
     each = np.array(means)
     mean = weights @ each
     variance = weights @ (np.array(variances) + np.square(each - mean))
-    # Joints whose friction varies more than that of the others, or less. The first session of a
-    # joint says nothing about it.
+    # Joints whose friction varies more than that of the others, or less. The first
+    # session of a joint says nothing about it.
     squares = np.zeros((sessions, n))
     squares[known] = weights @ np.array(surprises)
     later = known & (np.cumsum(known, axis=0) > 1)
@@ -118,7 +124,8 @@ def expected_friction(levels: Array, errors: Array, *, ordered: bool = True) -> 
     variance = variance / (PRIOR_FREEDOM + counted)
     seen = known.any(axis=0)
     return ExpectedFriction(
-        np.where(seen, np.exp(mean), 1.0), np.where(seen, np.sqrt(variance), FRICTION_SPREAD)
+        np.where(seen, np.exp(mean), 1.0),
+        np.where(seen, np.sqrt(variance), FRICTION_SPREAD),
     )
 
 
@@ -129,7 +136,9 @@ def _covariances(known: Array) -> _Covariances:
     same_joint = (joint[:, None] == joint).astype(float)
     same_session = (session[:, None] == session).astype(float)
     shared = COMMON_FRICTION + (1.0 - COMMON_FRICTION) * same_joint
-    passed = np.minimum(session[:, None], session) + _TREND**2 * np.outer(session, session)
+    passed = np.minimum(session[:, None], session) + _TREND**2 * np.outer(
+        session, session
+    )
     joint_ahead = (np.arange(n)[:, None] == joint).astype(float)
     shared_ahead = COMMON_FRICTION + (1.0 - COMMON_FRICTION) * joint_ahead
     return _Covariances(

@@ -67,23 +67,25 @@ class RobotDescription:
     generation: str  #: "e-series", "cb3" or "other"
     rate: float  #: controller rate [Hz]
     joint_names: tuple[str, ...]  #: n names, as in the robot's URDF
-    #: of the Denavit-Hartenberg parameters; "standard" is distal, "modified" proximal (Craig).
-    #: "urdf" has origins instead
+    # : of the Denavit-Hartenberg parameters; "standard" is distal, "modified" proximal
+    # (Craig). : "urdf" has origins instead
     convention: str
     #: d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links]
     d: Array
     a: Array
     alpha: Array
     theta: Array
-    #: pose of each joint in the frame of the previous link [links, 4, 4]; it rotates about its z
-    #: axis. Only for "urdf"
+    # : pose of each joint in the frame of the previous link [links, 4, 4]; it rotates
+    # about its z : axis. Only for "urdf"
     origin: Array
     fixed: Mask  #: whether the link's joint is fixed [links]
     mass: Array  #: links [links], kg
-    center_of_mass: Array  #: in the link's frame (DH frame, or URDF joint frame) [links, 3], m
-    inertia: Array  #: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2
-    #: max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad, rad/s,
-    #: rad/s^2, N m
+    # : in the link's frame (DH frame, or URDF joint frame) [links, 3], m
+    center_of_mass: Array
+    # : about the centre of mass, axes of the same frame [links, 3, 3], kg m^2
+    inertia: Array
+    # : max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad,
+    # rad/s, : rad/s^2, N m
     max_position: Array
     max_velocity: Array
     max_acceleration: Array
@@ -99,8 +101,8 @@ class RobotDescription:
     controller_gravity: float  #: magnitude that the controller assumes [m/s^2]
     nominal_voltage: float  #: of the bus [V]
     standby_power: float  #: brakes released, standstill [W]; NaN if unknown
-    #: argument for `load_robot`: the name of a description of the package, or the absolute path of
-    #: the user's file
+    # : argument for `load_robot`: the name of a description of the package, or the
+    # absolute path of : the user's file
     source: str = ""
 
     @property
@@ -123,8 +125,8 @@ UNRATED_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 OVERLOAD = 3.0
 """Largest payload that is believed, relative to that of the data sheet. The torques of an arm are
-rated to carry that payload at full reach together with its own links; folded up, an arm lifts up
-to some three times as much."""
+rated to carry that payload at full reach together with its own links; folded up, an arm
+lifts up to some three times as much."""
 
 
 def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[str, ...]:
@@ -136,8 +138,8 @@ def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[st
         source: who states it, such as the name of the option.
 
     Returns:
-        A warning where it is more than the data sheet of the arm allows; nothing otherwise, or
-        where that is not published.
+        A warning where it is more than the data sheet of the arm allows; nothing
+        otherwise, or where that is not published.
 
     Raises:
         InputError: the arm cannot carry it.
@@ -199,10 +201,13 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
         with Record(keys["kinematics"]) as part:
             values = _chain(part, len(names))
-        links, n = len(values["fixed"]), len(names)
+        links = len(values["fixed"])
+        n = len(names)
         with Record(keys["links"]) as part:
             values["mass"] = array(ranges.MASS, links)(part["mass"])
-            values["center_of_mass"] = array(ranges.LENGTH, links, 3)(part["center_of_mass"])
+            values["center_of_mass"] = array(ranges.LENGTH, links, 3)(
+                part["center_of_mass"]
+            )
             values["inertia"] = tensors = np.zeros((links, 3, 3))
             node = part.get("inertia")
             for k, item in enumerate([] if node is None else node.items(links)):
@@ -259,13 +264,17 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     along = keys["xyz" if convention == "urdf" else "d"]
     links = len(along.items())
     if max(links, joints) > MOST_LINKS:
-        raise along.refuse(f"describes {links} links, {joints} joints; the limit is {MOST_LINKS}")
+        raise along.refuse(
+            f"describes {links} links, {joints} joints; the limit is {MOST_LINKS}"
+        )
     fixed = np.zeros(links, dtype=bool)
     node = keys.get("fixed")
     for item in [] if node is None else node.items():
         link = item.integer()
         if not 0 <= link < links or fixed[link]:
-            raise item.refuse(f"link {link} must be 0 to {links - 1}, and be named once only")
+            raise item.refuse(
+                f"link {link} must be 0 to {links - 1}, and be named once only"
+            )
         fixed[link] = True
     moving = links - int(fixed.sum())
     if moving != joints:
@@ -279,20 +288,34 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
         turns = keys.read("rpy", array(ranges.ANGLE, links, 3), np.zeros((links, 3)))
         origin[:, :3, :3] = Rotation.from_euler("xyz", turns).as_matrix()
     else:
-        lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
-        out |= {"d": lengths(along), "a": lengths(keys["a"]), "alpha": angles(keys["alpha"])}
+        lengths = array(ranges.LENGTH, links)
+        angles = array(ranges.ANGLE, links)
+        out |= {
+            "d": lengths(along),
+            "a": lengths(keys["a"]),
+            "alpha": angles(keys["alpha"]),
+        }
         out["theta"] = keys.read("theta", angles, out["theta"])
     return out | {"convention": convention, "origin": origin, "fixed": fixed}
 
 
-def link_transforms(robot: RobotDescription, link: int) -> tuple[list[Array], list[Array]]:
+def link_transforms(
+    robot: RobotDescription, link: int
+) -> tuple[list[Array], list[Array]]:
     """Consecutive transforms [4, 4] in front of the rotation of a link's joint, and behind it."""
     if robot.convention == "urdf":
         return [robot.origin[link]], []
-    along, across, offset = np.eye(4), np.eye(4), np.eye(4)
-    along[2, 3], across[0, 3] = robot.d[link], robot.a[link]
-    for out, first, angle in ((across, 1, robot.alpha[link]), (offset, 0, robot.theta[link])):
-        cos, sin = np.cos(angle), np.sin(angle)
+    along = np.eye(4)
+    across = np.eye(4)
+    offset = np.eye(4)
+    along[2, 3] = robot.d[link]
+    across[0, 3] = robot.a[link]
+    for out, first, angle in (
+        (across, 1, robot.alpha[link]),
+        (offset, 0, robot.theta[link]),
+    ):
+        cos = np.cos(angle)
+        sin = np.sin(angle)
         out[first : first + 2, first : first + 2] = [[cos, -sin], [sin, cos]]
     standard = robot.convention == "standard"
     return ([], [offset, along, across]) if standard else ([across], [offset, along])

@@ -3,13 +3,14 @@
 
 """Sessions: standby power and friction scales, which change from recording to recording.
 
-Inertias, torque constants and resistances of an arm stay the same; standby power and friction do
-not. Measured on real arms: standby power differs by 2.5 W between days of one UR5e and by 11 to
-12 W between two UR5e; the friction of a UR10e's base scatters by 7 % from day to day and fell from
-36 to 29 N m within five months. A model therefore contains the spread between sessions. Every
-interval includes this spread until the session is anchored: standby power at standstill, two
-friction scales per joint on its motion. Warm and cold days differ in both: cold lubricant has more
-viscous friction and less Coulomb friction, which the tilt of a session describes.
+Inertias, torque constants and resistances of an arm stay the same; standby power and
+friction do not. Measured on real arms: standby power differs by 2.5 W between days of one
+UR5e and by 11 to 12 W between two UR5e; the friction of a UR10e's base scatters by 7 %
+from day to day and fell from 36 to 29 N m within five months. A model therefore contains
+the spread between sessions. Every interval includes this spread until the session is
+anchored: standby power at standstill, two friction scales per joint on its motion. Warm
+and cold days differ in both: cold lubricant has more viscous friction and less Coulomb
+friction, which the tilt of a session describes.
 """
 
 from __future__ import annotations
@@ -32,35 +33,39 @@ STANDBY_SPREAD = 2.5
 """Standard deviation of standby power between sessions of one arm if none were compared [W]."""
 FRICTION_SPREAD = 0.08
 """Relative standard deviation of friction between sessions if none were compared. That of a UR10e
-scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
+scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5
+rad/s."""
 
-SPEED_TILT, COULOMB_TILT = 2.0, -1.0
+SPEED_TILT = 2.0
+COULOMB_TILT = -1.0
 """Relative change of friction that depends on the speed, and of Coulomb friction, per unit of the
-tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77 times its usual."""
-LEAST_FACTOR = 0.1  # of the friction of a session over that of the model: friction never helps
+tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77 times its
+usual."""
+# of the friction of a session over that of the model: friction never helps
+LEAST_FACTOR = 0.1
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s], for standby power, friction and
-changes alike. Within half an hour the joints of an arm that is off cool by several kelvin, and it
-may have been switched on again."""
+changes alike. Within half an hour the joints of an arm that is off cool by several
+kelvin, and it may have been switched on again."""
 
 COMMON_FRICTION = 0.5
 """Share of the variance of friction between sessions that all joints of an arm have in common:
-their lubricant and its temperature. Between six arms it is a third, with friction 0.86 to 1.42
-times that of the factory calibrations on average over the joints."""
+their lubricant and its temperature. Between six arms it is a third, with friction 0.86 to
+1.42 times that of the factory calibrations on average over the joints."""
 
 
 @dataclass(frozen=True)
 class SessionSpread:
     """Spread of standby power and friction between sessions of one arm.
 
-    Both are deviations of another session from the model. For a model made from one recording they
-    thus include the deviation of that recording's own session.
+    Both are deviations of another session from the model. For a model made from one
+    recording they thus include the deviation of that recording's own session.
     """
 
     standby: float = STANDBY_SPREAD  # standard deviation of standby power [W]
-    # relative standard deviation of a joint's friction [n]; empty stands for FRICTION_SPREAD on
-    # every joint
+    # relative standard deviation of a joint's friction [n]; empty stands for
+    # FRICTION_SPREAD on every joint
     friction: Array = field(default_factory=lambda: np.zeros(0))
     count: int = 0  # number of compared sessions; 0 if the spreads are priors
 
@@ -77,13 +82,15 @@ class Session:
     standby_std: float  # its standard deviation [W]
     friction_scale: Array  # friction of this session over that of the model [n]
     friction_std: Array  # its standard deviation [n]
-    still_seconds: float = 0.0  # standstill that standby was anchored on [s]; 0 if it was not
+    # standstill that standby was anchored on [s]; 0 if it was not
+    still_seconds: float = 0.0
     # motion that the friction scales were anchored on [s]; 0 if they were not
     moving_seconds: float = 0.0
-    # by how much friction depends more on the speed [n]: `friction_factors`; None for 0, one scale
-    # for all friction
+    # by how much friction depends more on the speed [n]: `friction_factors`; None for 0,
+    # one scale for all friction
     friction_tilt: Array | None = None
-    # tilt_std, tilt_correlation: its standard deviation, and its correlation with the scale [n]
+    # tilt_std, tilt_correlation: its standard deviation, and its correlation with the
+    # scale [n]
     tilt_std: Array | None = None
     tilt_correlation: Array | None = None
 
@@ -113,9 +120,11 @@ class Session:
 class SessionFriction:
     """Friction of n joints at present, followed while they work."""
 
-    scale: Array  # friction over that of the model at these temperatures [n]; NaN where unknown
+    # friction over that of the model at these temperatures [n]; NaN where unknown
+    scale: Array
     std: Array  # its standard deviation [n]
-    # motion of this session that it was measured in [s]; 0 for an expectation from earlier sessions
+    # motion of this session that it was measured in [s]; 0 for an expectation from
+    # earlier sessions
     moving_seconds: float = 0.0
 
     def applied_to(self, session: Session) -> Session:
@@ -153,8 +162,8 @@ def friction_directions(names: Sequence[str]) -> Array:
 def scaled_parameters(names: Sequence[str]) -> Mask:
     """Which friction parameters vary together from session to session [p].
 
-    Coulomb and speed-dependent friction do (they depend on the lubricant and its temperature);
-    the gears' share of the load does not.
+    Coulomb and speed-dependent friction do (they depend on the lubricant and its
+    temperature); the gears' share of the load does not.
     """
     return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
 
@@ -162,21 +171,30 @@ def scaled_parameters(names: Sequence[str]) -> Mask:
 def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, Array]:
     """Friction of an unloaded joint over speed [k], rad/s, with standard deviations, joint side.
 
-    "torque", and its deviations "std_this_session" in the fitted sessions, by current_covariance,
-    and "std" in another session, in which friction has the relative deviation `spread` [k], N m.
+    "torque", and its deviations "std_this_session" in the fitted sessions, by
+    current_covariance, and "std" in another session, in which friction has the relative
+    deviation `spread` [k], N m.
     """
     bank = FrictionBank([joint.friction], np.array([joint.gear_ratio]))
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
     values = joint.friction.values
     torque = terms @ values
-    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance, or with a
-    # torque constant of its own.
+    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance, or
+    # with a torque constant of its own.
     stated = joint.source.get("torque_constant") == CONTROLLER
     of_constant = np.zeros_like(torque) if stated else -torque
     slopes = joint.torque_constant * np.column_stack([of_constant, terms])
     own = np.linalg.norm(slopes @ joint.current_root, axis=1)
     if stated:
         own = np.hypot(own, torque * joint.std["torque_constant"] / joint.torque_constant)
-    varying = terms @ np.where(scaled_parameters(joint.friction.law.parameters), values, 0.0)
-    motor_side = {"torque": torque, "std_this_session": own, "std": np.hypot(own, spread * varying)}
-    return {"speed": speed} | {name: joint.gear_ratio * each for name, each in motor_side.items()}
+    varying = terms @ np.where(
+        scaled_parameters(joint.friction.law.parameters), values, 0.0
+    )
+    motor_side = {
+        "torque": torque,
+        "std_this_session": own,
+        "std": np.hypot(own, spread * varying),
+    }
+    return {"speed": speed} | {
+        name: joint.gear_ratio * each for name, each in motor_side.items()
+    }

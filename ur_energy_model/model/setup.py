@@ -35,20 +35,20 @@ class Setup:
 def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -> Array:
     """Gravity [3], m/s^2, in the base frame of a tilted base, as UR's mounting screen defines it.
 
-    Rz(-rotation) Rx(-tilt) (0, 0, -magnitude): a tilt of pi/2 is a wall, of pi the ceiling, the
-    base turns about its own z axis [rad].
+    Rz(-rotation) Rx(-tilt) (0, 0, -magnitude): a tilt of pi/2 is a wall, of pi the
+    ceiling, the base turns about its own z axis [rad].
     """
     tilted = np.array([0.0, -np.sin(tilt), -np.cos(tilt)])
-    cos, sin = np.cos(-rotation), np.sin(-rotation)
+    cos = np.cos(-rotation)
+    sin = np.sin(-rotation)
     turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
     return np.asarray(magnitude * turn @ tilted)
 
 
-# The ten inertial parameters of a rigid body as a vector, in pinocchio's order.
-#
-# Mass, first moment of mass m c (3), and the six entries (xx, xy, yy, xz, yz, zz) of the inertia
-# tensor about the origin of the frame: torque is linear in these (Khalil and Dombre, "Modeling,
-# Identification and Control of Robots", 2002, ch. 9).
+# The ten inertial parameters of a rigid body as a vector, in pinocchio's order. Mass,
+# first moment of mass m c (3), and the six entries (xx, xy, yy, xz, yz, zz) of the
+# inertia tensor about the origin of the frame: torque is linear in these (Khalil and
+# Dombre, "Modeling, Identification and Control of Robots", 2002, ch. 9).
 
 MASS = 0
 """Place of the mass [kg] in the vector."""
@@ -69,7 +69,14 @@ def tensor_of(entries: Array) -> Array:
 def entries_of(tensor: Array) -> Array:
     """Entries [6] (xx, xy, yy, xz, yz, zz) of a symmetric tensor [3, 3]."""
     return np.array(
-        [tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]]
+        [
+            tensor[0, 0],
+            tensor[0, 1],
+            tensor[1, 1],
+            tensor[0, 2],
+            tensor[1, 2],
+            tensor[2, 2],
+        ]
     )
 
 
@@ -92,5 +99,7 @@ def inertial_slopes(mass: float, center: Array) -> Array:
     for i, unit in enumerate(np.eye(3)):
         turn = np.outer(unit, center)
         out[FIRST_MOMENT, 1 + i] = mass * unit
-        out[TENSOR, 1 + i] = entries_of(mass * (2.0 * center[i] * np.eye(3) - turn - turn.T))
+        out[TENSOR, 1 + i] = entries_of(
+            mass * (2.0 * center[i] * np.eye(3) - turn - turn.T)
+        )
     return out

@@ -34,15 +34,18 @@ def link_names(robot: RobotDescription) -> tuple[str, ...]:
 def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     """URDF of an arm whose link frames are its DH frames.
 
-    The root is `base_link`. The kinematics start at `base`, which is rotated by half a turn about
-    the z axis of `base_link`, as in UR's description. `prefix` is that of link and joint names.
+    The root is `base_link`. The kinematics start at `base`, which is rotated by half a
+    turn about the z axis of `base_link`, as in UR's description. `prefix` is that of link
+    and joint names.
     """
     root = Xml.Element("robot", name=robot.name)
 
     def link(name: str) -> Xml.Element:
         return Xml.SubElement(root, "link", name=prefix + name)
 
-    def joint(name: str, kind: str, parent: str, child: str, placement: Array) -> Xml.Element:
+    def joint(
+        name: str, kind: str, parent: str, child: str, placement: Array
+    ) -> Xml.Element:
         element = Xml.SubElement(root, "joint", name=prefix + name, type=kind)
         _origin(element, placement)
         Xml.SubElement(element, "parent", link=prefix + parent)
@@ -52,7 +55,9 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     link("base_link")
     element = link("base")
     joint("base_link-base", "fixed", "base_link", "base", np.diag([-1.0, -1.0, 1.0, 1.0]))
-    names, parent, moving = link_names(robot), "base", 0
+    names = link_names(robot)
+    parent = "base"
+    moving = 0
     path = [np.eye(4)]  # frames along the present link, in its axes
     for row in range(len(robot.d)):
         before, after = link_transforms(robot, row)
@@ -72,7 +77,9 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
                 velocity=f"{robot.max_velocity[moving]:g}",
                 effort=f"{np.nan_to_num(robot.max_torque[moving], posinf=1e4):g}",
             )
-            element, parent, path = link(name), name, [np.eye(4)]
+            element = link(name)
+            parent = name
+            path = [np.eye(4)]
             moving += 1
         for step in after:
             path.append(path[-1] @ step)
@@ -89,13 +96,17 @@ def _cylinders(link: Xml.Element, path: list[Array], share: float) -> None:
         length = float(np.linalg.norm(end - start))
         if length < SHORTEST:
             continue
-        visual, placement = Xml.SubElement(link, "visual"), np.eye(4)
+        visual = Xml.SubElement(link, "visual")
+        placement = np.eye(4)
         along = (end - start) / length
         across = np.cross(np.eye(3)[int(np.argmin(np.abs(along)))], along)
         across /= np.linalg.norm(across)
-        placement[:3] = np.column_stack([across, np.cross(along, across), along, (start + end) / 2])
+        placement[:3] = np.column_stack(
+            [across, np.cross(along, across), along, (start + end) / 2]
+        )
         _origin(visual, placement)
-        geometry, radius = Xml.SubElement(visual, "geometry"), THICKNESS * (1.0 - 0.5 * share)
+        geometry = Xml.SubElement(visual, "geometry")
+        radius = THICKNESS * (1.0 - 0.5 * share)
         Xml.SubElement(geometry, "cylinder", radius=f"{radius:g}", length=f"{length:.6g}")
 
 
@@ -104,11 +115,15 @@ def _origin(element: Xml.Element, placement: Array) -> None:
     # Roll, pitch and yaw of the rotation Rz(yaw) Ry(pitch) Rx(roll).
     pitch = np.arctan2(-r[2, 0], np.hypot(r[0, 0], r[1, 0]))
     if abs(r[2, 0]) > 1.0 - 1e-9:  # gimbal lock: roll takes the whole rotation
-        roll, yaw = np.arctan2(-r[2, 0] * r[0, 1], r[1, 1]), 0.0
+        roll = np.arctan2(-r[2, 0] * r[0, 1], r[1, 1])
+        yaw = 0.0
     else:
-        roll, yaw = np.arctan2(r[2, 1], r[2, 2]), np.arctan2(r[1, 0], r[0, 0])
+        roll = np.arctan2(r[2, 1], r[2, 2])
+        yaw = np.arctan2(r[1, 0], r[0, 0])
     xyz, rpy = (
-        " ".join(f"{value:.9g}" for value in np.where(np.abs(values) < 1e-12, 0.0, values))
+        " ".join(
+            f"{value:.9g}" for value in np.where(np.abs(values) < 1e-12, 0.0, values)
+        )
         for values in (placement[:3, 3], np.array([roll, pitch, yaw]))
     )
     Xml.SubElement(element, "origin", xyz=xyz, rpy=rpy)

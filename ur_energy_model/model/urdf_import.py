@@ -5,7 +5,8 @@
 
     python -m ur_energy_model.model.urdf_import arm.urdf > arm.yaml
 
-A URDF has kinematics, inertias and limits only; gear ratios, motors and bus are added by hand.
+A URDF has kinematics, inertias and limits only; gear ratios, motors and bus are added by
+hand.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _ONE_ARM = "cut the URDF to one arm"
 def robot_content(path: str | Path) -> dict[str, Any]:
     """Content of a robot file from the URDF of a serial arm.
 
-    Every joint becomes a link entry. The link frame is the URDF's child link frame, rotated so
-    that its z axis is the joint axis.
+    Every joint becomes a link entry. The link frame is the URDF's child link frame,
+    rotated so that its z axis is the joint axis.
 
     Raises:
         RobotFileError: not a URDF, or not a serial arm of revolute joints.
@@ -44,10 +45,14 @@ def robot_content(path: str | Path) -> dict[str, Any]:
         content = Origin(path, RobotFileError, "name a URDF file").content(_LIMITS)
         root = Xml.fromstring(content)
         if root.tag != "robot":
-            raise RobotFileError(path, f"begins with <{excerpt(root.tag)}>", "name a URDF file")
+            raise RobotFileError(
+                path, f"begins with <{excerpt(root.tag)}>", "name a URDF file"
+            )
         return _content(_SerialArm(path, root))
     except Xml.ParseError as error:
-        raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from None
+        raise RobotFileError(
+            path, f"is not XML ({error})", "expand xacro files first"
+        ) from None
     except (ValueError, OverflowError) as error:
         problem = f"contains something that is not a number ({excerpt(str(error))})"
         raise RobotFileError(path, problem, "correct the URDF") from None
@@ -56,19 +61,24 @@ def robot_content(path: str | Path) -> dict[str, Any]:
 class _SerialArm:
     """The links and joints of a URDF that describes a serial arm.
 
-    `chain` are the joints from the base to the last moving one, and the fixed ones with mass after
-    it.
+    `chain` are the joints from the base to the last moving one, and the fixed ones with
+    mass after it.
     """
 
     def __init__(self, path: Path, root: Xml.Element) -> None:
-        self.path, self.root = path, root
+        self.path = path
+        self.root = root
         self.links = {str(link.get("name")): link for link in root.findall("link")}
         self.after: dict[str, list[Xml.Element]] = {}
-        joints, children = root.findall("joint"), set[str]()
+        joints = root.findall("joint")
+        children = set[str]()
         if len(joints) > _MOST_JOINTS:
             raise self.refuse("joint", f"has {len(joints)} joints", _ONE_ARM)
         for joint in joints:
-            for end in (parent := _link(joint, "parent")), (child := _link(joint, "child")):
+            for end in (
+                (parent := _link(joint, "parent")),
+                (child := _link(joint, "child")),
+            ):
                 if end not in self.links:
                     problem = f"has no link '{excerpt(end)}'"
                     raise self.refuse(str(joint.get("name")), problem, "correct the URDF")
@@ -78,17 +88,22 @@ class _SerialArm:
             self.after.setdefault(parent, []).append(joint)
         roots = [name for name in self.links if name not in children]
         if len(roots) != 1:
-            raise self.refuse("link", f"has {len(roots)} root links", "name the URDF of one arm")
+            raise self.refuse(
+                "link", f"has {len(roots)} root links", "name the URDF of one arm"
+            )
         self.chain: list[Xml.Element] = []
         place = roots[0]
         while candidates := self.after.get(place):
             deep = [joint for joint in candidates if self._moves_behind(joint)]
             if len(deep) > 1:
                 raise self.refuse(place, "has several moving branches", _ONE_ARM)
-            if not deep and (len(candidates) > 1 or not self.inertial(candidates[0])[0] > 0):
+            if not deep and (
+                len(candidates) > 1 or not self.inertial(candidates[0])[0] > 0
+            ):
                 break
             joint = (deep or candidates)[0]
-            kind, name = joint.get("type"), str(joint.get("name"))
+            kind = joint.get("type")
+            name = str(joint.get("name"))
             if kind not in (*_MOVING, "fixed"):
                 remedy = "only revolute and fixed joints are supported"
                 raise self.refuse(name, f"is a {kind} joint", remedy)
@@ -110,7 +125,9 @@ class _SerialArm:
         if joint.get("type") not in _MOVING:
             return Rotation.identity()
         element = joint.find("axis")
-        axis = np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
+        axis = (
+            np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
+        )
         size = np.linalg.norm(axis)
         if not size:
             raise self.refuse(str(joint.get("name")), "has no axis", "give it one")
@@ -124,7 +141,8 @@ class _SerialArm:
         element = self.links[_link(joint, "child")].find("inertial")
         if element is None:
             return 0.0, np.zeros(3), np.zeros((3, 3))
-        mass, entries = element.find("mass"), element.find("inertia")
+        mass = element.find("mass")
+        entries = element.find("inertia")
         center, rotation = _pose(element.find("origin"))
         value = 0.0 if mass is None else float(mass.get("value", 0.0))
         of = {} if entries is None else entries.attrib
@@ -135,7 +153,11 @@ class _SerialArm:
 
 
 def _content(arm: _SerialArm) -> dict[str, Any]:
-    turns, places, masses, centers, tensors = [], [], [], [], []
+    turns = []
+    places = []
+    masses = []
+    centers = []
+    tensors = []
     before = Rotation.identity()
     for joint in arm.chain:
         turn = arm.turn_to_z(joint)
@@ -152,7 +174,9 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
     def limits(name: str, quantity: Quantity) -> list[float | None]:
         """Limits of the joints; None where missing, or so large that there is no limit."""
         found = [joint.find("limit") for joint in arm.moving]
-        sizes = [0.0 if each is None else abs(float(each.get(name, 0.0))) for each in found]
+        sizes = [
+            0.0 if each is None else abs(float(each.get(name, 0.0))) for each in found
+        ]
         return [size if 0 < size <= quantity.high else None for size in sizes]
 
     return {
@@ -162,7 +186,9 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
         "joint_names": [str(joint.get("name")) for joint in arm.moving],
         "kinematics": {
             "convention": "urdf",
-            "fixed": [k for k, joint in enumerate(arm.chain) if joint.get("type") == "fixed"],
+            "fixed": [
+                k for k, joint in enumerate(arm.chain) if joint.get("type") == "fixed"
+            ],
             "xyz": _plain(places),
             "rpy": _plain(turns),
         },
@@ -191,7 +217,9 @@ def _numbers(text: str | None) -> Array:
 def _pose(origin: Xml.Element | None) -> tuple[Array, Rotation]:
     if origin is None:
         return np.zeros(3), Rotation.identity()
-    return _numbers(origin.get("xyz")), Rotation.from_euler("xyz", _numbers(origin.get("rpy")))
+    return _numbers(origin.get("xyz")), Rotation.from_euler(
+        "xyz", _numbers(origin.get("rpy"))
+    )
 
 
 def _plain(values: Any) -> Any:

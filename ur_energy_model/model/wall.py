@@ -5,10 +5,11 @@
 
     wall = box(state) + proportional p + quadratic p^2
 
-p is the power at the 48 V supply, which telemetry measures. The box is what computer, pendant,
-safety electronics and the supply without load take; the supply's losses grow with p and its square.
-A model is fitted to a power meter (identification/wall_fit.py), or generic for the controller's
-family (config/wall.yaml, with sources) and then not measured.
+p is the power at the 48 V supply, which telemetry measures. The box is what computer,
+pendant, safety electronics and the supply without load take; the supply's losses grow
+with p and its square. A model is fitted to a power meter (identification/wall_fit.py), or
+generic for the controller's family (config/wall.yaml, with sources) and then not
+measured.
 """
 
 from __future__ import annotations
@@ -29,10 +30,14 @@ STATES = ("off", "braked", "running")
 """States of the box: arm without power, brakes engaged, brakes released."""
 TERMS = len(STATES) + 2
 """What the wall is linear in: time in each state, power at the supply and its square."""
-SUPPLY, SQUARE = len(STATES), len(STATES) + 1  # their places
+# their places
+SUPPLY = len(STATES)
+SQUARE = len(STATES) + 1
 _TIMES = np.repeat([1.0, 0.0], [len(STATES), 2])
 
-GENERIC, MODEL, MEASURED = "generic", "model", "meter"
+GENERIC = "generic"
+MODEL = "model"
+MEASURED = "meter"
 """Sources: of a model the first or the last, of an energy any of them."""
 
 
@@ -48,7 +53,8 @@ class WallModel:
     source: str = MEASURED  # "meter", or "generic" where nothing was measured
     # error of the energy of times held out from the fit, RMS over them
     held_out_error_percent: float | None = None
-    # delay, averaging: of the meter: from the end of the averaging time to the reading [s]
+    # delay, averaging: of the meter: from the end of the averaging time to the reading
+    # [s]
     delay: float = 0.0
     averaging: float = 0.0
     resolution: float = 0.0  # of the meter [W]
@@ -56,7 +62,9 @@ class WallModel:
     @cached_property
     def coefficients(self) -> Array:
         """Box by state, proportional and quadratic [5]."""
-        return np.array([*(self.box[state] for state in STATES), self.proportional, self.quadratic])
+        return np.array(
+            [*(self.box[state] for state in STATES), self.proportional, self.quadratic]
+        )
 
     @property
     def energy_source(self) -> str:
@@ -75,10 +83,13 @@ class WallModel:
     def deviation(self, terms: Array, supply_std: Array | float) -> Array:
         """Standard deviation of `value` [...]; `supply_std` is that of the supply's energy [...].
 
-        The model's own errors and those of the power at the supply, which are independent.
+        The model's own errors and those of the power at the supply, which are
+        independent.
         """
         own = ((terms @ self.covariance) * terms).sum(axis=-1)
-        supply = self.slope(terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)) * supply_std
+        supply = (
+            self.slope(terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)) * supply_std
+        )
         return np.asarray(np.sqrt(np.maximum(own, 0.0) + supply * supply))
 
     def slope(self, power: Array | float) -> Array | float:
@@ -88,10 +99,16 @@ class WallModel:
     def of_cycle(self, energy: float, seconds: float, state: str = "running") -> float:
         """Energy at the wall [J] of one at the supply [J] in a time [s] of steady power."""
         square = energy * energy / seconds
-        return self.box[state] * seconds + self.proportional * energy + self.quadratic * square
+        return (
+            self.box[state] * seconds
+            + self.proportional * energy
+            + self.quadratic * square
+        )
 
 
-def wall_from_vector(values: Array, covariance: Array, source: str, **more: Any) -> WallModel:
+def wall_from_vector(
+    values: Array, covariance: Array, source: str, **more: Any
+) -> WallModel:
     """The model of these coefficients [5] and their covariance [5, 5]."""
     *box, proportional, quadratic = map(float, values)
     boxes = dict(zip(STATES, box, strict=True))
@@ -102,8 +119,8 @@ def wall_from_vector(values: Array, covariance: Array, source: str, **more: Any)
 def generic_wall(generation: str) -> WallModel:
     """What is known of the wall of any cell with a controller of this generation.
 
-    Its interval is that between cells; `RobotDescription.generation` is "e-series", "cb3" or
-    "other".
+    Its interval is that between cells; `RobotDescription.generation` is "e-series", "cb3"
+    or "other".
     """
     names = (*STATES, "proportional", "quadratic")
     tree = YamlTree.read(config_file("wall.yaml"), InputError, "restore the file")

@@ -5,5 +5,6 @@
 
 import os
 
-# Threads of OpenBLAS slow down operations on small matrices. Must be set before numpy is imported.
+# Threads of OpenBLAS slow down operations on small matrices. Must be set before numpy is
+# imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

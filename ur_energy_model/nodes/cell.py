@@ -21,32 +21,45 @@ from ur_energy_model.telemetry.source import SharedSource
 def nodes(**options: Any) -> list[ManagedNode]:
     """Logger and estimator; address and fields of the connection are the logger's.
 
-    The robot is that of the logger's robot_model, else of the estimator's model, else the one
-    that the controller names.
+    The robot is that of the logger's robot_model, else of the estimator's model, else the
+    one that the controller names.
 
     Raises:
         InputError: the estimator has another source than rtde.
     """
 
     def connect() -> RtdeSource:
-        wanted = (*(logger.parameters.fields or ENERGY_FIELDS), *fields_of(estimator.parameters))
+        wanted = (
+            *(logger.parameters.fields or ENERGY_FIELDS),
+            *fields_of(estimator.parameters),
+        )
         named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name
-        shortest = min(logger.parameters.batch_seconds, estimator.parameters.batch_seconds)
+        shortest = min(
+            logger.parameters.batch_seconds, estimator.parameters.batch_seconds
+        )
         address = logger.parameters.robot_ip
         return RtdeSource(address, robot=robot, fields=wanted, batch_seconds=shortest)
 
     shared = SharedSource(connect)
-    logger = LoggerNode(lambda: shared.consumer(logger.parameters.batch_seconds), **options)
+    logger = LoggerNode(
+        lambda: shared.consumer(logger.parameters.batch_seconds), **options
+    )
     estimator = EstimatorNode(
         lambda: shared.consumer(estimator.parameters.batch_seconds), **options
     )
     if estimator.parameters.source != "rtde":
-        problem = f"is {estimator.parameters.source}, but both nodes share an RTDE connection"
-        raise InputError("cell_node", problem, "start estimator_node instead", field="source")
+        problem = (
+            f"is {estimator.parameters.source}, but both nodes share an RTDE connection"
+        )
+        raise InputError(
+            "cell_node", problem, "start estimator_node instead", field="source"
+        )
     if estimator.parameters.robot_ip != logger.parameters.robot_ip:
         address = logger.parameters.robot_ip
-        estimator.log(WARN, f"robot_ip is ignored: the connection is the logger's, to {address}")
+        estimator.log(
+            WARN, f"robot_ip is ignored: the connection is the logger's, to {address}"
+        )
     return [logger, estimator]
 
 

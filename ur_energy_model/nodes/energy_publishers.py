@@ -56,13 +56,15 @@ from ur_energy_model.typing import Array
 class PowerMarkers:
     """One sphere per joint, coloured by its power, and the total power as text above the arm.
 
-    The message is made once and updated, since making Marker messages takes most of the time.
+    The message is made once and updated, since making Marker messages takes most of the
+    time.
     """
 
     def __init__(self, frame: str, joints: int) -> None:
         common: dict[str, Any] = {"action": Marker.ADD, "lifetime": Duration(sec=2)}
         self._spheres = [
-            Marker(ns="joint_power", id=i, type=Marker.SPHERE, **common) for i in range(joints)
+            Marker(ns="joint_power", id=i, type=Marker.SPHERE, **common)
+            for i in range(joints)
         ]
         white = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
         kind = Marker.TEXT_VIEW_FACING
@@ -72,17 +74,20 @@ class PowerMarkers:
         for marker in self._array.markers:
             marker.header.frame_id = frame
 
-    def message(self, stamp: Time, positions: Array, power: Array, total: float) -> MarkerArray:
+    def message(
+        self, stamp: Time, positions: Array, power: Array, total: float
+    ) -> MarkerArray:
         """The updated message, which the next call updates again.
 
-        Positions of the joints in the base frame [n, 3], m; their electrical powers [n], and that
-        of the whole arm, W.
+        Positions of the joints in the base frame [n, 3], m; their electrical powers [n],
+        and that of the whole arm, W.
         """
         for sphere, place, watt in zip(
             self._spheres, positions.tolist(), power.tolist(), strict=True
         ):
             level = level_of(watt)
-            position, scale = sphere.pose.position, sphere.scale
+            position = sphere.pose.position
+            scale = sphere.scale
             position.x, position.y, position.z = place
             scale.x = scale.y = scale.z = diameter(level)
             sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
@@ -110,8 +115,11 @@ _OF_BUS = {topics.BUS_POWER.name, topics.BUS_ENERGY.name}
 class EnergyPublishers:
     """Publishes the topics below energy/; joints have their prefix, as the base frame has."""
 
-    def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
-        self._joints, names = joints, energy_names(joints)
+    def __init__(
+        self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str
+    ) -> None:
+        self._joints = joints
+        names = energy_names(joints)
         self._power_markers = PowerMarkers(frame, len(joints))
         places = number_places(joints)
         self._places = {topic.name: place for topic, place in places.items()}
@@ -124,39 +132,56 @@ class EnergyPublishers:
             )
         }
         live |= dict.fromkeys((topics.ENERGY, topics.ENERGY_STAMPED), JointState)
-        self._live = {topic.name: add_publisher(kind, topic) for topic, kind in live.items()}
+        self._live = {
+            topic.name: add_publisher(kind, topic) for topic, kind in live.items()
+        }
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
-        self.publish_optimized = add_publisher(JointTrajectory, topics.OPTIMIZED_TRAJECTORY).publish
-        self._live[topics.ENERGY_MARKERS.name] = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
+        self.publish_optimized = add_publisher(
+            JointTrajectory, topics.OPTIMIZED_TRAJECTORY
+        ).publish
+        self._live[topics.ENERGY_MARKERS.name] = add_publisher(
+            MarkerArray, topics.ENERGY_MARKERS
+        )
         with suppress(ImportError):
             self._control: Any = importlib.import_module("control_msgs.msg")
-            publisher = add_publisher(self._control.DynamicJointState, topics.ENERGY_JOINTS)
+            publisher = add_publisher(
+                self._control.DynamicJointState, topics.ENERGY_JOINTS
+            )
             self._live[topics.ENERGY_JOINTS.name] = publisher
         self._subscribed: set[str] = set()
         self._checked = -math.inf
         self._markers_due = Decimator(MARKER_RATE)
 
     def messages(
-        self, snapshots: Sequence[Snapshot], stamps: Sequence[int], place: Callable[[Array], Array]
+        self,
+        snapshots: Sequence[Snapshot],
+        stamps: Sequence[int],
+        place: Callable[[Array], Array],
     ) -> list[dict[str, bytes]]:
         """Serialized messages of the subscribed topics for each snapshot (markers at MARKER_RATE).
 
-        The newest sample of each is of so many nanoseconds since the epoch; `place` gives joint
-        origins [n, 3], m, of joint angles [n], rad.
+        The newest sample of each is of so many nanoseconds since the epoch; `place` gives
+        joint origins [n, 3], m, of joint angles [n], rad.
         """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
             self._checked = now
-            self._subscribed = {name for name, each in self._live.items() if has_subscribers(each)}
+            self._subscribed = {
+                name for name, each in self._live.items() if has_subscribers(each)
+            }
         if not self._subscribed or not snapshots:
             return [{}] * len(snapshots)
         each = zip(snapshots, stamps, energy_values(snapshots), strict=True)
         return [self._serialized(place, *values) for values in each]
 
     def _serialized(
-        self, place: Callable[[Array], Array], snapshot: Snapshot, nanoseconds: int, values: Array
+        self,
+        place: Callable[[Array], Array],
+        snapshot: Snapshot,
+        nanoseconds: int,
+        values: Array,
     ) -> dict[str, bytes]:
         """Messages of a snapshot with these `energy_values`; `place` gives joint origins."""
         subscribed = self._subscribed
@@ -170,17 +195,21 @@ class EnergyPublishers:
             order, serialized = self._energies[name]
             found[name] = serialized(nanoseconds, values[:, order])
         if (name := topics.ENERGY_JOINTS.name) in subscribed:
-            interfaces, control = joint_interfaces(snapshot, self._joints), self._control
+            interfaces = joint_interfaces(snapshot, self._joints)
+            control = self._control
             message = control.DynamicJointState(
                 header=Header(stamp=time_message(nanoseconds)),
                 joint_names=list(interfaces),
                 interface_values=[
-                    control.InterfaceValue(interface_names=list(each), values=list(each.values()))
+                    control.InterfaceValue(
+                        interface_names=list(each), values=list(each.values())
+                    )
                     for each in interfaces.values()
                 ],
             )
             found[name] = serialize_message(message)
-        shown, q = topics.ENERGY_MARKERS.name in subscribed, snapshot.q
+        shown = topics.ENERGY_MARKERS.name in subscribed
+        q = snapshot.q
         if shown and q is not None and self._markers_due.due(snapshot.time):
             joints = snapshot.power[snapshot.channels.per_joint["electrical_power"]]
             total = float(snapshot.power[snapshot.channels.arm["total"]])
@@ -191,8 +220,8 @@ class EnergyPublishers:
 
     def send(self, messages: Mapping[str, bytes]) -> None:
         """Publish serialized messages by topic."""
-        # Past the wrappers of rclpy, which take as long as the publication: only an active node
-        # publishes here.
+        # Past the wrappers of rclpy, which take as long as the publication: only an
+        # active node publishes here.
         for name, message in messages.items():
             handle = self._live[name].handle
             with handle:

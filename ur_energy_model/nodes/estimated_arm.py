@@ -50,21 +50,32 @@ def check_parameters(parameters: EstimatorParameters) -> None:
     """Refuse parameters without which the estimator cannot work."""
     if parameters.source == "bag" and parameters.bag is None:
         remedy = "give the path of the bag to play, or another source"
-        raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
+        raise InputError(
+            "estimator", "is not set, but source is bag", remedy, field="bag"
+        )
     if parameters.model_file:
         return
     if parameters.learn == "keep":
         remedy = "give the path where the learned model is to be kept, or learn:=on"
-        raise InputError("estimator", "is not set, but learn is keep", remedy, field="model_file")
+        raise InputError(
+            "estimator", "is not set, but learn is keep", remedy, field="model_file"
+        )
     if parameters.source == "joint_states" and not parameters.robot_model:
-        problem = "is not set, and neither is model_file: joint_states does not name the arm"
-        raise InputError("estimator", problem, "name the arm, such as ur5e", field="robot_model")
+        problem = (
+            "is not set, and neither is model_file: joint_states does not name the arm"
+        )
+        raise InputError(
+            "estimator", problem, "name the arm, such as ur5e", field="robot_model"
+        )
 
 
 def names_the_arm(parameters: EstimatorParameters) -> bool:
     """Whether the parameters state which arm it is; else the source must."""
-    path, keep = parameters.model_file, parameters.learn == "keep"
-    return bool(parameters.robot_model) or not (path is None or (keep and not path.exists()))
+    path = parameters.model_file
+    keep = parameters.learn == "keep"
+    return bool(parameters.robot_model) or not (
+        path is None or (keep and not path.exists())
+    )
 
 
 def live_options(parameters: EstimatorParameters) -> LiveOptions:
@@ -92,13 +103,15 @@ def live_options(parameters: EstimatorParameters) -> LiveOptions:
 class EstimatedArm:
     """The arm of an estimator: model file or generic model, learning, counters and history.
 
-    The model file is checked for changes. With learn:=keep, a file that does not exist is no
-    error: the model is the generic one until a learned one is written. `robot` is a name or path,
-    empty for the robot of the model file; `lock` guards the estimator against the thread that reads
-    the samples; `on_cycle` is called with each completed cycle.
+    The model file is checked for changes. With learn:=keep, a file that does not exist is
+    no error: the model is the generic one until a learned one is written. `robot` is a
+    name or path, empty for the robot of the model file; `lock` guards the estimator
+    against the thread that reads the samples; `on_cycle` is called with each completed
+    cycle.
 
     Raises:
-        UrEnergyError: the model file, the state file, the robot or the history cannot be used.
+        UrEnergyError: the model file, the state file, the robot or the history cannot be
+            used.
     """
 
     def __init__(
@@ -109,8 +122,11 @@ class EstimatedArm:
         lock: threading.Lock,
         on_cycle: Callable[[Cycle], None],
     ) -> None:
-        self._parameters, self._lines, self._lock = parameters, lines, lock
-        self.path, self._keep = parameters.model_file, parameters.learn == "keep"
+        self._parameters = parameters
+        self._lines = lines
+        self._lock = lock
+        self.path = parameters.model_file
+        self._keep = parameters.learn == "keep"
         self.problem: str | None = None
         self._due = 0.0
         self._modified = self._modification_time()
@@ -122,7 +138,8 @@ class EstimatedArm:
             self.robot = load_robot(robot or self.base.robot)
             self._check_robot(self.base)
         self._notes: tuple[str | None, ...] = ()
-        self._lacking: str | None = None  # subject of the last line about what the model lacks
+        # subject of the last line about what the model lacks
+        self._lacking: str | None = None
         self._reason: str | None = None
         self._minutes = 0.0  # of work that the model in use was learned from
         self._change: str | None = None
@@ -147,7 +164,9 @@ class EstimatedArm:
                 self.robot.name,
                 model_key(self.path),
                 path=self.path,
-                script=None if parameters.script is None else read_script(parameters.script),
+                script=None
+                if parameters.script is None
+                else read_script(parameters.script),
             )
         self._arm_type = ArmTypeMonitor(self.robot)
         self._not_compared: list[Telemetry] = []
@@ -188,23 +207,29 @@ class EstimatedArm:
     def arm_warning(self) -> str | None:
         """That the samples are of another type of arm, or the model of another arm; else None."""
         if self._arm_type.contradiction is not None:
-            return self._arm_type.contradiction.words().replace("--robot ", "robot_model:=")
+            return self._arm_type.contradiction.words().replace(
+                "--robot ", "robot_model:="
+            )
         warning = self.estimator.arm_warning
-        return None if warning is None else warning.replace("--same-arm", "same_arm:=true")
+        return (
+            None if warning is None else warning.replace("--same-arm", "same_arm:=true")
+        )
 
     def reload(self) -> bool:
         """Use the model file if it has changed; returns whether it is used.
 
         The present model stays in use if the new one cannot be used, see `problem`.
         """
-        now, period = time.monotonic(), self._parameters.reload_period
+        now = time.monotonic()
+        period = self._parameters.reload_period
         if self.path is None or period == 0 or now < self._due:
             return False
         self._due = now + period
         modified = self._modification_time()
         if modified is None or modified == self._modified:
             return False
-        self._modified, self.problem = modified, None
+        self._modified = modified
+        self.problem = None
         try:
             model = load_model(self.path)
             self._check_robot(model)
@@ -212,7 +237,8 @@ class EstimatedArm:
         except UrEnergyError as error:
             self.problem = str(error)
             return False
-        self.base, self._owner = model, model.provenance.get("serial")
+        self.base = model
+        self._owner = model.provenance.get("serial")
         if self.learning is not None:
             self.learning.begin_again(model)
         self._name_model()
@@ -228,19 +254,23 @@ class EstimatedArm:
         if not 0.0 <= waited < COMPARED_TOGETHER:
             self._arm_type.observe(concatenate(self._not_compared))
             self._not_compared = []
-        if self.learning is not None and (attempt <= 1 or self._parameters.source != "bag"):
+        if self.learning is not None and (
+            attempt <= 1 or self._parameters.source != "bag"
+        ):
             self.learning.offer(batch)
 
     def follow_learning(self) -> None:
         """Use what was learned since the last call."""
-        learning, lines = self.learning, self._lines
+        learning = self.learning
+        lines = self._lines
         if learning is None:
             return
         news = learning.poll()
         for trouble in news.troubles:
             lines.event("learning", WARN, f"{trouble}; energies are counted as before")
         for change in news.changes:
-            self._change, self._change_until = change.words, time.monotonic() + CHANGE_SHOWN
+            self._change = change.words
+            self._change_until = time.monotonic() + CHANGE_SHOWN
             lines.log(WARN, f"change of the arm: {change.words}")
         accepted = [attempt for attempt in news.attempts if attempt.accepted]
         if accepted:
@@ -253,15 +283,19 @@ class EstimatedArm:
                 self._minutes = float(learned["minutes"])
             text = f"model version {self.version} is used, "
             text += f"learned from {self._minutes:.1f} min of work"
-            lines.event("learned", INFO, text + (f": {self._reason}" if self._reason else ""))
-        need, minutes = next_needed(learning.progress.needs), learning.progress.learned_minutes
+            lines.event(
+                "learned", INFO, text + (f": {self._reason}" if self._reason else "")
+            )
+        need = next_needed(learning.progress.needs)
+        minutes = learning.progress.learned_minutes
         if minutes and (subject := without_numbers(need)) != self._lacking:
             text = f"after {minutes:.1f} min of work the model lacks: {need}"
             if lines.write("lacks", INFO, text, again=True):
                 self._lacking = subject
         if model is not None and accepted and self._keep:  # not one of before a restart
             self._write(model)
-        file, disk = self._write_problem, learning.disk_problem
+        file = self._write_problem
+        disk = learning.disk_problem
         file = file and f"the learned model is not kept: {file}"
         disk = disk and f"what is learned is not saved: {disk}"
         lines.problem("learned file", file, "learned models are written again", WARN)
@@ -277,16 +311,20 @@ class EstimatedArm:
     def write_lines(self, snapshot: Snapshot | None) -> None:
         """Write lines about counters or a model of another arm, and about files."""
         if snapshot is not None:
-            before, self._notes = self._notes, (snapshot.note, self.arm_warning)
+            before = self._notes
+            self._notes = (snapshot.note, self.arm_warning)
             for note in self._notes:
                 if note is not None and note not in before:
                     self._lines.log(WARN, note)
-        problem, history = self._lines.problem, None
+        problem = self._lines.problem
+        history = None
         if self.history is not None and self.history.problem is not None:
             history = f"history: {self.history.problem}"
         model = self.problem and f"keeping the old model: {self.problem}"
         problem("model file", model, "the model file can be used again", WARN)
-        problem("counters", self.estimator.disk_problem, "the energy counters are saved again")
+        problem(
+            "counters", self.estimator.disk_problem, "the energy counters are saved again"
+        )
         problem("log", self.estimator.log_problem, "the cycle log is written again")
         problem("history", history, "the history is written again", WARN)
 
@@ -296,9 +334,12 @@ class EstimatedArm:
         if learning is None:
             return {"learned_minutes": 0.0, "next_needed": "learn is off"}
         because = self._reason or "learned before the last start"
-        friction, words = learning.progress.friction, "that of the model"
+        friction = learning.progress.friction
+        words = "that of the model"
         if friction is not None and not np.isnan(friction.scale).all():
-            percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
+            percent = zip(
+                100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True
+            )
             words = ", ".join(
                 "unknown" if np.isnan(scale) else f"{scale:.0f} +-{half:.0f} %"
                 for scale, half in percent
@@ -307,7 +348,9 @@ class EstimatedArm:
             "model_version": learning.progress.version,
             "learned_minutes": learning.progress.learned_minutes,
             "next_needed": next_needed(learning.progress.needs),
-            "learned_because": because if learning.progress.version else "nothing learned yet",
+            "learned_because": because
+            if learning.progress.version
+            else "nothing learned yet",
             "friction_now": words,
             "last_change": self._change or "none",
             "learning_cpu_percent": 100.0 * learning.progress.cpu_share,
@@ -334,17 +377,22 @@ class EstimatedArm:
     def _name_model(self) -> None:
         """The rows of the history name the model that is in use."""
         if self.history is not None:
-            key, version = self._model_key(self.path), self.version
+            key = self._model_key(self.path)
+            version = self.version
             self.history.use_model(f"{key}+learned{version}" if version else key)
 
     def _write(self, model: EnergyModel) -> None:
         """Write a learned model to the model file."""
-        path, learning = self.path, self.learning
+        path = self.path
+        learning = self.learning
         assert path is not None  # see check_parameters
         assert learning is not None
-        owner, serial = self._owner, learning.serial
+        owner = self._owner
+        serial = learning.serial
         if None not in (owner, serial) and str(owner) != serial:
-            self._write_problem = f"{path} is the model of arm {owner}, and this is arm {serial}"
+            self._write_problem = (
+                f"{path} is the model of arm {owner}, and this is arm {serial}"
+            )
             return
         try:
             save_learned(model, path)
@@ -352,7 +400,8 @@ class EstimatedArm:
         except ModelFileError as error:
             self._write_problem = str(error)
             return
-        self._write_problem, self._owner = None, serial or owner
+        self._write_problem = None
+        self._owner = serial or owner
         self._modified = self._modification_time()  # no change to be loaded
         learning.note_written(written)
 

@@ -57,9 +57,9 @@ from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySou
 SWITCH_INTERVAL = 0.001
 """Time after which a thread that computes is interrupted for one that waits [s].
 
-The thread that reads waits some ten times for a batch, which must not take longer than the batch
-lasts while a plan is optimized; shorter times interrupt each batch several times for other threads,
-which in cell_node takes a twelfth of the processor time."""
+The thread that reads waits some ten times for a batch, which must not take longer than
+the batch lasts while a plan is optimized; shorter times interrupt each batch several
+times for other threads, which in cell_node takes a twelfth of the processor time."""
 
 
 def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
@@ -71,18 +71,21 @@ def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
 class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
-    A batch of packets covers several publish periods, whose publications are spread over the time
-    until the next batch, those of SHORTEST_BATCH together: to wake up and compute for each takes
-    half as much time again. Packets that arrive meanwhile wait in the socket, so that none is lost.
+    A batch of packets covers several publish periods, whose publications are spread over
+    the time until the next batch, those of SHORTEST_BATCH together: to wake up and
+    compute for each takes half as much time again. Packets that arrive meanwhile wait in
+    the socket, so that none is lost.
 
-    `source` makes the source of samples, for nodes that share one; None to take it from the
-    parameters.
+    `source` makes the source of samples, for nodes that share one; None to take it from
+    the parameters.
     """
 
     parameters: EstimatorParameters
     sole_topic = names.ENERGY
 
-    def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
+    def __init__(
+        self, source: Callable[[], TelemetrySource] | None = None, **options: Any
+    ) -> None:
         super().__init__("estimator", **options)
         self._given_source = source
         self._lock = threading.Lock()
@@ -102,10 +105,13 @@ class EstimatorNode(ManagedNode):
         check_parameters(given)
         self.on_discard(self._close_arm)
         arm = self._make_arm(given.robot_model) if names_the_arm(given) else None
-        self._arm, self._stamp = arm, None
+        self._arm = arm
+        self._stamp = None
         robot = load_robot(ANY_ROBOT) if arm is None else arm.robot
         self._joints = tuple(given.tf_prefix + joint for joint in robot.joint_names)
-        self._energy = EnergyPublishers(self.add_publisher, self._joints, f"{given.tf_prefix}base")
+        self._energy = EnergyPublishers(
+            self.add_publisher, self._joints, f"{given.tf_prefix}base"
+        )
         self._health = EstimatorHealth(given, self.lines)
         self._description_topic = self._clock_topic = self._joint_states = None
         if given.publish_robot_description:
@@ -117,9 +123,13 @@ class EstimatorNode(ManagedNode):
             self._joint_states = self.add_polled_subscription(JointState, topic)
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
         self.add_service(names.RESET_ENERGY, self._reset_energy)
-        self.add_service(names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval()))
+        self.add_service(
+            names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval())
+        )
         self.add_service(names.START_CYCLE, self._start_cycle)
-        self.add_subscription(JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True)
+        self.add_subscription(
+            JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True
+        )
         self._plans = PlanPredictions(
             self._joints,
             self._lock,
@@ -150,11 +160,13 @@ class EstimatorNode(ManagedNode):
 
     def stop(self) -> None:
         """Stop reading samples; save the counters."""
-        reader, self._reader = self._reader, None
+        reader = self._reader
+        self._reader = None
         if reader is not None:
             reader.stop()
             self._outlets.close()
-        arm, snapshot = self._arm, None
+        arm = self._arm
+        snapshot = None
         if arm is not None:
             with self._lock:
                 save = arm.estimator.prepare_save()
@@ -179,8 +191,8 @@ class EstimatorNode(ManagedNode):
     def _identified(self, info: RecordingInfo) -> EstimatedArm:
         """Start estimating once the samples state which arm they are of.
 
-        A ControllerError if the controller does not name its arm, which it may do later; an
-        InputError if a bag does not, or the package has no model of this arm.
+        A ControllerError if the controller does not name its arm, which it may do later;
+        an InputError if a bag does not, or the package has no model of this arm.
         """
         remedy = "name the arm in robot_model, such as ur5e"
         if info.robot is None and self.parameters.source == "bag":
@@ -195,7 +207,8 @@ class EstimatorNode(ManagedNode):
         return arm
 
     def _close_arm(self) -> None:
-        arm, self._arm = self._arm, None
+        arm = self._arm
+        self._arm = None
         if arm is not None:
             arm.close()
 
@@ -222,42 +235,60 @@ class EstimatorNode(ManagedNode):
         return self._arm.estimator
 
     def _source(self) -> TelemetrySource:
-        given, seconds = self.parameters, self.parameters.batch_seconds
+        given = self.parameters
+        seconds = self.parameters.batch_seconds
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            assert self._arm is not None, "check_parameters requires the arm for joint_states"
-            required, topic = given.method == "current", self._joint_states.topic
+            assert self._arm is not None, (
+                "check_parameters requires the arm for joint_states"
+            )
+            required = given.method == "current"
+            topic = self._joint_states.topic
             stream = JointStateStream(
                 self._joints, EFFORT, require_effort=required, source="joint_states"
             )
             efforts = EffortStream(
-                self._arm.base, self._arm.robot, given.effort_unit, required=required, source=topic
+                self._arm.base,
+                self._arm.robot,
+                given.effort_unit,
+                required=required,
+                source=topic,
             )
-            source = JointStatesSource(self._joint_states, stream, efforts, seconds, self.lines)
-            self._health.details, self._health.doubt = source.details, lambda: source.doubt
+            source = JointStatesSource(
+                self._joint_states, stream, efforts, seconds, self.lines
+            )
+            self._health.details = source.details
+            self._health.doubt = lambda: source.doubt
             return source
         if given.bag is not None and given.source == "bag":
             return BagSource(given.bag, real_time=True, batch_seconds=seconds)
-        robot, fields = self.robot_name, fields_of(given)
-        return RtdeSource(given.robot_ip, robot=robot, fields=fields, batch_seconds=seconds)
+        robot = self.robot_name
+        fields = fields_of(given)
+        return RtdeSource(
+            given.robot_ip, robot=robot, fields=fields, batch_seconds=seconds
+        )
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch and publish (called in the reader thread).
 
-        Its way to the topic, module by module: `energy.live` collects it with `telemetry.samples`;
-        `energy.calculator` leaves out what cannot be (`telemetry_checks`), finds gaps (`meter`) and
-        computes `powers` (of the model `energy_model`, `drives`, `friction`) with the standby of
-        the `session`; `counters` integrate and journal them,
-        `cycles` marks work; `topics` takes the numbers of a snapshot, and `energy_publishers` hands
-        them to `ros`, at the times of `telemetry.source.Decimator`.
+        Its way to the topic, module by module: `energy.live` collects it with
+        `telemetry.samples`; `energy.calculator` leaves out what cannot be
+        (`telemetry_checks`), finds gaps (`meter`) and computes `powers` (of the model
+        `energy_model`, `drives`, `friction`) with the standby of the `session`;
+        `counters` integrate and journal them, `cycles` marks work; `topics` takes the
+        numbers of a snapshot, and `energy_publishers` hands them to `ros`, at the times
+        of `telemetry.source.Decimator`.
         """
-        arrived, arm = time.monotonic(), self._arm or self._identified(batch.info)
+        arrived = time.monotonic()
+        arm = self._arm or self._identified(batch.info)
         if batch.stamp is None:  # of a bag that does not state when it was recorded
             batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)
-        ends = [stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))]
+        ends = [
+            stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))
+        ]
         with self._lock:
             arm.estimator.update(batch)
             snapshots = arm.estimator.snapshots(ends) if ends else []
@@ -268,12 +299,15 @@ class EstimatorNode(ManagedNode):
         )
         self._health.record_batch(batch)
         arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
-        count, ends = len(snapshots), ends[len(ends) - len(snapshots) :]
+        count = len(snapshots)
+        ends = ends[len(ends) - len(snapshots) :]
         stamps = None if batch.stamp is None else batch.stamp.tolist()
         stamped = [None if stamps is None else stamps[end - 1] for end in ends]
         messages = self._messages(snapshots, stamped)
         # Faster after a delay, so that it ends.
-        period = min(self._publishing.period, self.parameters.batch_seconds / max(count, 1))
+        period = min(
+            self._publishing.period, self.parameters.batch_seconds / max(count, 1)
+        )
         together = max(1, round(SHORTEST_BATCH / period))
         for k, (each, stamp) in enumerate(zip(messages, stamped, strict=True)):
             if k % together == 0:
@@ -291,7 +325,8 @@ class EstimatorNode(ManagedNode):
 
     def _finish_bag(self) -> None:
         """Publish the counters after the last sample of a bag."""
-        arm, snapshot = self._arm, None
+        arm = self._arm
+        snapshot = None
         if arm is not None:
             with self._lock:
                 snapshot = arm.estimator.snapshot()
@@ -305,18 +340,23 @@ class EstimatorNode(ManagedNode):
 
     def _reading(self) -> ArmReading | None:
         """The present reading for the sinks; the estimator's lock is held."""
-        arm, batch = self._arm, self._last_batch
+        arm = self._arm
+        batch = self._last_batch
         if arm is None or batch is None:
             return None
         link = LinkStatus() if self._reader is None else self._reader.link
-        return estimator_reading(arm.estimator, "sinks", batch, link, arm.words, self._joints)
+        return estimator_reading(
+            arm.estimator, "sinks", batch, link, arm.words, self._joints
+        )
 
     def _messages(
         self, snapshots: Sequence[Snapshot], stamps: Sequence[int | None]
     ) -> list[dict[str, bytes]]:
         """The topics of publish_rate, with the stamps of the newest samples, if they have one."""
         positions = self._estimator().calculator.joint_positions
-        return self._energy.messages(snapshots, list(map(self._nanoseconds, stamps)), positions)
+        return self._energy.messages(
+            snapshots, list(map(self._nanoseconds, stamps)), positions
+        )
 
     def _publish(self, messages: dict[str, bytes], stamp: int | None) -> None:
         self._stamp = stamp
@@ -327,7 +367,10 @@ class EstimatorNode(ManagedNode):
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""
-        reader, arm, health, snapshot = self._reader, self._arm, self._health, None
+        reader = self._reader
+        arm = self._arm
+        health = self._health
+        snapshot = None
         if reader is not None and (failure := reader.failure) is not None:
             if isinstance(failure, UrEnergyError):
                 self.finish(1, self.explain(failure))
@@ -348,7 +391,9 @@ class EstimatorNode(ManagedNode):
             shown = replace(snapshot, arm_warning=arm.arm_warning)
             self._energy.publish_summary(shown, stamp, arm.words)
         sinks = health.sinks(self._outlets.statuses)
-        self.publish_parts(health.parts(snapshot, reader, arm) | sinks, health.hardware, stamp)
+        self.publish_parts(
+            health.parts(snapshot, reader, arm) | sinks, health.hardware, stamp
+        )
         health.write_lines(reader, self.robot_name)
 
     def _on_cycle(self, cycle: Cycle) -> None:
@@ -367,7 +412,8 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
-        elif not (answer.not_optimized or answer.optimized_energy):  # the first answer to the plan
+        # the first answer to the plan
+        elif not (answer.not_optimized or answer.optimized_energy):
             for text in filter(None, (answer.changed, answer.begins_away)):
                 self.lines.event("plan", WARN, text)
 

@@ -41,7 +41,8 @@ class EstimatorHealth:
     """Rates, latencies and problems of an estimator between two reports."""
 
     def __init__(self, parameters: EstimatorParameters, lines: OperatorLines) -> None:
-        self._parameters, self._lines = parameters, lines
+        self._parameters = parameters
+        self._lines = lines
         self._played = parameters.source == "bag"
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
         self._samples = 0
@@ -52,8 +53,10 @@ class EstimatorHealth:
         self._robot_reported = False
         self._working_sinks: set[str] = set()
         self.hardware = ""  # serial number or type of the arm, or the source
-        self.details: Callable[[], Mapping[str, object]] = dict  # further figures of the source
-        self.doubt: Callable[[], str | None] = lambda: None  # what is wrong with its samples
+        # further figures of the source
+        self.details: Callable[[], Mapping[str, object]] = dict
+        # what is wrong with its samples
+        self.doubt: Callable[[], str | None] = lambda: None
         self.published = 0  # publications since the last report
         self.missed = 0  # those left out so far
         self._busy = self._late = 0
@@ -62,7 +65,8 @@ class EstimatorHealth:
 
     def begin(self) -> None:
         """The source is read from now on."""
-        self._openings, self._end_reported = 1, False
+        self._openings = 1
+        self._end_reported = False
         if self._played:
             self._lines.log(levels.INFO, f"playing the bag {self._parameters.bag}")
         else:
@@ -94,13 +98,19 @@ class EstimatorHealth:
         self.hardware = batch.info.serial or batch.info.robot or batch.info.source
 
     def parts(
-        self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm | None
+        self,
+        snapshot: Snapshot | None,
+        reader: SourceReader | None,
+        arm: EstimatedArm | None,
     ) -> dict[str, Part]:
         """Source, model, counters and history since the last call; no arm while it is unknown."""
         problem = arm and (arm.estimator.disk_problem or arm.estimator.log_problem)
         counters: dict[str, object] = {}
         if snapshot is not None:
-            counters = {"since": snapshot.reset_time, "serial": snapshot.serial or "unknown"}
+            counters = {
+                "since": snapshot.reset_time,
+                "serial": snapshot.serial or "unknown",
+            }
             counters |= {} if snapshot.note is None else {"note": snapshot.note}
         parts: dict[str, Part] = {
             "source": self._source(snapshot, reader),
@@ -108,8 +118,13 @@ class EstimatorHealth:
             "counters": (ERROR if problem else OK, problem or "kept", counters),
         }
         if arm is not None and arm.history is not None:
-            problem, values = arm.history.problem, {"history_store": arm.history.address}
-            parts["history"] = WARN if problem else OK, problem or "written each minute", values
+            problem = arm.history.problem
+            values = {"history_store": arm.history.address}
+            parts["history"] = (
+                WARN if problem else OK,
+                problem or "written each minute",
+                values,
+            )
         return parts
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
@@ -139,7 +154,10 @@ class EstimatorHealth:
             values["identity"] = link.identity
         values |= self.details()
         if HOST_CLOCK.check():
-            values |= {"clock_steps": HOST_CLOCK.steps, "clock": HOST_CLOCK.describe_step()}
+            values |= {
+                "clock_steps": HOST_CLOCK.steps,
+                "clock": HOST_CLOCK.describe_step(),
+            }
         unaccounted = 0.0
         if snapshot is not None:
             unaccounted = snapshot.lifetime.unaccounted
@@ -150,23 +168,31 @@ class EstimatorHealth:
                 "unaccounted_s": unaccounted,
             }
         if reader is not None and reader.ended:
-            level, text = OK, "the bag has ended"
+            level = OK
+            text = "the bag has ended"
         elif reader is not None and (problem := reader.why_silent) is not None:
-            level, text = ERROR, problem
+            level = ERROR
+            text = problem
         elif age is None or age > SILENT_AFTER:
-            level, text = ERROR, "no samples; is the controller on and reachable?"
+            level = ERROR
+            text = "no samples; is the controller on and reachable?"
         elif (doubt := self.doubt()) is not None:
-            level, text = WARN, doubt
+            level = WARN
+            text = doubt
         elif unaccounted > self._unaccounted:
-            level, text = WARN, "samples are missing; their energy is unaccounted"
+            level = WARN
+            text = "samples are missing; their energy is unaccounted"
         elif self._busy + self._late > MISSED_SHARE * self.published:
-            level, text = WARN, BUSY if self._busy >= self._late else LATE
+            level = WARN
+            text = BUSY if self._busy >= self._late else LATE
         else:
-            level, text = OK, "samples arrive"
+            level = OK
+            text = "samples arrive"
         self._latency.clear()
         self._samples = self.published = 0
         self._busy = self._late = 0
-        self._since, self._unaccounted = now, unaccounted
+        self._since = now
+        self._unaccounted = unaccounted
         return level, text, values
 
     def write_lines(self, reader: SourceReader | None, robot: str | None) -> None:
@@ -180,7 +206,9 @@ class EstimatorHealth:
             bag = self._parameters.bag
             if reader.attempts > self._openings:
                 self._openings = reader.attempts
-                self._lines.event("bag", levels.INFO, f"bag {bag} plays again, from its beginning")
+                self._lines.event(
+                    "bag", levels.INFO, f"bag {bag} plays again, from its beginning"
+                )
             if reader.ended and not self._end_reported:
                 self._end_reported = True
                 text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
@@ -200,20 +228,24 @@ class EstimatorHealth:
         if arm is None or last is None:
             return
         energy = float(last.since_reset.net[last.channels.arm["total"]])
-        file, text = self._parameters.state_file, f"{energy:,.0f} J since reset"
+        file = self._parameters.state_file
+        text = f"{energy:,.0f} J since reset"
         if (problem := arm.estimator.disk_problem) is not None:
             text = f"the energy counters are not saved: {problem}; {text}"
             self._lines.log(levels.ERROR, text)
         elif file:
             self._lines.log(levels.INFO, f"energy counters saved in {file}: {text}")
         else:
-            self._lines.log(levels.INFO, f"energy counters end: {text} (state_file is empty)")
+            self._lines.log(
+                levels.INFO, f"energy counters end: {text} (state_file is empty)"
+            )
 
     def sinks(self, sinks: Sequence[SinkStatus]) -> dict[str, Part]:
         """Writes lines about sinks that begin to work, fail and work again; returns their parts."""
         parts: dict[str, Part] = {}
         for sink in sinks:
-            name, problem = sink.name, sink.problem
+            name = sink.name
+            problem = sink.problem
             if problem is None and name not in self._working_sinks:
                 self._working_sinks.add(name)
                 self._lines.log(levels.INFO, f"energies go to {name}")
@@ -222,7 +254,11 @@ class EstimatorHealth:
                 self._lines.problem(name, text, f"{name} works again", levels.WARN)
             keys = ("delivered", "dropped", "waiting", "clients")
             values = {key: getattr(sink, key) for key in keys}
-            parts[f"sink {name}"] = OK if problem is None else WARN, problem or "works", values
+            parts[f"sink {name}"] = (
+                OK if problem is None else WARN,
+                problem or "works",
+                values,
+            )
         return parts
 
 
@@ -230,21 +266,27 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     if arm is None:
         text = "the arm is not known yet; the controller or the bag states which it is"
         return OK, text, {"model": None, "learned_minutes": 0.0, "next_needed": None}
-    calculator, path, age = arm.estimator.calculator, arm.path, None
+    calculator = arm.estimator.calculator
+    path = arm.path
+    age = None
     standby = calculator.standby
     if path is not None:
         with suppress(OSError):
             age = (time.time() - path.stat().st_mtime) / 86400.0
-    level, text = OK, "agrees with the bus power"
+    level = OK
+    text = "agrees with the bus power"
     if snapshot is None or not snapshot.bus_measured:
         text = "not compared: no bus power"
     elif snapshot.drifting:
         remedy = "identify the arm again" if arm.learning is None else "learning follows"
-        level, text = WARN, f"drifts away from the bus power; {remedy}"
+        level = WARN
+        text = f"drifts away from the bus power; {remedy}"
     elif standby.at_limit:
-        level, text = WARN, "standby power is beyond the limit of the model's"
+        level = WARN
+        text = "standby power is beyond the limit of the model's"
     if (warning := arm.warning) is not None:
-        level, text = WARN, warning
+        level = WARN
+        text = warning
     values: dict[str, object] = {
         "model": arm.words,
         "model_file": "none" if path is None else str(path),
@@ -269,7 +311,8 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     return level, text, values
 
 
-OLD_DAYS = 365.0  # age from which a model should be checked against a new recording [days]
+# age from which a model should be checked against a new recording [days]
+OLD_DAYS = 365.0
 
 
 def model_line(
@@ -311,9 +354,11 @@ def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
 
     Recordings of a fitted motion or of another arm do not count.
     """
-    rmse, energy = list[float](), list[float]()
+    rmse = list[float]()
+    energy = list[float]()
     for entry in validation:
-        power, arms = entry.get("power"), entry.get("serials")
+        power = entry.get("power")
+        arms = entry.get("serials")
         arms = arms if isinstance(arms, Mapping) else {}
         other = same_serial(arms.get("model"), arms.get("recording")) is False
         fitted = entry.get("motion") in ("fitted", "same motion again")

@@ -14,7 +14,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from ur_energy_model.cli.arguments import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import (
+    Identification,
+    IdentificationOptions,
+    identify,
+)
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import lines
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
@@ -45,7 +49,9 @@ class IdentificationNode(ManagedNode):
         """Identify once if `identify_on_start` is true."""
         self._stopping.clear()
         if self.parameters.identify_on_start:
-            threading.Thread(target=self._identify_on_start, name="identification").start()
+            threading.Thread(
+                target=self._identify_on_start, name="identification"
+            ).start()
 
     def stop(self) -> None:
         """Stop a running identification at its next step."""
@@ -59,7 +65,10 @@ class IdentificationNode(ManagedNode):
             self._identify()
             code = 0
         except UrEnergyError as error:
-            self.log(lines.INFO if self._stopping.is_set() else lines.ERROR, self.explain(error))
+            self.log(
+                lines.INFO if self._stopping.is_set() else lines.ERROR,
+                self.explain(error),
+            )
         finally:
             self._exit_code = code
 
@@ -76,11 +85,15 @@ class IdentificationNode(ManagedNode):
             if not given.bags:
                 remedy = "name the bags to identify from"
                 raise InputError(self.get_name(), "is empty", remedy, field="bags")
-            self.log(lines.INFO, f"identifying a model from {', '.join(map(str, given.bags))}")
+            self.log(
+                lines.INFO, f"identifying a model from {', '.join(map(str, given.bags))}"
+            )
             result = identify(
                 given.bags,
                 given.robot_model or recorded_robot(given.bags),
-                IdentificationOptions(friction=given.friction, power_model=given.power_model),
+                IdentificationOptions(
+                    friction=given.friction, power_model=given.power_model
+                ),
                 validate=given.validation_bags,
                 progress=self._on_progress,
             )
@@ -107,7 +120,9 @@ class IdentificationNode(ManagedNode):
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
         if self._stopping.is_set():
-            raise UrEnergyError("the identification was stopped; no model file was written")
+            raise UrEnergyError(
+                "the identification was stopped; no model file was written"
+            )
         _, before, values = self._state
         self._state = OK, text or before, {**values, "progress": fraction}
 
@@ -117,7 +132,12 @@ class IdentificationNode(ManagedNode):
         self.publish_parts({"result": self._state})
 
 
-CONSTANTS = ("reflected_inertia", "torque_constant", "winding_resistance", "back_emf_constant")
+CONSTANTS = (
+    "reflected_inertia",
+    "torque_constant",
+    "winding_resistance",
+    "back_emf_constant",
+)
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
@@ -151,13 +171,18 @@ def errors_of(entry: Mapping[str, Any]) -> str:
 def bus_figures(result: Identification) -> dict[str, object]:
     """Standby power, and the power errors of fit and validation."""
     figures: dict[str, object] = {"standby_W": result.model.bus.standby}
-    for name, entries in (("fit", result.model.fit), ("validation", result.model.validation)):
+    for name, entries in (
+        ("fit", result.model.fit),
+        ("validation", result.model.validation),
+    ):
         for entry in entries:
             power = entry.get("power")
             if power is not None:
                 bag = Path(str(entry.get("bag", ""))).name
                 figures[f"{name} {bag} power_rmse_W"] = power["rmse"]
-                figures[f"{name} {bag} energy_error_percent"] = power["energy_error_percent"]
+                figures[f"{name} {bag} energy_error_percent"] = power[
+                    "energy_error_percent"
+                ]
     return figures
 
 

@@ -3,8 +3,9 @@
 
 """The launch files: their arguments, what they start, and checks before anything is started.
 
-Only `description` imports launch, so that tools, tests and the demo read the same tables as the
-files in launch/. An argument of a parameter has its name, default, help and choices from its table.
+Only `description` imports launch, so that tools, tests and the demo read the same tables
+as the files in launch/. An argument of a parameter has its name, default, help and
+choices from its table.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _of(node: str, *names: str) -> list[LaunchArgument]:
     """Arguments that set parameters of a node, with the defaults of these."""
     found = []
     for entry in (parameter(node, name) for name in names):
-        value, switch = entry.parameter, entry.kind is bool
+        value = entry.parameter
+        switch = entry.kind is bool
         text = ",".join(value) if isinstance(value, list) else str(value)
         text, choices = (text.lower(), SWITCH) if switch else (text, entry.choices)
         found.append(LaunchArgument(entry.name, text, entry.help, choices))
@@ -93,7 +95,9 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         *_of("logger", "publish_joint_states"),
         *_SINKS,
         _switch("logger", "true", "start the logger too (source: rtde only)"),
-        _switch("composed", "false", "logger and estimator in one process, on one connection"),
+        _switch(
+            "composed", "false", "logger and estimator in one process, on one connection"
+        ),
         _switch("use_sim_time", "false", "take the time from /clock"),
         _switch(
             "robot_description",
@@ -116,7 +120,9 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         *_of("estimator", "effort_unit"),
         _NAMESPACE,
         *_of("estimator", "tf_prefix", "publish_rate", "robot_model"),
-        _switch("logger", "true", "start the logger too, on a connection to the controller"),
+        _switch(
+            "logger", "true", "start the logger too, on a connection to the controller"
+        ),
         *_of("logger", "record", "bag_directory"),
         *_RECORDING,
         *_SINKS,
@@ -135,8 +141,12 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         _RVIZ,
     ),
     "identify": (
-        LaunchArgument("bags", None, "bags to identify the model from, separated by commas"),
-        LaunchArgument("validation_bags", "", "bags held out for validation, separated by commas"),
+        LaunchArgument(
+            "bags", None, "bags to identify the model from, separated by commas"
+        ),
+        LaunchArgument(
+            "validation_bags", "", "bags held out for validation, separated by commas"
+        ),
         *_of("identification", "robot_model", "output", "friction"),
         *_COMMON,
         _switch("exit_when_done", "true", "end when the model file is written"),
@@ -147,7 +157,8 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
 
 # What the launch files start.
 
-Arguments: TypeAlias = Mapping[str, str]  # text of all arguments of a launch file, by name
+# text of all arguments of a launch file, by name
+Arguments: TypeAlias = Mapping[str, str]
 
 
 class Started(NamedTuple):
@@ -179,8 +190,8 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
         yield from ignored_arguments(arguments, alone)
         yield _node("estimator", arguments, estimator)
     elif rtde if driver else arguments["composed"] == "true":
-        # The process gets no name, which would rename both nodes, and no default files, since the
-        # defaults are built in.
+        # The process gets no name, which would rename both nodes, and no default files,
+        # since the defaults are built in.
         files = (*_params_file(arguments), {**estimator, **logger})
         yield Started("cell_node", files, ("estimator", "logger"))
     else:
@@ -197,7 +208,9 @@ def demo(arguments: Arguments) -> Iterator[Started]:
     address: dict[str, Value] = {"robot_ip": arguments["host"]}
     logger = address | {"record": arguments["record"] == "true"}
     logger |= changed_parameters("logger", arguments, without=["record"])
-    estimator = address | changed_parameters("estimator", arguments, without=["robot_model"])
+    estimator = address | changed_parameters(
+        "estimator", arguments, without=["robot_model"]
+    )
     robot = changed_parameters("simulated_robot", arguments)
     yield _node("simulated_robot", arguments, robot)
     yield _node("logger", arguments, logger)
@@ -209,7 +222,9 @@ def demo(arguments: Arguments) -> Iterator[Started]:
 
 def identify(arguments: Arguments) -> Iterator[Started]:
     """One identification."""
-    parameters = {"identify_on_start": True} | changed_parameters("identification", arguments)
+    parameters = {"identify_on_start": True} | changed_parameters(
+        "identification", arguments
+    )
     yield _node("identification", arguments, parameters)
 
 
@@ -227,8 +242,8 @@ def changed_parameters(
 ) -> dict[str, Value]:
     """Values of launch arguments that differ from the default of the parameter of that name.
 
-    The others are left out, so that a parameter file given by the user can set them, and so are
-    those in `without`, which mean something else to this node. Raises ValueError.
+    The others are left out, so that a parameter file given by the user can set them, and
+    so are those in `without`, which mean something else to this node. Raises ValueError.
     """
     values = [
         (entry, entry.parse(arguments[entry.name]))
@@ -272,14 +287,19 @@ def description(file: str) -> LaunchDescription:
     def action(started: Started | str, arguments: Arguments) -> Any:
         if isinstance(started, str):
             return LogInfo(msg=started)
-        named: dict[str, Any] = {"package": started.executable, "name": started.executable}
+        named: dict[str, Any] = {
+            "package": started.executable,
+            "name": started.executable,
+        }
         if started.nodes:
             named = _options(started.nodes, arguments)
         for key in ("parameters", "arguments"):
             if values := getattr(started, key):
                 named[key] = list(values)
         space = arguments["namespace"]
-        return Node(executable=started.executable, namespace=space, output="screen", **named)
+        return Node(
+            executable=started.executable, namespace=space, output="screen", **named
+        )
 
     def start(context: LaunchContext) -> list[Any]:
         check_names(file, sys.argv)
@@ -302,7 +322,8 @@ def description(file: str) -> LaunchDescription:
 def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     """Options of launch_ros for a process with these nodes of this package."""
     level = arguments["log_level"]
-    respawn, delay = arguments.get("respawn") == "true", arguments.get("respawn_delay", "0")
+    respawn = arguments.get("respawn") == "true"
+    delay = arguments.get("respawn_delay", "0")
     try:
         seconds = float(delay)
     except ValueError as error:
@@ -317,7 +338,9 @@ def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
     return {
         "package": PACKAGE,
         "name": nodes[0] if len(nodes) == 1 else None,
-        "ros_arguments": [word for name in nodes for word in ("--log-level", f"{name}:={level}")],
+        "ros_arguments": [
+            word for name in nodes for word in ("--log-level", f"{name}:={level}")
+        ],
         "respawn": respawn,
         "respawn_delay": seconds,
         "on_exit": None if respawn else remember_failure,
@@ -336,10 +359,11 @@ VIEWERS: Mapping[str, tuple[str, ...]] = {
 def check_names(file: str, command: Sequence[str]) -> None:
     """Refuse an argument on the command line that a launch file does not have.
 
-    Launch itself ignores it. What another launch file includes is not checked: its command line
-    has arguments of its own.
+    Launch itself ignores it. What another launch file includes is not checked: its
+    command line has arguments of its own.
     """
-    words, name_of_file = [Path(word).name for word in command], f"{file}.launch.py"
+    words = [Path(word).name for word in command]
+    name_of_file = f"{file}.launch.py"
     if name_of_file not in words:
         return
     declared = [argument.name for argument in LAUNCH_FILES[file]]
@@ -367,11 +391,13 @@ def check_address(arguments: Arguments) -> None:
 def parameters_of(arguments: Arguments) -> dict[str, Any]:
     """Parameters in the params_file, {} without one.
 
-    An InputError if it cannot be read, or no node would start with its form or its values.
+    An InputError if it cannot be read, or no node would start with its form or its
+    values.
     """
     if not arguments["params_file"]:
         return {}
-    path, form = user_path(arguments["params_file"]), "write `estimator: {ros__parameters: {...}}`"
+    path = user_path(arguments["params_file"])
+    form = "write `estimator: {ros__parameters: {...}}`"
     try:
         with open_regular(path) as file:
             content = yaml.safe_load(file.read())
@@ -388,7 +414,8 @@ def parameters_of(arguments: Arguments) -> dict[str, Any]:
         problem = f"{name} is not the name of a node with ros__parameters"
         if not isinstance(content, dict):
             check(
-                content is not None, problem if name else "it has no parameters by name of the node"
+                content is not None,
+                problem if name else "it has no parameters by name of the node",
             )
             return
         nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
@@ -401,15 +428,22 @@ def parameters_of(arguments: Arguments) -> dict[str, Any]:
             for each, given in (value or {}).items() if nodes else ():
                 entries = [e for node in nodes for e in NODES[node] if e.name == each]
                 problems = [entry.problem(entry.normalized(given)) for entry in entries]
-                # Of two files with values of different types, ROS would take one silently.
-                check(problems and all(problems), f"{problems and problems[0]}", "correct it")
+                # Of two files with values of different types, ROS would take one
+                # silently.
+                check(
+                    problems and all(problems),
+                    f"{problems and problems[0]}",
+                    "correct it",
+                )
                 found[str(each)] = given
 
     visit(content, "")
     return found
 
 
-def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS) -> None:
+def check_packages(
+    arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS
+) -> None:
     """Refuse arguments that are "true" and need a package which is not installed."""
 
     def is_installed(package: str) -> bool:
@@ -428,7 +462,9 @@ def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] =
     if missing:
         switches = " ".join(f"{name}:=true" for name in dict.fromkeys(missing.values()))
         distribution = os.environ.get("ROS_DISTRO", "$ROS_DISTRO")
-        names = " ".join(f"ros-{distribution}-{each.replace('_', '-')}" for each in missing)
+        names = " ".join(
+            f"ros-{distribution}-{each.replace('_', '-')}" for each in missing
+        )
         raise UrEnergyError(
             f"nothing is started: {switches} needs {' and '.join(missing)}, which is not "
             f"installed; install it with 'sudo apt install {names}', or leave out {switches}"
@@ -468,13 +504,20 @@ def default_parameter_file(node: str) -> Path:
     return config_file(f"{node}.yaml")
 
 
-def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str = "") -> list[str]:
+def node_command(
+    node: str, parameters: Mapping[str, Value], *, namespace: str = ""
+) -> list[str]:
     """Command line that starts a node with parameters, in a namespace such as "/cell_1".
 
     KeyError for an unknown node or parameter, ValueError for a value that is not allowed.
     """
     program = Path(sys.executable).parent / EXECUTABLES[node]
-    command = [str(program), "--ros-args", "--params-file", str(default_parameter_file(node))]
+    command = [
+        str(program),
+        "--ros-args",
+        "--params-file",
+        str(default_parameter_file(node)),
+    ]
     command += ["-r", f"__ns:={namespace}"] if namespace else []
     for name, value in parameters.items():
         problem = parameter(node, name).problem(value)
@@ -490,6 +533,7 @@ def _yaml(value: Value) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_yaml(item) for item in value) + "]"
     if isinstance(value, str):
-        # Quoted, since rcl reads the value as YAML: unquoted, 1e3 or yes would not be a text.
+        # Quoted, since rcl reads the value as YAML: unquoted, 1e3 or yes would not be a
+        # text.
         return "'" + value.replace("'", "''") + "'"
     return str(value)

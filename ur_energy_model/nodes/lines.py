@@ -25,7 +25,8 @@ from ur_energy_model.telemetry.source import LinkStatus
 PERIOD = 10.0  # shortest time between two lines of one kind [s]
 REMINDER = 60.0  # period in which a state that lasts is written again [s]
 SHOWN_SECONDS = 0.05  # shortest time of losses that a line states [s]
-PATIENCE = 1.0  # time for which a connection may take to be made before it is reported [s]
+# time for which a connection may take to be made before it is reported [s]
+PATIENCE = 1.0
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
@@ -76,20 +77,29 @@ class OperatorLines:
         clock: Callable[[], float] = time.monotonic,
         host_clock: HostClock = HOST_CLOCK,
     ) -> None:
-        self.log, self.clock, self._host_clock = log, clock, host_clock
+        self.log = log
+        self.clock = clock
+        self._host_clock = host_clock
         self._steps = host_clock.check()
         self._written: dict[str, float] = {}
         self._left_out: Counter[str] = Counter()
         self._problems: dict[str, _Problem] = {}
 
     def write(
-        self, kind: str, level: Level, text: str, *, again: bool = False, at_once: bool = False
+        self,
+        kind: str,
+        level: Level,
+        text: str,
+        *,
+        again: bool = False,
+        at_once: bool = False,
     ) -> bool:
         """Write a line unless one of its kind was written a moment ago; returns whether it was.
 
         A line that only repeats the last one (`again`) is due after REMINDER.
         """
-        now, period = self.clock(), REMINDER if again else PERIOD
+        now = self.clock()
+        period = REMINDER if again else PERIOD
         if not at_once and now - self._written.get(kind, -float("inf")) < period:
             return False
         self._written[kind] = now
@@ -100,7 +110,9 @@ class OperatorLines:
         """Write a line about an event that may come often; those left out are counted."""
         if left_out := self._left_out[kind]:
             text += f" (and {count(left_out, 'more time')} since the last line)"
-        self._left_out[kind] = 0 if self.write(kind, level, text, at_once=at_once) else left_out + 1
+        self._left_out[kind] = (
+            0 if self.write(kind, level, text, at_once=at_once) else left_out + 1
+        )
 
     def problem(
         self,
@@ -112,13 +124,15 @@ class OperatorLines:
     ) -> bool:
         """Write when a problem begins or changes, from time to time, and when it is over.
 
-        The problem is None while there is none; `over` is such as "counters are saved again".
-        Returns whether a line was written.
+        The problem is None while there is none; `over` is such as "counters are saved
+        again". Returns whether a line was written.
         """
-        known, now = self._problems.setdefault(kind, _Problem()), self.clock()
+        known = self._problems.setdefault(kind, _Problem())
+        now = self.clock()
         if problem is not None:
             known.since = now if known.since is None else known.since
-            subject, text = without_numbers(problem), problem
+            subject = without_numbers(problem)
+            text = problem
             if again := subject == known.last:
                 text += f" (for {span(now - known.since)} now)"
             if written := self.write(kind, level, text, again=again):
@@ -144,13 +158,15 @@ class OperatorLines:
 class ConnectionLines:
     """Lines about waiting for a controller, its connection, losses and its return.
 
-    `update` may be called as often as the caller likes. Every loss is in exactly one line, which is
-    written once the loss is known; those between two lines are added up in the next one. `address`
-    is that of the controller, for the texts.
+    `update` may be called as often as the caller likes. Every loss is in exactly one
+    line, which is written once the loss is known; those between two lines are added up in
+    the next one. `address` is that of the controller, for the texts.
     """
 
     def __init__(self, lines: OperatorLines, address: str) -> None:
-        self._lines, self._address, self._began = lines, address, lines.clock()
+        self._lines = lines
+        self._address = address
+        self._began = lines.clock()
         self._connected_before = False
         self._known = self._reported = NO_LOSSES
         lines.log(INFO, f"connecting to {address}")
@@ -158,13 +174,16 @@ class ConnectionLines:
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> None:
         """Write what is due; `info` has robot and recording, None while they are unknown."""
         self._known = link.losses
-        lines, address = self._lines, self._address
+        lines = self._lines
+        address = self._address
         if not link.connected or link.problem is not None:
             reason = (link.problem or link.last_error or "no answer yet").removeprefix(
                 f"{address}: "
             )
             if self._connected_before:
-                lines.problem("connection", f"no samples from {address}: {reason}", "", WARN)
+                lines.problem(
+                    "connection", f"no samples from {address}: {reason}", "", WARN
+                )
             elif lines.clock() - self._began >= PATIENCE:
                 lines.problem("connection", f"waiting for {address}: {reason}", "", WARN)
         elif not self._connected_before:
@@ -219,12 +238,17 @@ class RecordingLines:
     """Lines about bags that begin and end, and about the disk."""
 
     def __init__(self, lines: OperatorLines) -> None:
-        self._lines, self._seen = lines, RecorderStatus()
+        self._lines = lines
+        self._seen = RecorderStatus()
 
     def update(self, status: RecorderStatus, *, last: bool = False) -> None:
         """Write what is due; the `last` time, of a bag that has ended at once."""
-        lines, before, self._seen = self._lines, self._seen, status
-        active, was_active = (each.state in ("recording", "failing") for each in (status, before))
+        lines = self._lines
+        before = self._seen
+        self._seen = status
+        active, was_active = (
+            each.state in ("recording", "failing") for each in (status, before)
+        )
         begun = status.bag is not None and status.bag != before.bag
         if was_active and begun:
             self._finished(before, at_once=last)
@@ -234,12 +258,20 @@ class RecordingLines:
         if not active and (was_active or begun):
             self._finished(status, at_once=last)
         if status.state == "failing":
-            lost = f", {status.losses.samples:,} lost so far" if status.losses.samples else ""
+            lost = (
+                f", {status.losses.samples:,} lost so far"
+                if status.losses.samples
+                else ""
+            )
             text = f"{status.last_error} ({count(status.waiting, 'sample')} wait{lost})"
             lines.problem("disk", f"{status.bag}: {text}", "")
         elif status.state == "recording":
             missing = status.unreadable + status.overflow
-            text = f"{count(missing, 'sample')} lost to the disk" if missing else "nothing is lost"
+            text = (
+                f"{count(missing, 'sample')} lost to the disk"
+                if missing
+                else "nothing is lost"
+            )
             text = f"{text}; {status.bag} can be written again"
             lines.problem("disk", None, text, over_level=WARN if missing else INFO)
 
@@ -255,5 +287,6 @@ class RecordingLines:
         )
         level = WARN if status.losses.samples else INFO
         if status.stopped_because is not None:
-            level, text = ERROR, f"{text}; it ended because: {status.stopped_because}"
+            level = ERROR
+            text = f"{text}; it ended because: {status.stopped_because}"
         self._lines.event("end", level, text, at_once=at_once)

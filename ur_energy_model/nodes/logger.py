@@ -23,7 +23,12 @@ from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.wall import RecordedMeter
-from ur_energy_model.errors import ControllerError, InputError, RecordingError, UrEnergyError
+from ur_energy_model.errors import (
+    ControllerError,
+    InputError,
+    RecordingError,
+    UrEnergyError,
+)
 from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes import lines
@@ -45,14 +50,22 @@ from ur_energy_model.nodes.ros import (
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError, CdrParser
 from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
-from ur_energy_model.telemetry.bag.messages import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic, Messages
+from ur_energy_model.telemetry.bag.messages import (
+    DIAGNOSTIC_ARRAY,
+    JOINT_STATE,
+    BagTopic,
+    Messages,
+)
 from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
+from ur_energy_model.telemetry.recording.writing_thread import (
+    RecorderOptions,
+    RecorderStatus,
+)
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import (
     NO_LOSSES,
@@ -86,12 +99,12 @@ class _PresentSource:
 class RecordingSession:
     """Connects in a thread, so that the controller may start later than the program.
 
-    A source that ends or fails is replaced. While a recording is wanted (`record`, or after
-    `start_bag` until `stop_bag`), a bag that ended by itself is followed by a new one, as soon as
-    that is possible.
+    A source that ends or fails is replaced. While a recording is wanted (`record`, or
+    after `start_bag` until `stop_bag`), a bag that ended by itself is followed by a new
+    one, as soon as that is possible.
 
-    `make_source` is called again for each replacement; `tap` is called with every batch in the
-    reading thread, and must be quick.
+    `make_source` is called again for each replacement; `tap` is called with every batch
+    in the reading thread, and must be quick.
     """
 
     def __init__(
@@ -103,10 +116,14 @@ class RecordingSession:
         *,
         record: bool = False,
     ) -> None:
-        self._make_source, self._folder, self._options = make_source, folder, options
-        self._tap, self._wanted = tap, record
+        self._make_source = make_source
+        self._folder = folder
+        self._options = options
+        self._tap = tap
+        self._wanted = record
         self.failure: UrEnergyError | None = None  # that ended the session for good
-        self.refusal: str | None = None  # why no bag can be recorded although one is wanted
+        # why no bag can be recorded although one is wanted
+        self.refusal: str | None = None
         self.recovered: deque[tuple[Level, str]] = deque()  # lines about recovered bags
         self._problem: str | None = None
         self._recorder: Recorder | None = None
@@ -117,7 +134,9 @@ class RecordingSession:
         self._stopping = threading.Event()
         self._present = _PresentSource(make_source(), NO_LOSSES)
         self._thread = threading.Thread(target=self._run, name="logger session")
-        self._recovery = threading.Thread(target=self._recover, name="bag recovery", daemon=True)
+        self._recovery = threading.Thread(
+            target=self._recover, name="bag recovery", daemon=True
+        )
 
     def start(self) -> None:
         """Start connecting, and recover bags whose recorder was killed."""
@@ -142,8 +161,11 @@ class RecordingSession:
             return self._final
         if self._problem is None or self._recorder is not None:
             return self._status()
-        problem, losses = self._problem, self._status().losses
-        return LinkStatus(connected=False, problem=problem, last_error=problem, losses=losses)
+        problem = self._problem
+        losses = self._status().losses
+        return LinkStatus(
+            connected=False, problem=problem, last_error=problem, losses=losses
+        )
 
     def _status(self) -> LinkStatus:
         """State of the connection of the present source, with the losses of all so far."""
@@ -166,7 +188,8 @@ class RecordingSession:
     def recorder(self) -> Recorder:
         """For commands that need a bag; RecordingError while not connected."""
         if self._recorder is None:
-            problem, remedy = "is not connected to the controller yet", "try again once it is"
+            problem = "is not connected to the controller yet"
+            remedy = "try again once it is"
             raise RecordingError("logger", problem, remedy)
         return self._recorder
 
@@ -174,13 +197,15 @@ class RecordingSession:
         """Begin a bag; a RecordingError if one is being recorded, or the disk fails."""
         with self._commands:
             bag = self.recorder.start()
-            self._wanted, self.refusal = True, None
+            self._wanted = True
+            self.refusal = None
         return bag
 
     def stop_bag(self) -> RecorderStatus:
         """Finish the bag; does nothing if there is none."""
         with self._commands:
-            self._wanted, self.refusal = False, None
+            self._wanted = False
+            self.refusal = None
             return self.recorder.stop()
 
     def _recover(self) -> None:
@@ -195,7 +220,9 @@ class RecordingSession:
             try:
                 self._read_source()
                 if not self._stopping.is_set():
-                    self._problem = "the data of the controller could not be read; connecting again"
+                    self._problem = (
+                        "the data of the controller could not be read; connecting again"
+                    )
             except ControllerError as error:
                 self._problem = str(error)
             except UrEnergyError as error:
@@ -210,21 +237,25 @@ class RecordingSession:
         with self._present.source as source:
             if self._stopping.is_set():  # while it connected: a bag would have no sample
                 return
-            make = partial(Recorder, source, self._folder, options=self._options, tap=self._tap)
+            make = partial(
+                Recorder, source, self._folder, options=self._options, tap=self._tap
+            )
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample
                 recorder = self._begun(lambda: make(record=True).__enter__())
             if recorder is None:
                 recorder = make(record=False).__enter__()
             try:
-                self._recorder, self._problem = recorder, None
+                self._recorder = recorder
+                self._problem = None
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
                     self._begin_wanted_bag(recorder)
             finally:
                 recorder.close()
                 if self._stopping.is_set():
                     self._final = self.link
-                self._last, self._recorder = recorder.status, None
+                self._last = recorder.status
+                self._recorder = None
         if recorder.fault is not None:
             raise recorder.fault
 
@@ -263,23 +294,30 @@ GONE_AFTER = 10.0  # silence after which another publisher no longer counts [s]
 class JointStatesPublisher:
     """Publishes joint_states at a rate [Hz], in any thread, unless another node does.
 
-    Only messages with joints of this arm count: a gripper's driver may use the same topic. The
-    topic is subscribed to only while another node publishes it.
+    Only messages with joints of this arm count: a gripper's driver may use the same
+    topic. The topic is subscribed to only while another node publishes it.
     """
 
     def __init__(self, node: ManagedNode, joints: Sequence[str], rate: float) -> None:
-        self._node, self._joints, self._due = node, tuple(joints), Decimator(rate)
+        self._node = node
+        self._joints = tuple(joints)
+        self._due = Decimator(rate)
         self._publisher = node.add_publisher(JointState, names.JOINT_STATES)
         self._topic = node.resolve_topic_name(names.JOINT_STATES.name)
         self._other = replace(  # all publishers, whatever their quality of service
-            names.JOINT_STATES, subscribed=True, depth=DEPTH, reliable=False, adjustable=()
+            names.JOINT_STATES,
+            subscribed=True,
+            depth=DEPTH,
+            reliable=False,
+            adjustable=(),
         )
         self._subscription: PolledSubscription | None = None
         self._formats = JointStateFormats()
         self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
         self._began: float | None = None
         self._other_seen: float | None = None
-        self._alone = False  # whether this node should publish; False until the first check
+        # whether this node should publish; False until the first check
+        self._alone = False
         node.on_discard(self._unsubscribe)
 
     def publish(self, batch: Telemetry) -> None:
@@ -294,16 +332,22 @@ class JointStatesPublisher:
             now = self._node.get_clock().now
             stamp = now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
             self._own.append(stamp)
-            names, q = ("actual_qd", "actual_current"), columns["actual_q"][row]
-            qd, current = (columns[name][row] if name in columns else None for name in names)
-            self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
+            names = ("actual_qd", "actual_current")
+            q = columns["actual_q"][row]
+            qd, current = (
+                columns[name][row] if name in columns else None for name in names
+            )
+            self._publisher.publish(
+                joint_state(self._joints, time_message(stamp), q, qd, current)
+            )
 
     def poll(self) -> str | None:
         """Find out who publishes the topic; called about once a second, in the executor's thread.
 
         Returns a line when another node begins to publish the joints, or has ended.
         """
-        now, topic = time.monotonic(), self._topic
+        now = time.monotonic()
+        topic = self._topic
         self._began = now if self._began is None else self._began
         own = self._node.get_fully_qualified_name()
         others = sorted(set(publishing_nodes(self._node, topic)) - {own})
@@ -311,14 +355,18 @@ class JointStatesPublisher:
             self._unsubscribe()
         elif self._hears_joints():
             already = self._other_seen is not None
-            self._alone, self._other_seen = False, now
+            self._alone = False
+            self._other_seen = now
             if not already:
                 names = ", ".join(others)
-                return f"{topic} is left to {names}, which publishes the joints of this arm"
+                return (
+                    f"{topic} is left to {names}, which publishes the joints of this arm"
+                )
         if self._other_seen is not None:
             if now - self._other_seen < GONE_AFTER:
                 return None
-            self._alone, self._other_seen = True, None
+            self._alone = True
+            self._other_seen = None
             return f"{topic} is published by this node again, since no other node does"
         if not others or now - self._began > JUDGED_AFTER:
             self._alone = True
@@ -358,10 +406,10 @@ MOST_AWAY_NS = 10_000_000_000
 class EnergyRecording:
     """Messages of the estimator in the namespace of a node, for the bags.
 
-    The writing thread of the recorder takes them twice a second from where the middleware keeps
-    them: the thread that reads the samples never waits for them. `lost` counts where the middleware
-    numbers the messages. `refused` are those that no estimator publishes: without a header, or
-    larger than LARGEST_RECORDED.
+    The writing thread of the recorder takes them twice a second from where the middleware
+    keeps them: the thread that reads the samples never waits for them. `lost` counts
+    where the middleware numbers the messages. `refused` are those that no estimator
+    publishes: without a header, or larger than LARGEST_RECORDED.
     """
 
     def __init__(self, node: ManagedNode) -> None:
@@ -369,11 +417,16 @@ class EnergyRecording:
         self._taking = threading.Lock()
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}  # number of the newest message
-        self._alone: dict[BagTopic, bool] = {}  # whether it had one publisher at the last look
-        for published, recorded in zip(names.PUBLISHED_ENERGY, names.RECORDED_ENERGY, strict=True):
+        # whether it had one publisher at the last look
+        self._alone: dict[BagTopic, bool] = {}
+        for published, recorded in zip(
+            names.PUBLISHED_ENERGY, names.RECORDED_ENERGY, strict=True
+        ):
             message_type, kind = RECORDED[recorded.type]
             subscription = node.add_polled_subscription(message_type, recorded)
-            self._topics[BagTopic(subscription.topic, kind, published.latched)] = subscription
+            self._topics[BagTopic(subscription.topic, kind, published.latched)] = (
+                subscription
+            )
 
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""
@@ -388,7 +441,9 @@ class EnergyRecording:
             self._count_lost(topic, numbers, len(subscription.publishers()))
             taken_here = len(messages)
             least = STAMP_OFFSET + STAMP.size
-            messages = [each for each in messages if least <= len(each) <= LARGEST_RECORDED]
+            messages = [
+                each for each in messages if least <= len(each) <= LARGEST_RECORDED
+            ]
             self.recorded += len(messages)
             self.refused += taken_here - len(messages)
             for part in equal_runs([len(each) for each in messages]):
@@ -399,11 +454,13 @@ class EnergyRecording:
                 taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
 
-    def _count_lost(self, topic: BagTopic, numbers: list[int] | None, publishers: int) -> None:
+    def _count_lost(
+        self, topic: BagTopic, numbers: list[int] | None, publishers: int
+    ) -> None:
         """Count the messages that are missing between these and the ones before.
 
-        Each publisher has numbers of its own, and a new one starts at one: only those of the same
-        single publisher are compared.
+        Each publisher has numbers of its own, and a new one starts at one: only those of
+        the same single publisher are compared.
         """
         was_alone = self._alone.get(topic, False)
         self._alone[topic] = publishers == 1
@@ -422,7 +479,9 @@ class EnergyRecording:
         if self.lost:
             problems.append(f"{self.lost} messages are lost")
         if self.refused:
-            problems.append(f"{self.refused} messages are not an estimator's and not recorded")
+            problems.append(
+                f"{self.refused} messages are not an estimator's and not recorded"
+            )
         values = {"messages": self.recorded, "lost": self.lost, "refused": self.refused}
         if problems:
             return WARN, "; ".join(problems), values
@@ -459,7 +518,9 @@ class LoggerNode(ManagedNode):
 
     parameters: LoggerParameters
 
-    def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
+    def __init__(
+        self, source: Callable[[], TelemetrySource] | None = None, **options: Any
+    ) -> None:
         super().__init__("logger", **options)
         self._given_source = source
 
@@ -468,7 +529,10 @@ class LoggerNode(ManagedNode):
         given = self.parameters
         named = given.robot_model
         self._robot = load_robot(named).name if named else None
-        joints = [given.tf_prefix + joint for joint in load_robot(named or ANY_ROBOT).joint_names]
+        joints = [
+            given.tf_prefix + joint
+            for joint in load_robot(named or ANY_ROBOT).joint_names
+        ]
         self._joint_states: JointStatesPublisher | None = None
         if given.publish_joint_states:
             self._joint_states = JointStatesPublisher(self, joints, given.publish_rate)
@@ -479,7 +543,9 @@ class LoggerNode(ManagedNode):
             "{0.bag}: {0.samples} samples, {0.losses.samples} lost",
         )
         text = "recording continues in the next file"
-        self._add_command(names.SPLIT_RECORDING, lambda session: session.recorder.split(), text)
+        self._add_command(
+            names.SPLIT_RECORDING, lambda session: session.recorder.split(), text
+        )
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark, raw=True)
         self._energy = EnergyRecording(self) if given.record_energy else None
@@ -494,9 +560,11 @@ class LoggerNode(ManagedNode):
         split = FileSplit(seconds=given.split_duration or None)
         if given.retention_days or given.retention_gb:
             retention = Retention(
-                bytes=round(given.retention_gb * 1e9) or None, days=given.retention_days or None
+                bytes=round(given.retention_gb * 1e9) or None,
+                days=given.retention_days or None,
             )
-            own = retention.file_split  # often enough for the budget, which deletes whole files
+            # often enough for the budget, which deletes whole files
+            own = retention.file_split
             split = FileSplit(split.seconds or own.seconds, own.bytes)
         options = RecorderOptions(
             namespace=self.get_namespace().rstrip("/"),
@@ -511,9 +579,15 @@ class LoggerNode(ManagedNode):
         self._session = RecordingSession(
             self._make_source, folder, options, self._tap, record=given.record
         )
-        self._samples, self._since, self._last_arrival = 0, time.monotonic(), -math.inf
-        kept = "all bags are kept" if retention is None else f"at most {retention} are kept"
-        text = f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
+        self._samples = 0
+        self._since = time.monotonic()
+        self._last_arrival = -math.inf
+        kept = (
+            "all bags are kept" if retention is None else f"at most {retention} are kept"
+        )
+        text = (
+            f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
+        )
         if not given.record:
             text = f"not recording; the service start_recording records to {folder}"
         self.log(lines.INFO, text)
@@ -557,7 +631,10 @@ class LoggerNode(ManagedNode):
             self._checked.observe(batch)
 
     def _add_command(
-        self, service: names.Service, action: Callable[[RecordingSession], object], text: str = "{}"
+        self,
+        service: names.Service,
+        action: Callable[[RecordingSession], object],
+        text: str = "{}",
     ) -> None:
         """A service that responds with the text of what an action returns."""
 
@@ -599,9 +676,15 @@ class LoggerNode(ManagedNode):
             self.finish(1, self.explain(self._session.failure))
             return
         self._write_lines()
-        if self._energy is not None and self._session.status.state not in ("recording", "failing"):
+        if self._energy is not None and self._session.status.state not in (
+            "recording",
+            "failing",
+        ):
             self._energy.take()  # else they would wait for a bag, however large they are
-        if self._joint_states is not None and (line := self._joint_states.poll()) is not None:
+        if (
+            self._joint_states is not None
+            and (line := self._joint_states.poll()) is not None
+        ):
             self.log(lines.INFO, line)
         parts = {
             "connection": self._connection_part(),
@@ -610,7 +693,8 @@ class LoggerNode(ManagedNode):
         if self._energy is not None:
             parts["energy topics"] = self._energy.part()
         if self._meter is not None:
-            problem, url = self._meter.problem, self._meter.url
+            problem = self._meter.problem
+            url = self._meter.url
             line = None if problem is None else f"power meter {url}: {problem}"
             if problem is None and self._checked.contradictions:
                 problem = line = self._checked.contradictions[0].words()
@@ -621,13 +705,19 @@ class LoggerNode(ManagedNode):
 
     def _connection_part(self) -> Part:
         """Connection since the last report."""
-        now, link, info = time.monotonic(), self._session.link, self._session.info
-        rate, age = self._samples / max(now - self._since, 1e-3), now - self._last_arrival
-        self._samples, self._since = 0, now
-        level, text = OK, "samples arrive"
+        now = time.monotonic()
+        link = self._session.link
+        info = self._session.info
+        rate = self._samples / max(now - self._since, 1e-3)
+        age = now - self._last_arrival
+        self._samples = 0
+        self._since = now
+        level = OK
+        text = "samples arrive"
         if link.problem is not None or age > SILENT_AFTER:
             reason = link.problem or link.last_error
-            level, text = ERROR, reason or "no connection to the controller yet"
+            level = ERROR
+            text = reason or "no connection to the controller yet"
         values: dict[str, object] = {
             "robot_ip": self.parameters.robot_ip,
             "rate_Hz": rate,
@@ -641,21 +731,28 @@ class LoggerNode(ManagedNode):
             "identity": link.identity,
         }
         if info is not None:
-            values |= {key: getattr(info, key) for key in ("robot", "serial", "controller_version")}
+            values |= {
+                key: getattr(info, key)
+                for key in ("robot", "serial", "controller_version")
+            }
         if HOST_CLOCK.steps:
             values["clock"] = HOST_CLOCK.describe_step()
         return level, text, values
 
     def _recording_part(self, recorder: RecorderStatus) -> Part:
-        refusal, storage = self._session.refusal, recorder.storage
-        level, text = OK if recorder.state in ("recording", "idle") else ERROR, recorder.state
+        refusal = self._session.refusal
+        storage = recorder.storage
+        level = OK if recorder.state in ("recording", "idle") else ERROR
+        text = recorder.state
         if refusal is not None:
-            level, text = ERROR, f"not recording: {refusal}"
+            level = ERROR
+            text = f"not recording: {refusal}"
         elif level == OK and recorder.losses.samples:
             level = WARN
             text = f"{recorder.state}; {recorder.losses.samples:,} samples are lost"
         if level == OK and storage is not None and storage.problem is not None:
-            level, text = WARN, f"bags exceed their budget: {storage.problem}"
+            level = WARN
+            text = f"bags exceed their budget: {storage.problem}"
         values: dict[str, object] = {
             "bag": recorder.bag,
             "samples": recorder.samples,

@@ -3,9 +3,9 @@
 
 """Base class of the nodes, with parameters and lifecycle, and the process that runs nodes.
 
-SIGINT never raises an exception in such a process: the handler of rclpy shuts ROS down and wakes
-the executor, and then calls ours, which only sets a flag. Repeated Ctrl-C does not interrupt the
-clean-up.
+SIGINT never raises an exception in such a process: the handler of rclpy shuts ROS down
+and wakes the executor, and then calls ours, which only sets a flag. Repeated Ctrl-C does
+not interrupt the clean-up.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ from ur_energy_model.topics_and_services import DIAGNOSTICS, TOPICS, Service, To
 def descriptor(entry: Option) -> ParameterDescriptor:
     """ROS descriptor of a parameter.
 
-    ROS checks the ranges of numbers. The node itself refuses to change parameters that are not
-    changeable while it is configured; `read_only` of ROS would forbid changes in every state. Of
-    numbers and switches ROS must accept other types, which `Option.normalized` and `problem` deal
-    with.
+    ROS checks the ranges of numbers. The node itself refuses to change parameters that
+    are not changeable while it is configured; `read_only` of ROS would forbid changes in
+    every state. Of numbers and switches ROS must accept other types, which
+    `Option.normalized` and `problem` deal with.
     """
     text = entry.help + (f" [{entry.unit}]" if entry.unit else "")
     dynamic = entry.is_switch or entry.kind is float
@@ -100,12 +100,15 @@ def descriptor(entry: Option) -> ParameterDescriptor:
 def explain(error: object, node: str) -> str:
     """Text of an error, with options of the command line replaced by parameters of a node.
 
-    What follows the name of a command is left as it is, and so are options without a parameter.
+    What follows the name of a command is left as it is, and so are options without a
+    parameter.
     """
     names = {flag: entry.name for entry in NODES[node] for flag in entry.flags}
     parts = re.split(r"((?:ur_energy \w+ |identify: )[^;,)']*)", str(error))
     parts[::2] = (
-        re.sub(r"(?<![\w-])--[a-z][a-z-]*", lambda flag: names.get(flag[0], flag[0]), part)
+        re.sub(
+            r"(?<![\w-])--[a-z][a-z-]*", lambda flag: names.get(flag[0], flag[0]), part
+        )
         for part in parts[::2]
     )
     return "".join(parts)
@@ -117,8 +120,9 @@ REPORT_PERIOD = 1.0  # period of /diagnostics [s]
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures and activates itself unless `autostart` is false.
 
-    Subclasses override `open` (configure), `start` (activate) and `stop` (deactivate). If `open` or
-    `start` raises an error of this package, its line is logged and the transition fails.
+    Subclasses override `open` (configure), `start` (activate) and `stop` (deactivate). If
+    `open` or `start` raises an error of this package, its line is logged and the
+    transition fails.
 
     Args:
         name: node name, also the key of its parameters in NODES.
@@ -134,7 +138,8 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
-        self.kind = name  # key of its parameters; the node may have been given another name
+        # key of its parameters; the node may have been given another name
+        self.kind = name
         self._names: Part = (OK, "not known yet", {})
         self._suspected = False  # whether another node had its names at the last look
         self._table: dict[str, Option] = {entry.name: entry for entry in NODES[name]}
@@ -172,7 +177,10 @@ class ManagedNode(LifecycleNode):
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher, which publishes while the node is active."""
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            message_type, topic.name, quality(topic), qos_overriding_options=overrides(topic)
+            message_type,
+            topic.name,
+            quality(topic),
+            qos_overriding_options=overrides(topic),
         )
         self.on_discard(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
@@ -182,15 +190,20 @@ class ManagedNode(LifecycleNode):
     ) -> None:
         """A Trigger service that responds with what `action` returns.
 
-        An error of this package becomes success=False and its text. A `concurrent` one takes long
-        and must not block the other callbacks (needs `run_nodes` with several threads).
+        An error of this package becomes success=False and its text. A `concurrent` one
+        takes long and must not block the other callbacks (needs `run_nodes` with several
+        threads).
         """
 
-        def respond(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        def respond(
+            request: Trigger.Request, response: Trigger.Response
+        ) -> Trigger.Response:
             try:
-                response.message, response.success = action(), True
+                response.message = action()
+                response.success = True
             except UrEnergyError as error:
-                response.message, response.success = self.explain(error), False
+                response.message = self.explain(error)
+                response.success = False
             return response
 
         group = MutuallyExclusiveCallbackGroup() if concurrent else None
@@ -198,7 +211,12 @@ class ManagedNode(LifecycleNode):
         self.on_discard(lambda: self.destroy_service(server))
 
     def add_subscription(
-        self, message_type: type, topic: Topic, callback: Callable[..., None], *, raw: bool = False
+        self,
+        message_type: type,
+        topic: Topic,
+        callback: Callable[..., None],
+        *,
+        raw: bool = False,
     ) -> None:
         """A subscription; raw ones get serialized messages."""
         subscription = self.create_subscription(
@@ -211,7 +229,9 @@ class ManagedNode(LifecycleNode):
         )
         self.on_discard(lambda: self.destroy_subscription(subscription))
 
-    def add_polled_subscription(self, message_type: type, topic: Topic) -> PolledSubscription:
+    def add_polled_subscription(
+        self, message_type: type, topic: Topic
+    ) -> PolledSubscription:
         """A subscription whose messages a thread takes."""
         subscription = PolledSubscription(self, message_type, topic)
         self.on_discard(subscription.destroy)
@@ -223,13 +243,16 @@ class ManagedNode(LifecycleNode):
         def tick() -> None:
             if self.active:
                 found = self._graph()
-                # A node that has just ended is still in the graph for a moment: twice counts.
+                # A node that has just ended is still in the graph for a moment: twice
+                # counts.
                 if found[0] == OK or self._suspected:
                     self._names = found
                 self._suspected = found[0] != OK
                 level, text, _ = self._names
                 problem = None if level == OK else text
-                self.lines.problem("graph", problem, "no other node has these names now", WARN)
+                self.lines.problem(
+                    "graph", problem, "no other node has these names now", WARN
+                )
                 report()
 
         clock = RosClock(clock_type=ClockType.STEADY_TIME)
@@ -239,11 +262,15 @@ class ManagedNode(LifecycleNode):
     def _graph(self) -> Part:
         """Status of the node's names in the graph: a warning if another node has them, too.
 
-        That is one of the same name in the same namespace, or one that publishes `sole_topic`.
+        That is one of the same name in the same namespace, or one that publishes
+        `sole_topic`.
         """
         topic = self.sole_topic
-        own, problems = self.get_fully_qualified_name(), list[str]()
-        known = [f"{n[1].rstrip('/')}/{n[0]}" for n in self.get_node_names_and_namespaces()]
+        own = self.get_fully_qualified_name()
+        problems = list[str]()
+        known = [
+            f"{n[1].rstrip('/')}/{n[0]}" for n in self.get_node_names_and_namespaces()
+        ]
         if known.count(own) > 1:
             problems.append(f"another node is named {own}, too")
         if topic is not None:
@@ -252,10 +279,14 @@ class ManagedNode(LifecycleNode):
             if own in others:
                 others.remove(own)
             if others:
-                problems.append(f"{name} is published by another node, too: {', '.join(others)}")
+                problems.append(
+                    f"{name} is published by another node, too: {', '.join(others)}"
+                )
         if not problems:
             return OK, "no other node has this name or its topics", {}
-        remedy = "give each arm a namespace (a node that was killed still counts for 20 s)"
+        remedy = (
+            "give each arm a namespace (a node that was killed still counts for 20 s)"
+        )
         return LEVEL_WARN, f"{'; '.join(problems)}; {remedy}", {}
 
     def publish_parts(
@@ -269,13 +300,16 @@ class ManagedNode(LifecycleNode):
             stamp = self.get_clock().now().to_msg() if stamp is None else stamp
             node = self.get_fully_qualified_name().lstrip("/")
             whole = {**parts, "graph": self._names}
-            statuses = (status(f"{node}: {name}", part, hardware) for name, part in whole.items())
+            statuses = (
+                status(f"{node}: {name}", part, hardware) for name, part in whole.items()
+            )
             self._diagnostics.publish(diagnostic_array(stamp, statuses))
 
     def log(self, level: Level, text: str) -> None:
         """Write a line at once: terminal, log file and /rosout."""
         logger = self.get_logger()
-        if not self.context.ok():  # a logger of another name does not try to publish on /rosout
+        # a logger of another name does not try to publish on /rosout
+        if not self.context.ok():
             logger = get_logger(f"{logger.name}.end")
         text = printable(text)
         if level is INFO:  # rclpy demands one severity of each place of a call
@@ -329,7 +363,8 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: inactive to active."""
 
         def activate() -> None:
-            # Publishers are switched first, so that a thread that `start` begins may publish.
+            # Publishers are switched first, so that a thread that `start` begins may
+            # publish.
             super(ManagedNode, self).on_activate(state)
             self.start()
             self.active = True
@@ -362,8 +397,11 @@ class ManagedNode(LifecycleNode):
             for topic in topics
             if topic.adjustable
         }
-        given = getattr(self, "_parameter_overrides", {})  # rclpy keeps those of files, too
-        named = {each.split(".")[1] for each in given if each.startswith("qos_overrides.")}
+        # rclpy keeps those of files, too
+        given = getattr(self, "_parameter_overrides", {})
+        named = {
+            each.split(".")[1] for each in given if each.startswith("qos_overrides.")
+        }
         for topic in sorted(named - offered):
             yield (
                 f"qos_overrides of {topic} have no effect: that topic has none; "
@@ -390,7 +428,9 @@ class ManagedNode(LifecycleNode):
     def _declared(self, entry: Option) -> Any:
         """Declare a parameter; returns its first value, as the field of the table has it."""
         try:
-            value = self.declare_parameter(entry.name, entry.parameter, descriptor(entry)).value
+            value = self.declare_parameter(
+                entry.name, entry.parameter, descriptor(entry)
+            ).value
         except (InvalidParameterTypeException, InvalidParameterValueException):
             text = f"{self.get_name()}: {entry.name} must be {entry.wanted}"
             raise UrEnergyError(text) from None
@@ -405,18 +445,25 @@ class ManagedNode(LifecycleNode):
         """The changes with values of the declared types."""
         return [
             RosParameter(change.name, value=entry.normalized(change.value))
-            if (entry := self._table.get(change.name)) is not None and change.value is not None
+            if (entry := self._table.get(change.name)) is not None
+            and change.value is not None
             else change
             for change in changes
         ]
 
     def _on_parameters(self, changes: Sequence[RosParameter]) -> SetParametersResult:
         tables = [(self._table.get(change.name), change.value) for change in changes]
-        own = [(entry, entry.normalized(value)) for entry, value in tables if entry is not None]
+        own = [
+            (entry, entry.normalized(value))
+            for entry, value in tables
+            if entry is not None
+        ]
         for entry, value in own:
             problem = entry.problem(value)
             if problem is None and not entry.changeable and self._opened:
-                problem = f"{entry.name} takes effect at configuration; clean up the node first"
+                problem = (
+                    f"{entry.name} takes effect at configuration; clean up the node first"
+                )
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
         self._values |= {entry.name: entry.typed(value) for entry, value in own}
@@ -429,8 +476,8 @@ class ManagedNode(LifecycleNode):
 def begin(nodes: Iterable[ManagedNode]) -> bool:
     """Configure all nodes before the first one is activated; False if a transition failed.
 
-    A node that is active may pass samples to others. Nodes whose `autostart` is false are left to
-    their lifecycle manager.
+    A node that is active may pass samples to others. Nodes whose `autostart` is false are
+    left to their lifecycle manager.
     """
     own = [node for node in nodes if node.parameters.autostart]
     success = TransitionCallbackReturn.SUCCESS
@@ -442,7 +489,8 @@ def begin(nodes: Iterable[ManagedNode]) -> bool:
 # The process: from its start to a clean shutdown.
 
 EXIT_CODE = 1
-END_TIMEOUT = 30.0  # longest time that a process with an unexpected error takes to end [s]
+# longest time that a process with an unexpected error takes to end [s]
+END_TIMEOUT = 30.0
 SHUTDOWN_TIMEOUT = 5.0  # longest wait for running callbacks [s]
 
 
@@ -452,10 +500,12 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     The process ignores these afterwards. `threads` run the callbacks.
 
     Returns:
-        Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
+        Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's
+        `finish`.
     """
-    # Before rclpy's handler, which calls this one. Without a lock, as in an Event: the next SIGINT
-    # can interrupt the handler while it holds the lock, and would wait for ever.
+    # Before rclpy's handler, which calls this one. Without a lock, as in an Event: the
+    # next SIGINT can interrupt the handler while it holds the lock, and would wait for
+    # ever.
     signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: signals.append(number))
@@ -466,11 +516,14 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     try:
         rclpy.init()
     except RuntimeError as error:  # arguments that ROS cannot parse
-        get_logger(Path(sys.argv[0]).name).error(one_line(f"ROS cannot be started: {error}"))
+        get_logger(Path(sys.argv[0]).name).error(
+            one_line(f"ROS cannot be started: {error}")
+        )
         return EXIT_CODE
     outcome = Future()
     errors = UnexpectedErrors(outcome)
-    outside, threading.excepthook = threading.excepthook, errors.of_thread
+    outside = threading.excepthook
+    threading.excepthook = errors.of_thread
     try:
         if signals:  # before rclpy had its handler
             return 0
@@ -486,14 +539,17 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
 class UnexpectedErrors:
     """Takes the exceptions that nothing in this package expects, from any thread.
 
-    The first one is logged as one line and ends the process; all tracebacks go into a file. After
-    a signal has shut ROS down, only those of the clean-up are logged: what else fails then fails
-    because of the shutdown. `over` is set once the process is about to end by itself.
+    The first one is logged as one line and ends the process; all tracebacks go into a
+    file. After a signal has shut ROS down, only those of the clean-up are logged: what
+    else fails then fails because of the shutdown. `over` is set once the process is about
+    to end by itself.
     """
 
     def __init__(self, outcome: Future) -> None:
-        self._outcome, self._lock = outcome, threading.Lock()
-        self.logged, self.over = False, threading.Event()
+        self._outcome = outcome
+        self._lock = threading.Lock()
+        self.logged = False
+        self.over = threading.Event()
 
     def report(self, error: BaseException, place: str) -> None:
         """Log the error if it is the first, keep its traceback, and end the process.
@@ -512,13 +568,15 @@ class UnexpectedErrors:
 
     def of_thread(self, arguments: threading.ExceptHookArgs) -> None:
         """Report the exception that ended a thread (threading.excepthook)."""
-        error, thread = arguments.exc_value, arguments.thread
+        error = arguments.exc_value
+        thread = arguments.thread
         if error is not None and not isinstance(error, SystemExit):
             self.report(error, f"thread {'unknown' if thread is None else thread.name!r}")
 
     def log(self, error: BaseException, place: str, consequence: str = "") -> bool:
         """Log the error if it is the first, and keep its traceback; returns whether it was."""
-        program, details = Path(sys.argv[0]).stem or "node", ""
+        program = Path(sys.argv[0]).stem or "node"
+        details = ""
         text = "".join(traceback.format_exception(error))
         logger = get_logger(program)
         logger.debug(text)
@@ -529,7 +587,8 @@ class UnexpectedErrors:
                 out.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {place}\n{text}\n")
             details = f"; details in {path}"
         with self._lock:
-            first, self.logged = not self.logged, True
+            first = not self.logged
+            self.logged = True
         if first:
             words = printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
             logger.fatal(f"unexpected error in {place}: {words}{consequence}{details}")
@@ -544,11 +603,14 @@ def _run(
 ) -> int:
     nodes: Sequence[ManagedNode] = ()
     place = "the start"
-    executor = SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(threads)
+    executor = (
+        SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(threads)
+    )
     try:
         nodes = make()
         for node in nodes:
-            node.outcome, node.on_unexpected = outcome, errors.report
+            node.outcome = outcome
+            node.on_unexpected = errors.report
             executor.add_node(node)
         if not begin(nodes):
             return EXIT_CODE if rclpy.ok() else 0

@@ -3,13 +3,15 @@
 
 """Memory of large messages: a node gives it back once it has read, or refused, a message.
 
-Any node of a network may publish a message of any size. The middleware receives it as a whole
-before a node sees its size, so that its memory can only be bounded in time. Two parties keep memory
-that was freed:
+Any node of a network may publish a message of any size. The middleware receives it as a
+whole before a node sees its size, so that its memory can only be bounded in time. Two
+parties keep memory that was freed:
 
-- The allocator of glibc: each large block that is freed raises the size from which blocks come
-  from the operating system, up to 32 MB; smaller ones stay with the process (mallopt(3)).
-- Fast DDS, the default middleware: a subscription keeps buffers as large as the largest messages.
+- The allocator of glibc: each large block that is freed raises the size from which blocks
+  come from the operating system, up to 32 MB; smaller ones stay with the process
+  (mallopt(3)).
+- Fast DDS, the default middleware: a subscription keeps buffers as large as the largest
+  messages.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ _OWN_FILES = ("DEFAULT_FASTRTPS_PROFILES.xml", "DEFAULT_FASTDDS_PROFILES.xml")
 def give_back_memory() -> None:
     """Configure allocator and middleware of this process; before ROS is initialized."""
     give_back_large_blocks()
-    configure_middleware(os.environ, Path())  # relative: the working directory may be deleted
+    # relative: the working directory may be deleted
+    configure_middleware(os.environ, Path())
 
 
 def give_back_large_blocks() -> bool:
@@ -62,8 +65,8 @@ def configure_middleware(environment: MutableMapping[str, str], folder: Path) ->
         folder: its working directory.
 
     Returns:
-        False where somebody has configured Fast DDS already, whose settings hold, or where another
-        middleware is chosen.
+        False where somebody has configured Fast DDS already, whose settings hold, or
+        where another middleware is chosen.
     """
     chosen = environment.get("RMW_IMPLEMENTATION", "")
     if chosen and not chosen.startswith("rmw_fastrtps"):

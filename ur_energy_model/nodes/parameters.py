@@ -3,8 +3,8 @@
 
 """Parameters of the nodes: name, default, unit, range and description.
 
-Nodes declare their parameters from NODES; the parameter files under config/ and docs/nodes.md are
-generated from it.
+Nodes declare their parameters from NODES; the parameter files under config/ and
+docs/nodes.md are generated from it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ COMPUTED_TOGETHER = 0.08
 """The same of the estimator [s]; its publications are paced, so that they come up to that much
 later.
 
-To wake up and compute takes 1.5 ms of processor time, nearly independent of the number of samples,
-since other programs have used the caches meanwhile: with batches of 0.04 s the estimator takes half
-as much time again."""
+To wake up and compute takes 1.5 ms of processor time, nearly independent of the number of
+samples, since other programs have used the caches meanwhile: with batches of 0.04 s the
+estimator takes half as much time again."""
 LONGEST_BATCH = 0.08
 """Longest time span of the packets that are decoded together, for publish periods that are longer
 [s]."""

@@ -3,8 +3,9 @@
 
 """Plans as messages: trajectory_msgs/JointTrajectory, serialized, and as arrays.
 
-A message of 8 MB may have 300,000 points, which as Python objects take 500 MB. Messages of other
-nodes are therefore read as they are serialized, by the layout of CDR (OMG DDSI-RTPS 2.5, 9.3):
+A message of 8 MB may have 300,000 points, which as Python objects take 500 MB. Messages
+of other nodes are therefore read as they are serialized, by the layout of CDR (OMG
+DDSI-RTPS 2.5, 9.3):
 
     header: stamp (int32 seconds, uint32 nanoseconds), frame_id (string)
     joint_names: count, strings
@@ -73,8 +74,8 @@ def read_plan(message: bytes) -> PlanMessage:
     """Content of a serialized JointTrajectory.
 
     Raises:
-        InputError: it is too large, cannot be read, has no points, or a point without a value for
-            each joint.
+        InputError: it is too large, cannot be read, has no points, or a point without a
+            value for each joint.
     """
     check_size(message)
     try:
@@ -87,8 +88,8 @@ def read_plan(message: bytes) -> PlanMessage:
 def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> Plan:
     """A planned trajectory, with the arm's joints in the order of `names`.
 
-    If its first point is later than 0 s, the motion begins at `start`, the present joint positions
-    [n], rad, where they are known.
+    If its first point is later than 0 s, the motion begins at `start`, the present joint
+    positions [n], rad, where they are known.
 
     Raises:
         InputError: joints are missing or named twice, or the points are no plan.
@@ -99,7 +100,9 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
         raise InputError("trajectory", f"lacks {missing}", remedy, field="joint_names")
     if len(set(message.names)) < len(message.names):
         problem = "names a joint twice"
-        raise InputError("trajectory", problem, "name each joint once", field="joint_names")
+        raise InputError(
+            "trajectory", problem, "name each joint once", field="joint_names"
+        )
     order = [message.names.index(name) for name in names]
     time = message.time
     q = message.q[:, order]
@@ -114,7 +117,8 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
     return Plan(time, q, qd, None if qd is None else qdd)
 
 
-_BODY = 4  # bytes of encapsulation in front of the body; the second one has the order of bytes
+# bytes of encapsulation in front of the body; the second one has the order of bytes
+_BODY = 4
 _LEAST_POINT = 24  # bytes of a point without values: four counts and a duration
 
 
@@ -156,7 +160,8 @@ class _Reader:
                 "trajectory", "is empty: it has no points", "send the whole trajectory"
             )
         if not names:
-            problem, remedy = "names no joints", "name all joints of the arm"
+            problem = "names no joints"
+            remedy = "name all joints of the arm"
             raise InputError("trajectory", problem, remedy, field="joint_names")
         places, time = self._points(points, len(names))
         q, qd, qdd = (self._values(column, len(names)) for column in places.T)
@@ -183,7 +188,8 @@ class _Reader:
     def _names(self) -> tuple[str, ...]:
         count = self._next_count()
         if count > MOST_JOINTS:
-            problem, remedy = f"names {count} joints", "name the joints of the arm"
+            problem = f"names {count} joints"
+            remedy = "name the joints of the arm"
             raise InputError("trajectory", problem, remedy, field="joint_names")
         return tuple(self._text("a joint") for _ in range(count))
 
@@ -191,17 +197,20 @@ class _Reader:
         """Where the values of each point are, and its time.
 
         Returns:
-            places [k, 3] of positions, velocities and accelerations among the words of eight bytes,
-            -1 where a point has none; and times [k], s.
+            places [k, 3] of positions, velocities and accelerations among the words of
+            eight bytes, -1 where a point has none; and times [k], s.
         """
         remaining = len(self._message) - self._position
-        # Without this bound a short message that states many points would take much memory. A point
-        # that lacks positions is refused below before the arrays are too short.
+        # Without this bound a short message that states many points would take much
+        # memory. A point that lacks positions is refused below before the arrays are too
+        # short.
         possible = min(points, remaining // (_LEAST_POINT + 8 * joints) + 1)
         places = np.full((possible, 3), -1, dtype=np.int64)
         time = np.empty(possible)
         for k in range(points):
-            for column, field in enumerate(("positions", "velocities", "accelerations", "effort")):
+            for column, field in enumerate(
+                ("positions", "velocities", "accelerations", "effort")
+            ):
                 count = self._next_count()
                 if count:
                     self._position += -(self._position - _BODY) % 8
@@ -213,7 +222,9 @@ class _Reader:
                     remedy = "give a value for each joint"
                     raise InputError("trajectory", problem, remedy, field=field)
             self._position += -(self._position - _BODY) % self._count.size
-            seconds, nanoseconds = self._duration.unpack_from(self._message, self._position)
+            seconds, nanoseconds = self._duration.unpack_from(
+                self._message, self._position
+            )
             self._position += self._duration.size
             time[k] = seconds + 1e-9 * nanoseconds
         return places, time
@@ -229,7 +240,9 @@ class _Reader:
 # To a message.
 
 
-def joint_trajectory(plan: Plan, names: Sequence[str], request: PlanMessage) -> JointTrajectory:
+def joint_trajectory(
+    plan: Plan, names: Sequence[str], request: PlanMessage
+) -> JointTrajectory:
     """A plan as the answer to a request: its header, and the arm's joints in its order.
 
     The plan has velocities and accelerations, and its joints in the order of `names`.
@@ -239,7 +252,8 @@ def joint_trajectory(plan: Plan, names: Sequence[str], request: PlanMessage) -> 
     out = JointTrajectory(header=request.header, joint_names=shown)
     for k, time in enumerate(plan.time - plan.time[0]):
         point = JointTrajectoryPoint(
-            positions=plan.q[k, order].tolist(), time_from_start=duration_message(float(time))
+            positions=plan.q[k, order].tolist(),
+            time_from_start=duration_message(float(time)),
         )
         if plan.qd is not None:
             point.velocities = plan.qd[k, order].tolist()

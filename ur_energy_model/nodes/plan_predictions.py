@@ -39,15 +39,18 @@ class PlanAnswer:
 
     header: Header  # of the plan
     refused: str = ""  # why it cannot be used; empty if it can
-    changed: str = ""  # what was corrected before the prediction, and why; empty if nothing
+    # what was corrected before the prediction, and why; empty if nothing
+    changed: str = ""
     # that it begins elsewhere than the arm is, in words; empty if it does not
     begins_away: str = ""
-    energy: PlanEnergy | None = None  # predicted for the plan as it is; None if it is refused
+    # predicted for the plan as it is; None if it is refused
+    energy: PlanEnergy | None = None
     # the same path and duration for less energy; None if not (yet) found
     optimized: JointTrajectory | None = None
     optimized_energy: PlanEnergy | None = None  # predicted for it
     not_optimized: str = ""  # why there is none; empty if there is one, or not yet
-    measured: MeterReading | None = None  # energy of its motion; None if not (yet) measured
+    # energy of its motion; None if not (yet) measured
+    measured: MeterReading | None = None
     channels: Channels | None = None  # of the measurement
     not_measured: str = ""  # why there is none; empty if there is one, or not yet
 
@@ -67,13 +70,14 @@ MOST_WAITING = 2 * LARGEST_MESSAGE
 class PlanPredictions:
     """Predicts and lowers the energy of plans in a thread, and measures that of their motions.
 
-    Plans are answered one after the other, which takes seconds for a plan of an hour: first with
-    the energy or a refusal, then with the same motion for less if no newer plan has come. Joints
-    have their prefix; `lock` guards the estimator against the thread that reads the samples.
+    Plans are answered one after the other, which takes seconds for a plan of an hour:
+    first with the energy or a refusal, then with the same motion for less if no newer
+    plan has come. Joints have their prefix; `lock` guards the estimator against the
+    thread that reads the samples.
 
     `on_answer` is called with each answer, and again with all that is found out later;
-    `on_trajectory` with trajectories that take less, and with an empty one as soon as a plan comes
-    for which the last one does not stand.
+    `on_trajectory` with trajectories that take less, and with an empty one as soon as a
+    plan comes for which the last one does not stand.
     """
 
     def __init__(
@@ -84,14 +88,17 @@ class PlanPredictions:
         on_answer: Callable[[PlanAnswer], None],
         on_trajectory: Callable[[JointTrajectory], None],
     ) -> None:
-        self._joints, self._lock = joints, lock
-        self._on_answer, self._on_trajectory = on_answer, on_trajectory
+        self._joints = joints
+        self._lock = lock
+        self._on_answer = on_answer
+        self._on_trajectory = on_trajectory
         self._follower = PlanFollower()
         self._state = threading.Lock()
         self._waiting: deque[tuple[bytes, LiveEstimator, float | None]] = deque()
         self._thread: threading.Thread | None = None
         self._stopped = self._offering = False
-        self._answers: list[PlanAnswer] = []  # whose motions may be measured, and the newest
+        # whose motions may be measured, and the newest
+        self._answers: list[PlanAnswer] = []
 
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
         """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
@@ -130,12 +137,18 @@ class PlanPredictions:
             verdicts = self._follower.update(snapshot)
         with self._state:
             for key, found in verdicts:
-                answer = next((each for each in self._answers if each.header is key), None)
+                answer = next(
+                    (each for each in self._answers if each.header is key), None
+                )
                 if answer is None or self._stopped:
                     continue
                 news: dict[str, Any] = {"not_measured": found}
                 if not isinstance(found, str):
-                    news = {"measured": found, "channels": snapshot.channels, "not_measured": ""}
+                    news = {
+                        "measured": found,
+                        "channels": snapshot.channels,
+                        "not_measured": "",
+                    }
                 self._give(replace(answer, **news))
 
     def _run(self) -> None:
@@ -150,7 +163,9 @@ class PlanPredictions:
             except UrEnergyError as error:
                 self._answer(PlanAnswer(header_of(message), refused=str(error)))
 
-    def _predict(self, message: bytes, estimator: LiveEstimator, since: float | None) -> None:
+    def _predict(
+        self, message: bytes, estimator: LiveEstimator, since: float | None
+    ) -> None:
         """Answer a plan, of the arm as it is now.
 
         Raises:
@@ -159,20 +174,29 @@ class PlanPredictions:
         trajectory = read_plan(message)
         with self._lock:
             snapshot = estimator.snapshot("plan")
-            now, model = estimator.calculator.conditions, estimator.calculator.model_in_session()
+            now = estimator.calculator.conditions
+            model = estimator.calculator.model_in_session()
             dynamics = model.dynamics(robot=estimator.calculator.robot, setup=now.setup)
-            temperature, scale = now.temperature, now.speed_scaling
+            temperature = now.temperature
+            scale = now.speed_scaling
 
         def energy_of(plan: Plan) -> PlanEnergy:
             return predict_energy(
-                model, plan, dynamics=dynamics, temperature=temperature, speed_scaling=scale
+                model,
+                plan,
+                dynamics=dynamics,
+                temperature=temperature,
+                speed_scaling=scale,
             )
 
         here = None if snapshot is None else snapshot.q
         plan = plan_of(trajectory, self._joints, here)
-        # A plan whose first point is later begins where the arm is, with the way to this point.
+        # A plan whose first point is later begins where the arm is, with the way to this
+        # point.
         has_way = here is not None and float(trajectory.time[0]) > 0.0
-        elsewhere = "" if here is None else self._distance(plan.q[1 if has_way else 0], here)
+        elsewhere = (
+            "" if here is None else self._distance(plan.q[1 if has_way else 0], here)
+        )
         try:
             plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
             energy = energy_of(plan)
@@ -183,9 +207,13 @@ class PlanPredictions:
             raise InputError(plan.source, problem, error.remedy) from error
         begins_away = "" if has_way or not elsewhere else f"the plan begins {elsewhere}"
         answer = PlanAnswer(
-            trajectory.header, energy=energy, changed="; ".join(lines), begins_away=begins_away
+            trajectory.header,
+            energy=energy,
+            changed="; ".join(lines),
+            begins_away=begins_away,
         )
-        expected = replace(  # with the times of the prediction: at the present speed scaling
+        # with the times of the prediction: at the present speed scaling
+        expected = replace(
             plan,
             time=(plan.time - plan.time[0]) / scale,
             qd=None if plan.qd is None else plan.qd * scale,
@@ -202,7 +230,9 @@ class PlanPredictions:
             from ur_energy_model.experiment.cycle_exports import trajectory_points
             from ur_energy_model.optimization.plan_optimization import optimize_moves
 
-            motion = optimize_moves(model, plan, dynamics=dynamics, temperature=temperature)
+            motion = optimize_moves(
+                model, plan, dynamics=dynamics, temperature=temperature
+            )
             points = trajectory_points(motion)
             better = energy_of(points)
             if better.total >= energy.total:
@@ -222,13 +252,17 @@ class PlanPredictions:
         farthest = int(np.argmax(ways))
         if ways[farthest] <= START_TOLERANCE:
             return ""
-        return f"{ways[farthest]:.2f} rad from where the arm is ({self._joints[farthest]})"
+        return (
+            f"{ways[farthest]:.2f} rad from where the arm is ({self._joints[farthest]})"
+        )
 
     def _answer(self, answer: PlanAnswer, **found: Any) -> None:
         """Give an answer, with what was found out since and meanwhile."""
         with self._state:
             if not self._stopped:
-                known = next((a for a in self._answers if a.header is answer.header), answer)
+                known = next(
+                    (a for a in self._answers if a.header is answer.header), answer
+                )
                 self._give(replace(known, **found))
 
     def _give(self, answer: PlanAnswer) -> None:
@@ -237,8 +271,11 @@ class PlanPredictions:
         if any(place):
             self._answers[place.index(True)] = answer
         else:
-            # Of earlier plans only the energies are needed: a trajectory takes much memory.
-            earlier = [replace(each, optimized=None) for each in self._answers[-MOST_PLANS:]]
+            # Of earlier plans only the energies are needed: a trajectory takes much
+            # memory.
+            earlier = [
+                replace(each, optimized=None) for each in self._answers[-MOST_PLANS:]
+            ]
             self._answers = [*earlier, answer]
             if self._offering:
                 self._offering = False

@@ -37,7 +37,8 @@ def quality(topic: Topic) -> QoSProfile:
 
     A new profile for each: parameters `qos_overrides.<topic>...` change it in place.
     """
-    reliability, durability = ReliabilityPolicy, DurabilityPolicy
+    reliability = ReliabilityPolicy
+    durability = DurabilityPolicy
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=topic.depth,
@@ -73,12 +74,13 @@ class _NeverExecuted(CallbackGroup):
 class PolledSubscription:
     """Encoded messages of a topic, of which the middleware keeps some until they are taken.
 
-    An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
-    falls behind on a busy machine; to take them in batches takes two.
+    An executor wakes up for each message, which at 500 Hz takes about ten percent of a
+    core and falls behind on a busy machine; to take them in batches takes two.
     """
 
     def __init__(self, node: Node, message_type: type, topic: Topic) -> None:
-        self._node, self._message_type = node, message_type
+        self._node = node
+        self._message_type = message_type
         self._subscription = node.create_subscription(
             message_type,
             topic.name,
@@ -96,7 +98,9 @@ class PolledSubscription:
 
         The numbers are None where the middleware does not report them.
         """
-        messages, numbers, size = list[bytes](), list[Any](), 0
+        messages = list[bytes]()
+        numbers = list[Any]()
+        size = 0
         if self._destroyed:
             return messages, None
         handle = self._subscription.handle
@@ -113,7 +117,8 @@ class PolledSubscription:
     def publishers(self) -> list[str]:
         """Full names of the nodes that publish the topic, one per publisher.
 
-        None are known once a signal has shut ROS down; threads take the last messages after that.
+        None are known once a signal has shut ROS down; threads take the last messages
+        after that.
         """
         if not self._node.context.ok():
             return []
@@ -125,9 +130,9 @@ class PolledSubscription:
     def connected_publishers(self) -> int | None:
         """Number of publishers whose messages the middleware delivers to this subscription.
 
-        A publisher that was discovered is connected a little later, and never if its quality of
-        service does not suit the subscription's. None with versions of rclpy that do not count
-        the connected ones (Humble).
+        A publisher that was discovered is connected a little later, and never if its
+        quality of service does not suit the subscription's. None with versions of rclpy
+        that do not count the connected ones (Humble).
         """
         count = getattr(self._subscription, "get_publisher_count", None)
         return None if count is None else int(count())
@@ -183,7 +188,8 @@ class SerializedJointStates:
         self._content = bytearray(serialize_message(empty))
         order = "<" if self._content[1] else ">"
         self._stamp = struct.Struct(f"{order}iI")
-        # The message ends with three arrays, each behind its length and filling to 8 bytes.
+        # The message ends with three arrays, each behind its length and filling to 8
+        # bytes.
         self._values = np.ndarray(
             (3, n),
             f"{order}f8",
@@ -207,7 +213,9 @@ def serialized_number(value: float) -> bytes:
 # Diagnostic messages: statuses with key-value pairs.
 
 SILENT_AFTER = 1.0  # time without samples that is reported as an error [s]
-OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+OK = DiagnosticStatus.OK
+WARN = DiagnosticStatus.WARN
+ERROR = DiagnosticStatus.ERROR
 Part: TypeAlias = tuple[bytes, str, Mapping[str, object]]
 """Level, message and values of a status."""
 
@@ -224,7 +232,9 @@ def status(name: str, part: Part, hardware: str = "") -> DiagnosticStatus:
     )
 
 
-def diagnostic_array(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> DiagnosticArray:
+def diagnostic_array(
+    stamp: Time, statuses: Iterable[DiagnosticStatus]
+) -> DiagnosticArray:
     """Statuses with a time stamp."""
     return DiagnosticArray(header=Header(stamp=stamp), status=list(statuses))
 
@@ -232,7 +242,8 @@ def diagnostic_array(stamp: Time, statuses: Iterable[DiagnosticStatus]) -> Diagn
 def ros_statuses(statuses: Iterable[Status]) -> list[DiagnosticStatus]:
     """Statuses as ROS messages."""
     return [
-        status(each.name, (bytes([each.level]), each.message, each.values)) for each in statuses
+        status(each.name, (bytes([each.level]), each.message, each.values))
+        for each in statuses
     ]
 
 

@@ -25,8 +25,8 @@ DEPTH = DRIVER_JOINT_STATES.depth  # messages that are taken at once
 class JointStatesSource(ClosedOnExit):
     """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
-    `efforts` decides what their efforts are; `lines` are about that, and about messages that were
-    refused while others are used.
+    `efforts` decides what their efforts are; `lines` are about that, and about messages
+    that were refused while others are used.
     """
 
     def __init__(
@@ -39,25 +39,33 @@ class JointStatesSource(ClosedOnExit):
     ) -> None:
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
-        self._subscription, self._stream, self._efforts = subscription, stream, efforts
-        self._times = TimeCheck("the stamps and velocities of the driver are in s and rad/s")
+        self._subscription = subscription
+        self._stream = stream
+        self._efforts = efforts
+        self._times = TimeCheck(
+            "the stamps and velocities of the driver are in s and rad/s"
+        )
         self._efforts_reported: str | None = None
-        self._batch_seconds, self._lines = batch_seconds, lines
+        self._batch_seconds = batch_seconds
+        self._lines = lines
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
         self._publishers: tuple[str, ...] = ()
         self._connected: int | None = None
-        # When a publisher was last connected, or none was known: discovery and connection take a
-        # while, so only a publisher that stays unconnected has an unsuitable quality of service.
+        # When a publisher was last connected, or none was known: discovery and connection
+        # take a while, so only a publisher that stays unconnected has an unsuitable
+        # quality of service.
         self._connected_at = float("inf")
         self._messages = self._reconnects = 0
         self._entered = self._taken = -float("inf")
         self._last_message = self._last_sample = -float("inf")
-        # Until when certainly no usable message has come: the last but one time that the middleware
-        # had none. After a time in which this process did not run, the first look is too early.
+        # Until when certainly no usable message has come: the last but one time that the
+        # middleware had none. After a time in which this process did not run, the first
+        # look is too early.
         self._silent_until = self._found_nothing = -float("inf")
         self._unusable: str | None = None
-        self._reported_at, self._reported = -float("inf"), 0
+        self._reported_at = -float("inf")
+        self._reported = 0
 
     def __enter__(self) -> Self:
         while self._subscription.take(DEPTH)[0]:
@@ -76,7 +84,8 @@ class JointStatesSource(ClosedOnExit):
     @property
     def problem(self) -> str | None:
         """Why no samples arrive now, None while they do."""
-        now, topic = time.monotonic(), self._subscription.topic
+        now = time.monotonic()
+        topic = self._subscription.topic
         sampled = self._last_sample > -float("inf")
         if sampled and self._silent_until - self._last_sample < SILENT_AFTER:
             return None
@@ -127,14 +136,18 @@ class JointStatesSource(ClosedOnExit):
         values: dict[str, object] = {
             "topic": self._subscription.topic,
             "publishers": ", ".join(self._publishers) or "none",
-            "connected_publishers": "unknown" if self._connected is None else self._connected,
+            "connected_publishers": "unknown"
+            if self._connected is None
+            else self._connected,
             "messages": self._messages,
             "messages_of_other_joints": stream.foreign,
             "refused_messages": stream.refused.total(),
             "clock_steps_of_stamps": stream.clock_steps,
             "efforts": "missing" if stream.effort_missing else self._efforts.words,
         }
-        return values | ({"refused_because": "; ".join(reasons)} if stream.refused else {})
+        return values | (
+            {"refused_because": "; ".join(reasons)} if stream.refused else {}
+        )
 
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch, None if no usable message came in time.
@@ -185,14 +198,18 @@ class JointStatesSource(ClosedOnExit):
         if not batches:
             self._note_nothing(now)
         else:
-            if self._last_sample > self._entered and now - self._last_sample > SILENT_AFTER:
+            if (
+                self._last_sample > self._entered
+                and now - self._last_sample > SILENT_AFTER
+            ):
                 self._reconnects += 1
             self._last_sample = self._found_nothing = now
             self._ready.extend(batches)
             refused = self._stream.refused
             count = refused.total() - self._reported
             if count and now - self._reported_at >= PERIOD:
-                self._reported_at, self._reported = now, refused.total()
+                self._reported_at = now
+                self._reported = refused.total()
                 ((reason, _),) = refused.most_common(1)
                 names = ", ".join(sorted(set(self._subscription.publishers())))
                 self._lines.log(
@@ -203,7 +220,8 @@ class JointStatesSource(ClosedOnExit):
 
     def _report_efforts(self) -> None:
         """Write a line where it changes what is done with the efforts."""
-        doubt, efforts = self.doubt, self._efforts
+        doubt = self.doubt
+        efforts = self._efforts
         text = doubt
         if doubt is None and efforts.unit is not None:
             text = f"efforts of {self._subscription.topic} are {efforts.words}"

@@ -3,12 +3,13 @@
 
 """The saving of a changed program from ordinary production: cycles before and after the change.
 
-Compared are the measured totals of the cycles as they are; nothing is corrected. The interval
-comes from the scatter of the cycles, or, where a side has several sessions, from that of the
-sessions: the cycles of one session have standby power and friction in common. What the two sides
-are seen not to have in common widens it: the power of parts of the cycle that the change left
-alike, and the temperature of the joints. Where nothing is measured, the energies of one model are
-compared, whose errors are mostly common to both sides.
+Compared are the measured totals of the cycles as they are; nothing is corrected. The
+interval comes from the scatter of the cycles, or, where a side has several sessions, from
+that of the sessions: the cycles of one session have standby power and friction in common.
+What the two sides are seen not to have in common widens it: the power of parts of the
+cycle that the change left alike, and the temperature of the joints. Where nothing is
+measured, the energies of one model are compared, whose errors are mostly common to both
+sides.
 """
 
 from __future__ import annotations
@@ -64,10 +65,11 @@ class Comparison:
     # 95 % interval of the saving (low, high) [J]; NaN where nothing shows the scatter
     interval: tuple[float, float]
     differences: tuple[str, ...]  # what else changed, one sentence each
-    notes: tuple[str, ...]  # what the interval rests on, and what is left out, one sentence each
+    # what the interval rests on, and what is left out, one sentence each
+    notes: tuple[str, ...]
     proven: bool  # whether the interval excludes zero, on one arm
-    # power by which parts of the cycle that are alike differ, after less before [W]; None without
-    # such parts, or where nothing shows their scatter
+    # power by which parts of the cycle that are alike differ, after less before [W]; None
+    # without such parts, or where nothing shows their scatter
     alike_power: float | None = None
 
     @property
@@ -92,7 +94,9 @@ class Comparison:
             **vars(self),
             "saving": self.saving,
             "saving_percent": 100.0 * self.saving / self.energy,
-            "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
+            "saving_percent_interval": [
+                100.0 * end / self.energy for end in self.interval
+            ],
             "standby_corrected": False,
             **sources_json(*self.sources),
             "before": [each.as_json() for each in self.before],
@@ -103,9 +107,9 @@ class Comparison:
 def compare(before: Sequence[Production], after: Sequence[Production]) -> Comparison:
     """The saving per cycle, with its 95 % interval.
 
-    With one session on each side the cycles are what scatters. With one cycle on one side it is
-    taken to scatter as those of the other side; with one on each side nothing shows the scatter, so
-    that the interval is unknown and nothing is proven.
+    With one session on each side the cycles are what scatters. With one cycle on one side
+    it is taken to scatter as those of the other side; with one on each side nothing shows
+    the scatter, so that the interval is unknown and nothing is proven.
     """
     sides = (before, after)
     sessions = [_sessions(side) for side in sides]
@@ -130,7 +134,9 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
             "is unknown. Record more cycles of both."
         )
     serials = {each.serial for each in (*before, *after)}
-    one_arm = all(same_serial(first, other) is not False for first in serials for other in serials)
+    one_arm = all(
+        same_serial(first, other) is not False for first in serials for other in serials
+    )
     energies = [float(np.mean([cycles.mean() for cycles in each])) for each in sessions]
     interval = difference.interval
     return Comparison(
@@ -148,8 +154,8 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
 def _sessions(side: Sequence[Production]) -> list[Array]:
     """Energies of the cycles of each session of a side, J.
 
-    Recordings that follow each other within `SAME_SESSION` are one session; one whose time of day
-    is unknown is a session of its own.
+    Recordings that follow each other within `SAME_SESSION` are one session; one whose
+    time of day is unknown is a session of its own.
     """
     found: list[list[Array]] = []
     latest = -np.inf
@@ -191,7 +197,9 @@ def _notes(sides: Sides, sessions: Sequence[Sequence[Array]]) -> list[str]:
         )
     left_out = sum(each.left_out for side in sides for each in side)
     if left_out:
-        notes.append(f"Left out: {left_out} cycles with an outage, or much longer than usual.")
+        notes.append(
+            f"Left out: {left_out} cycles with an outage, or much longer than usual."
+        )
     return notes
 
 
@@ -214,14 +222,15 @@ def _motion_energy(production: Production) -> float:
 def _of_model(sides: Sides) -> float:
     """Variance of the error of the model in the saving [J^2].
 
-    Where both energies were calculated by one model, its errors are mostly common to both. The rows
-    of a store have the deviation of each alone.
+    Where both energies were calculated by one model, its errors are mostly common to
+    both. The rows of a store have the deviation of each alone.
     """
     means = [[each.modelled for each in side] for side in sides]
     if any(modelled is None for side in means for modelled in side):
         return sum(max(each.model_std for each in side) ** 2 for side in sides)
     nets = [
-        np.mean([one.net.mean(axis=0) for one in side if one is not None], axis=0) for side in means
+        np.mean([one.net.mean(axis=0) for one in side if one is not None], axis=0)
+        for side in means
     ]
     first = means[0][0]
     assert first is not None
@@ -254,8 +263,8 @@ class SessionError(NamedTuple):
 def _of_session(sides: Sides, alike: AlikeParts | None) -> SessionError:
     """Standby power and friction of two sessions, as the parts that are alike show them.
 
-    Sessions that are known to be different, and have no move alike, may differ by as much as those
-    of other arms do.
+    Sessions that are known to be different, and have no move alike, may differ by as much
+    as those of other arms do.
     """
     apart = _apart(*sides)
     every = [*sides[0], *sides[1]]
@@ -304,9 +313,9 @@ class AlikeParts:
 def _alike(before: Sequence[Part], after: Sequence[Part]) -> AlikeParts | None:
     """How the power of the parts differs that are alike on both sides; None without any.
 
-    A settled rest is alike at the same point. A move is alike if it leads from the same point to
-    the same one in the same time, and begins from a settled rest or follows a move that is alike:
-    else the bus capacitor is charged differently at its begin.
+    A settled rest is alike at the same point. A move is alike if it leads from the same
+    point to the same one in the same time, and begins from a settled rest or follows a
+    move that is alike: else the bus capacitor is charged differently at its begin.
     """
     pairs = _pairs(before, after)
     if not pairs:
@@ -348,7 +357,9 @@ def _same_motion(one: Part, other: Part) -> bool:
         return False
     far = max(np.abs(one.start - other.start).max(), np.abs(one.end - other.end).max())
     longer = abs(one.duration - other.duration)
-    as_long = longer <= ALIKE * max(one.duration, other.duration) + max(one.tick, other.tick)
+    as_long = longer <= ALIKE * max(one.duration, other.duration) + max(
+        one.tick, other.tick
+    )
     return bool(far < NEAR and (as_long or not one.moves))
 
 
@@ -374,7 +385,9 @@ def _differences(sides: Sides) -> list[str]:
         ("serial", "The arm", ": a saving between two arms proves nothing"),
         ("program", "The program's name", ""),
     ):
-        before, after = (", ".join(sorted({*map(str, x)} - {""})) for x in _known(sides, name))
+        before, after = (
+            ", ".join(sorted({*map(str, x)} - {""})) for x in _known(sides, name)
+        )
         if before and after and before != after:
             out.append(f"{what} changed from {before} to {after}{remedy}.")
     points = _known(sides, "points")
@@ -385,7 +398,9 @@ def _differences(sides: Sides) -> list[str]:
         if first.shape == second.shape:  # a cycle may begin with another one of its moves
             turned = [np.roll(second, turn, axis=0) for turn in range(len(second))]
             far = min(float(np.abs(first - each).max()) for each in turned)
-        moves = [" or ".join(map(str, sorted({len(each) for each in side}))) for side in points]
+        moves = [
+            " or ".join(map(str, sorted({len(each) for each in side}))) for side in points
+        ]
         if moves[0] != moves[1]:
             out.append(f"A cycle has {moves[0]} moves before and {moves[1]} after.")
         elif far > NEAR:
@@ -397,9 +412,13 @@ def _differences(sides: Sides) -> list[str]:
         ends = [np.array(sorted(set(load))) for load in loads]
         if np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max() > NOTABLE["payload"]:
             most = (float(end.max()) for end in ends)
-            out.append("The payload changed from {:.2f} kg to {:.2f} kg at most.".format(*most))
+            out.append(
+                "The payload changed from {:.2f} kg to {:.2f} kg at most.".format(*most)
+            )
     if not all(points) or not all(loads):
-        out.append("Payloads and points are not known on both sides: check that they stayed.")
+        out.append(
+            "Payloads and points are not known on both sides: check that they stayed."
+        )
     for name, text, scale in (
         (
             "temperature",
@@ -412,7 +431,9 @@ def _differences(sides: Sides) -> list[str]:
         both = _means(sides, name)
         if both is not None and abs(both[1] - both[0]) > NOTABLE[name]:
             out.append(text.format(*(scale * each for each in both)))
-    times = [float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides]
+    times = [
+        float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides
+    ]
     if abs(times[1] / times[0] - 1.0) > NOTABLE["scaling"]:
         out.append(f"The cycle time changed from {times[0]:.2f} s to {times[1]:.2f} s.")
     return out

@@ -24,7 +24,8 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-SAME_WAIT = 0.05  # difference of durations up to which waits of one line are the same wait [s]
+# difference of durations up to which waits of one line are the same wait [s]
+SAME_WAIT = 0.05
 KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 
@@ -32,17 +33,24 @@ KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 class OptimizationOptions:
     """What a cycle may become."""
 
-    cycle_time: float | None = None  # of the new cycle [s]; None keeps that of the recording
+    # of the new cycle [s]; None keeps that of the recording
+    cycle_time: float | None = None
     keep_dwell: float = KEEP_DWELL  # dwells up to this long must stay [s]
     jerk: float | None = None  # largest of the joints [rad/s^3]; None for no limit
-    tool_speed: float | None = None  # largest of the flange [m/s]; None for the usual setting
-    recorded_limits: bool = False  # speeds, accelerations and torques only as high as recorded
+    # largest of the flange [m/s]; None for the usual setting
+    tool_speed: float | None = None
+    # speeds, accelerations and torques only as high as recorded
+    recorded_limits: bool = False
     pareto: bool = False  # compute the energy over the cycle time
-    power_off_after: float | None = None  # longer waits may switch the arm off [s]; None: never
-    keep: tuple[int, ...] = ()  # numbers of steps of the sheet that stay exactly as recorded
+    # longer waits may switch the arm off [s]; None: never
+    power_off_after: float | None = None
+    # numbers of steps of the sheet that stay exactly as recorded
+    keep: tuple[int, ...] = ()
     keep_slow: bool = True  # keep moves that are deliberately slow
-    max_speedup: float | None = None  # on recorded speeds and accelerations; None for no limit
-    session: bool = True  # standby power and friction are those of the recording's session
+    # on recorded speeds and accelerations; None for no limit
+    max_speedup: float | None = None
+    # standby power and friction are those of the recording's session
+    session: bool = True
 
 
 Reason = Literal[
@@ -63,7 +71,8 @@ class Wait:
 
     duration: float  # as the program has it, to 0.01 s [s]
     reason: Reason = ""  # why it must stay (gripper, sensor); slack where empty
-    lines: tuple[int, ...] = ()  # of the program that wait here, ascending; empty if unknown
+    # of the program that wait here, ascending; empty if unknown
+    lines: tuple[int, ...] = ()
 
     @property
     def kept(self) -> bool:
@@ -76,13 +85,16 @@ class Rest:
     """Standstill after a move."""
 
     duration: float = 0.0  # as recorded [s]
-    waits: tuple[Wait, ...] = ()  # in order; the rest of the duration is the controller's own
+    # in order; the rest of the duration is the controller's own
+    waits: tuple[Wait, ...] = ()
     payload: Payload | None = None  # as in `Move`
 
     @property
     def slack(self) -> float:
         """Time that need not stay [s]."""
-        return min(sum(wait.duration for wait in self.waits if not wait.kept), self.duration)
+        return min(
+            sum(wait.duration for wait in self.waits if not wait.kept), self.duration
+        )
 
     @property
     def kept(self) -> float:
@@ -104,10 +116,12 @@ class Move:
     q: Array  # target positions [k, n], rad
     qd: Array  # target velocities [k, n], rad/s
     qdd: Array | None = None  # target accelerations [k, n], rad/s^2; None: not recorded
-    programmed: ProgrammedMove | None = None  # None: neither, as a blend; it can be streamed only
+    # None: neither, as a blend; it can be streamed only
+    programmed: ProgrammedMove | None = None
     energy: float = math.nan  # whole arm at the supply as recorded, from the model [J]
     peak_power: float = math.nan  # largest supply power [W]
-    payload: Payload | None = None  # on the flange, as set in the controller; None: the model's
+    # on the flange, as set in the controller; None: the model's
+    payload: Payload | None = None
     lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
     rest: Rest = Rest()
     reason: Reason = ""  # why it must stay as recorded; empty where it may change
@@ -158,12 +172,14 @@ class WorkCycle:
     duration: float  # of the typical instance [s]
     moves: tuple[Move, ...]  # in order of time; with their rests they cover the duration
     count: int  # complete cycles in the recording
-    measured_energy: float | None  # mean of the bus over the cycles [J]; None: not recorded
+    # mean of the bus over the cycles [J]; None: not recorded
+    measured_energy: float | None
     measured_energy_std: float  # its scatter between cycles [J]
     temperature: Array | None  # mean of the joints [n], degC; None if not recorded
     notes: tuple[str, ...] = ()  # what the recording does not show, one sentence each
     switching: Switching | None = None  # None where the recording lacks it
-    leading: int = 0  # how many waits of the last rest the program has before its first move
+    # how many waits of the last rest the program has before its first move
+    leading: int = 0
     scaling: float = 1.0  # speed slider times limiter while it was recorded
     others: OtherWork = NO_OTHER_WORK
 
@@ -196,7 +212,11 @@ class WorkCycle:
 
         Waits of one line that last differently are for a signal: each is its own.
         """
-        waits = {(k, j): w for k, rest in enumerate(self.rests) for j, w in enumerate(rest.waits)}
+        waits = {
+            (k, j): w
+            for k, rest in enumerate(self.rests)
+            for j, w in enumerate(rest.waits)
+        }
         found: list[tuple[tuple[int, int], ...]] = []
         for place in _sharing({place: wait.lines for place, wait in waits.items()}):
             lasting = [waits[each].duration for each in place]
@@ -207,9 +227,12 @@ class WorkCycle:
     @property
     def program(self) -> tuple[tuple[int, int | None], ...]:
         """Steps of the program in order: number of a move, and of a wait after it or None."""
-        waits = [[(k, j) for j in range(len(rest.waits))] for k, rest in enumerate(self.rests)]
+        waits = [
+            [(k, j) for j in range(len(rest.waits))] for k, rest in enumerate(self.rests)
+        ]
         cut = len(waits[-1]) - self.leading
-        first, waits[-1] = waits[-1][cut:], waits[-1][:cut]
+        first = waits[-1][cut:]
+        waits[-1] = waits[-1][:cut]
         steps: list[tuple[int, int | None]] = list(first)
         for k, after in enumerate(waits):
             steps += [(k, None), *after]
@@ -234,7 +257,9 @@ def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], .
                 others.append((group, known))
         groups = [*others, (joined, all_lines)]
     order = {place: number for number, place in enumerate(lines)}
-    return tuple(sorted((tuple(group) for group, _ in groups), key=lambda group: order[group[0]]))
+    return tuple(
+        sorted((tuple(group) for group, _ in groups), key=lambda group: order[group[0]])
+    )
 
 
 # A cycle as it is run: its stretches, and the motion that they make.
@@ -256,7 +281,8 @@ class Stretch(NamedTuple):
 def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretch]:
     """A cycle as recorded: each move, and the rest after it where there is one.
 
-    `stretch` is a factor on the durations of the moves; slack is left out where it is not 1.
+    `stretch` is a factor on the durations of the moves; slack is left out where it is not
+    1.
     """
     out = []
     for move in cycle.moves:
@@ -274,7 +300,9 @@ def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
     return Stretch(Plan(time, *motion.sample(time)), payload)
 
 
-def with_rest(stretch: Stretch, duration: float, payload: Payload | None) -> list[Stretch]:
+def with_rest(
+    stretch: Stretch, duration: float, payload: Payload | None
+) -> list[Stretch]:
     """A move, and standstill at its end for a duration [s] if that is any."""
     if duration <= SHORTEST_REST:
         return [stretch]
@@ -287,7 +315,8 @@ def with_rest(stretch: Stretch, duration: float, payload: Payload | None) -> lis
 def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
     """The motion of a cycle, whose moves follow each other without jumps.
 
-    A small distance between the end of a move and the start of the next is spread over the latter.
+    A small distance between the end of a move and the start of the next is spread over
+    the latter.
 
     Raises:
         InputError: a move does not start where the one before it ended.
@@ -302,9 +331,13 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
             assert plan.qd is not None
             gap = here - plan.q[0]
             if np.abs(gap).max() > CLOSED:
-                problem = f"move {len(moves) + 1} does not start where the one before it ended"
+                problem = (
+                    f"move {len(moves) + 1} does not start where the one before it ended"
+                )
                 raise InputError(source, problem, "record cycles whose moves end at rest")
-            qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            qdd = (
+                np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            )
             left = 1.0 - plan.time[:, None] / plan.time[-1]
             rest = np.ones((len(plan.time), 1))
             rest[[0, -1]] = 0.0
@@ -321,7 +354,8 @@ class StretchEnergy(NamedTuple):
     stretch: Stretch
     energy: float  # J
     motion: float  # without the standby power [J]
-    sensitivity: Array  # change per standard deviation of each independent parameter error, J
+    # change per standard deviation of each independent parameter error, J
+    sensitivity: Array
     peak_power: float  # W
     time: Array  # since the start of the cycle [k], s
     torque: Array  # of the joints, friction included, joint side [k, n], N m
@@ -335,7 +369,8 @@ def total_energy(parts: Sequence[StretchEnergy]) -> float:
 class CycleEnergies:
     """Computes the energies of cycles of one arm, by the same calculation as `predict`.
 
-    The model is best in the session of the recording; temperatures [n], degC, None if unknown.
+    The model is best in the session of the recording; temperatures [n], degC, None if
+    unknown.
     """
 
     def __init__(self, model: EnergyModel, temperature: Array | None = None) -> None:
@@ -353,7 +388,9 @@ class CycleEnergies:
             self._known[id(payload)] = (payload, self.model.dynamics(setup=setup))
         return self._known[id(payload)][1]
 
-    def of(self, stretches: Sequence[Stretch], *, std: bool = True) -> list[StretchEnergy]:
+    def of(
+        self, stretches: Sequence[Stretch], *, std: bool = True
+    ) -> list[StretchEnergy]:
         """Energies of the stretches of a cycle that repeats, in order; `std` with sensitivities."""
         powers = PlanPowers(self.model, self.temperature, std=False)
         self._in_turn(powers, stretches[-2:])  # as the cycle before left it
@@ -363,7 +400,9 @@ class CycleEnergies:
         """Energy of a cycle that repeats, from its stretches in order [J]."""
         return total_energy(self.of(stretches, std=False))
 
-    def _in_turn(self, powers: PlanPowers, stretches: Sequence[Stretch]) -> list[StretchEnergy]:
+    def _in_turn(
+        self, powers: PlanPowers, stretches: Sequence[Stretch]
+    ) -> list[StretchEnergy]:
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
         out = []
         start = 0.0
@@ -384,6 +423,10 @@ class CycleEnergies:
             motion_energy = energy - self.model.bus.standby * duration
             by_errors = trapezoid(steps, sensitivity)
             peak = float(power.max())
-            out.append(StretchEnergy(stretch, energy, motion_energy, by_errors, peak, time, torque))
+            out.append(
+                StretchEnergy(
+                    stretch, energy, motion_energy, by_errors, peak, time, torque
+                )
+            )
             start += duration
         return out

@@ -39,7 +39,8 @@ from ur_energy_model.optimization.path import (
 from ur_energy_model.optimization.typed_values import TrapezoidEnergies
 from ur_energy_model.trajectory.plan import Plan
 
-FASTEST, SLOWEST = 1e5, 0.05
+FASTEST = 1e5
+SLOWEST = 0.05
 """Highest shadow price of time [W], at which moves are as fast as the limits allow, and the lowest,
 below which they would creep."""
 MIDDLE = 16.0  # shadow price from which the search starts where no other is known [W]
@@ -61,15 +62,15 @@ class Allocation(NamedTuple):
 class Allocator:
     """Distributes the time of a cycle over its moves and waiting.
 
-    For a cycle time, the sum of the moves' energies is least where a second more saves the same in
-    every move (the Lagrange condition). All moves are therefore solved for one shadow price of time
-    [W], what a second more saves in a move beside waiting that second, and the price is searched
-    for. Beyond the time at which it is zero, waiting where the arm is held most cheaply costs less
-    than moving slower.
+    For a cycle time, the sum of the moves' energies is least where a second more saves
+    the same in every move (the Lagrange condition). All moves are therefore solved for
+    one shadow price of time [W], what a second more saves in a move beside waiting that
+    second, and the price is searched for. Beyond the time at which it is zero, waiting
+    where the arm is held most cheaply costs less than moving slower.
 
     Args:
-        moves: the arm on each path, and its limits; a move that comes again has the same arm, and
-            is solved once.
+        moves: the arm on each path, and its limits; a move that comes again has the same
+            arm, and is solved once.
         holding: least power of waiting [W].
         fastest: the moves' time-optimal laws.
         step: called after each move that was solved.
@@ -94,7 +95,9 @@ class Allocator:
         """The moves' laws for a shadow price of time [W]."""
         known = self._known
         if shadow_price not in known:
-            near = min(known, key=lambda price: abs(np.log(price / shadow_price)), default=None)
+            near = min(
+                known, key=lambda price: abs(np.log(price / shadow_price)), default=None
+            )
             starts = [] if near is None else known[near]
             start = dict(zip(map(id, self._arms), starts, strict=False))
             found: dict[int, TimeLaw] = {}
@@ -108,7 +111,8 @@ class Allocator:
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
         """The laws of least energy for a total duration of moves and waiting [s].
 
-        `near` is a shadow price [W] from which the search starts, as a coarser calculation gives.
+        `near` is a shadow price [W] from which the search starts, as a coarser
+        calculation gives.
         """
         shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
@@ -129,13 +133,14 @@ class Allocator:
     def _search(self, duration: float, near: float) -> float:
         """The shadow price at which the moves take a duration [s].
 
-        In logarithms, duration is nearly a straight line over price: from the two prices that are
-        nearest on both sides, or a usual slope where there is one side only.
+        In logarithms, duration is nearly a straight line over price: from the two prices
+        that are nearest on both sides, or a usual slope where there is one side only.
         """
         target = np.log(duration)
         trial = float(np.clip(near, SLOWEST, FASTEST))
         slower = {
-            np.log(price): np.log(_total(laws)) - target for price, laws in self._known.items()
+            np.log(price): np.log(_total(laws)) - target
+            for price, laws in self._known.items()
         }
         for _ in range(_MOST_TRIALS):
             late = np.log(_total(self.at(trial))) - target
@@ -162,9 +167,9 @@ class Allocator:
     def _fitted(self, found: tuple[TimeLaw, ...], duration: float) -> tuple[TimeLaw, ...]:
         """Laws that take exactly a duration [s], from those found, stretched evenly.
 
-        Where energy over duration is not convex, no price gives the durations in between: there
-        they are mixed with laws of a price on the other side, by their slowness, so that durations
-        mix evenly.
+        Where energy over duration is not convex, no price gives the durations in between:
+        there they are mixed with laws of a price on the other side, by their slowness, so
+        that durations mix evenly.
         """
         ratio = duration / _total(found)
         if abs(ratio - 1.0) > 2 * _TOLERANCE:
@@ -182,14 +187,17 @@ class Allocator:
                     b[1:-1] = (own + share / np.sqrt(other.b[1:-1])) ** -2.0
                     mixed.append(TimeLaw(law.arm, b, max(law.window, other.window)))
                 found = tuple(mixed)
-        return tuple(law.stretched(law.duration * duration / _total(found)) for law in found)
+        return tuple(
+            law.stretched(law.duration * duration / _total(found)) for law in found
+        )
 
 
 def _total(laws: Sequence[TimeLaw]) -> float:
     return sum(law.duration for law in laws)
 
 
-SAME_PATH = 1e-4  # difference of the ends of two moves up to which they are the same [rad]
+# difference of the ends of two moves up to which they are the same [rad]
+SAME_PATH = 1e-4
 SAME_PACE = 0.01  # relative difference of their durations up to which they are the same
 
 
@@ -214,7 +222,9 @@ def _same_motion(one: Move, other: Move) -> bool:
         return False
     ends = np.abs([first.start - second.start, first.end - second.end]).max()
     pace = abs(one.duration / other.duration - 1.0)
-    return bool(ends < SAME_PATH and pace < SAME_PACE) and _same_payload(one.payload, other.payload)
+    return bool(ends < SAME_PATH and pace < SAME_PACE) and _same_payload(
+        one.payload, other.payload
+    )
 
 
 def _same_payload(one: Payload | None, other: Payload | None) -> bool:
@@ -235,15 +245,15 @@ PATH_RESOLUTION = 1e-4
 class CycleProblem:
     """One recorded cycle to be optimized.
 
-    The model is best in the session of the recording; `arms` of a problem of the same cycle can be
-    used again; `step` is called after each move that was solved. Moves that come again in a cycle
-    have the same arm.
+    The model is best in the session of the recording; `arms` of a problem of the same
+    cycle can be used again; `step` is called after each move that was solved. Moves that
+    come again in a cycle have the same arm.
 
     Attributes:
         energies: of cycles of this arm.
         recorded: the cycle as it was run.
-        limits: that the new moves keep: the usual ones, where the recording goes beyond them its
-            own, except for the tool speed.
+        limits: that the new moves keep: the usual ones, where the recording goes beyond
+            them its own, except for the tool speed.
         beyond: where it does, in words.
         shown: largest values of each recorded move.
         tool_speed: highest of flange and elbow in the recording [m/s].
@@ -282,11 +292,15 @@ class CycleProblem:
         self.beyond = ""
         names = ("speed", "acceleration", "torque")
         if options.recorded_limits:
-            still = replace(usual, **{name: STILL * getattr(usual, name) for name in names})
+            still = replace(
+                usual, **{name: STILL * getattr(usual, name) for name in names}
+            )
             self.limits = replace(still.at_least(largest), recorded=True)
         else:
             self.beyond = ", ".join(
-                name for name in names if (getattr(largest, name) > getattr(usual, name)).any()
+                name
+                for name in names
+                if (getattr(largest, name) > getattr(usual, name)).any()
             )
             self.limits = usual.at_least(replace(largest, tool_speed=0.0))
 
@@ -310,7 +324,9 @@ class CycleProblem:
     def reached(self, part: StretchEnergy) -> PathLimits:
         """The largest values of a stretch."""
         _, q, qd, qdd = part.stretch.plan.sampled()
-        return reached(q, qd, qdd, part.torque, self.energies.dynamics(part.stretch.payload))
+        return reached(
+            q, qd, qdd, part.torque, self.energies.dynamics(part.stretch.payload)
+        )
 
     @property
     def _free(self) -> list[int]:
@@ -334,7 +350,9 @@ class CycleProblem:
         found = dict[int, TimeLaw]()
         for k in self._free:
             if self._same[k] not in found:
-                found[self._same[k]] = fastest_law(self.arms[k], self.limits_of(k), source)
+                found[self._same[k]] = fastest_law(
+                    self.arms[k], self.limits_of(k), source
+                )
                 self._step()
         return tuple(found[self._same[k]] for k in self._free)
 
@@ -350,15 +368,17 @@ class CycleProblem:
         out = []
         for move in self.cycle.moves:
             dynamics = self.energies.dynamics(move.rest.payload)
-            out.append(float(holding_power(self.model, dynamics, move.q[-1:], temperature)[0]))
+            out.append(
+                float(holding_power(self.model, dynamics, move.q[-1:], temperature)[0])
+            )
         return out
 
     @property
     def waiting_after(self) -> int:
         """Number of the move after which time is waited that is left over.
 
-        Where it costs least among the places at which the program waits already, as the part comes
-        there; at the end of the cycle if there are none.
+        Where it costs least among the places at which the program waits already, as the
+        part comes there; at the end of the cycle if there are none.
         """
         slack = [k for k, rest in enumerate(self.cycle.rests) if rest.slack > 0.0]
         return min(slack, key=lambda k: self.holding[k], default=len(self.holding) - 1)
@@ -411,7 +431,9 @@ class CycleProblem:
         """The recorded cycle slowed (or sped up) by speed scaling to a cycle time [s]."""
         moving = sum(move.duration for move in self.cycle.moves)
         kept = sum(rest.kept for rest in self.cycle.rests)
-        return self.energies.of(recorded_stretches(self.cycle, stretch=(duration - kept) / moving))
+        return self.energies.of(
+            recorded_stretches(self.cycle, stretch=(duration - kept) / moving)
+        )
 
     def permits(self, parts: Sequence[StretchEnergy]) -> bool:
         """Whether a scaled cycle keeps limits and kept moves."""
@@ -436,7 +458,9 @@ class CycleProblem:
                 "moves may go too."
             )
         deviation = max(PATH_RESOLUTION, *(arm.deviation for arm in self.arms))
-        out.append(f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad.")
+        out.append(
+            f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad."
+        )
         return out
 
 
@@ -461,7 +485,9 @@ def switched_off(
         long = not part.stretch.moving and wait > max(after, switching.time)
         if long and off < part.energy:
             count += 1
-            part = part._replace(energy=off, motion=0.0, sensitivity=0.0 * part.sensitivity)
+            part = part._replace(
+                energy=off, motion=0.0, sensitivity=0.0 * part.sensitivity
+            )
         out.append(part)
     return out, [
         f"{count} of the waits are spent switched off; switching takes {switching.time:.1f} s and "

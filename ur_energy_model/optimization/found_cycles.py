@@ -3,8 +3,9 @@
 
 """The repeated cycle of a recording: which moves it has, and where the program begins.
 
-What a cycle is, `CycleDetector` decides, as for energies per cycle, profiles and histories. Here
-its marks become moves, and the cycle is turned to begin as the program does.
+What a cycle is, `CycleDetector` decides, as for energies per cycle, profiles and
+histories. Here its marks become moves, and the cycle is turned to begin as the program
+does.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ class FoundCycles(NamedTuple):
 
     found_by: FoundBy  # what showed them; "whole" if the recording is one cycle
     moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
-    ends: Sequence[int]  # samples at which the dwells after the last moves of the cycles end
+    # samples at which the dwells after the last moves of the cycles end
+    ends: Sequence[int]
     closed: bool  # whether a cycle ends where it starts
-    #: for each move of a cycle, all the times that it was run: in the complete cycles, and in
-    #: incomplete ones beside them
+    # : for each move of a cycle, all the times that it was run: in the complete cycles,
+    # and in : incomplete ones beside them
     runs: Sequence[Sequence[MoveAndRest]]
     others: Sequence[MoveSpan] = ()  # moves between the cycles that are other work
     lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
@@ -57,9 +59,9 @@ class FoundCycles(NamedTuple):
 def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     """The repeated cycle of a recording, by the rule of `CycleDetector`.
 
-    Where the recording has several kinds of cycles, the most frequent one counts. It begins as the
-    program does (`program_begin`). Without repetition the motion from first to last standstill is
-    one cycle.
+    Where the recording has several kinds of cycles, the most frequent one counts. It
+    begins as the program does (`program_begin`). Without repetition the motion from first
+    to last standstill is one cycle.
 
     Raises:
         RecordingError: no move from standstill to standstill is in it.
@@ -104,8 +106,9 @@ def _places_in_cycle(
 ) -> dict[int, int]:
     """Which move of a cycle each move of a recording is, by their numbers.
 
-    Beside complete cycles there are incomplete ones: at the ends of the recording, and where other
-    work follows. Their moves have the points of the cycle as long as they belong to it.
+    Beside complete cycles there are incomplete ones: at the ends of the recording, and
+    where other work follows. Their moves have the points of the cycle as long as they
+    belong to it.
     """
     begins = motion.q[[move.first for move in moves]]
     ends = motion.q[[move.last for move in moves]]
@@ -131,19 +134,24 @@ def _repeated(
 ) -> tuple[ShownBy, list[tuple[int, int]]]:
     """First move of each complete cycle, and that after its last; none without repetition."""
     shown_by, complete = complete_cycles(motion)
-    edges = [(_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete]
+    edges = [
+        (_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete
+    ]
     cycles = [(a, b) for a, b in edges if a < b < len(moves)]
     if not cycles:
         return "repetition", []
     alike = [[_alike(motion, moves, one, other) for other in cycles] for one in cycles]
     usual = alike[int(np.argmax(np.sum(alike, axis=1)))]
-    return shown_by, [cycle for cycle, counts in zip(cycles, usual, strict=True) if counts]
+    return shown_by, [
+        cycle for cycle, counts in zip(cycles, usual, strict=True) if counts
+    ]
 
 
 def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, int]]]:
     """Samples at which each complete cycle begins and ends, whatever its moves; and what shows it.
 
-    A cycle is complete if the next one has begun, which shows the length of its last dwell.
+    A cycle is complete if the next one has begun, which shows the length of its last
+    dwell.
     """
     departing = _departing(motion)
     on_the_way = CycleDetector()
@@ -154,7 +162,9 @@ def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, in
     found: list[tuple[int, int]] = []
     for number, mark in enumerate(marks.values()):
         found += pairwise(samples[number - back] for back in (*mark.ends, 0))
-    return detector.shown_by, [(begin, end) for begin, end in found if end < len(motion.time)]
+    return detector.shown_by, [
+        (begin, end) for begin, end in found if end < len(motion.time)
+    ]
 
 
 def _departing(motion: RecordedMotion) -> Telemetry:
@@ -163,12 +173,21 @@ def _departing(motion: RecordedMotion) -> Telemetry:
     The departure lets a last cycle show repetition that ends where the recording does.
     """
     telemetry = motion.telemetry
-    names = ("target_q", "target_qd", "actual_q", "actual_qd", LINE, *TRIGGER_FIELD.values())
+    names = (
+        "target_q",
+        "target_qd",
+        "actual_q",
+        "actual_qd",
+        LINE,
+        *TRIGGER_FIELD.values(),
+    )
     columns = {name: telemetry[name] for name in names if name in telemetry}
     sources = (("target_q", "target_qd"), ("actual_q", "actual_qd"))
     if not any(q in columns and qd in columns for q, qd in sources):
         columns |= {"target_q": motion.q, "target_qd": motion.qd}
-    later = {name: np.concatenate([values, values[-1:]]) for name, values in columns.items()}
+    later = {
+        name: np.concatenate([values, values[-1:]]) for name, values in columns.items()
+    }
     for name in ("target_qd", "actual_qd"):
         if name in later:
             later[name][-1] = 1.0
@@ -179,19 +198,25 @@ def _departing(motion: RecordedMotion) -> Telemetry:
 def _move_of(motion: RecordedMotion, moves: list[MoveSpan], sample: int) -> int:
     """Number of the move that a mark at a sample begins.
 
-    A departure is in its move. A signal is before its move or a little later than its start.
+    A departure is in its move. A signal is before its move or a little later than its
+    start.
     """
     firsts = [move.first for move in moves]
     within = int(np.searchsorted(firsts, sample, side="right")) - 1
     if within < 0 or sample > moves[within].last:
         return within + 1
     since = motion.time[sample] - motion.time[firsts[within]]
-    rested = not np.abs(motion.q[sample - 1] - motion.q[firsts[within]]).max() >= SAME_POINT
+    rested = (
+        not np.abs(motion.q[sample - 1] - motion.q[firsts[within]]).max() >= SAME_POINT
+    )
     return within if rested or since <= SIGNAL_DELAY else within + 1
 
 
 def _alike(
-    motion: RecordedMotion, moves: list[MoveSpan], one: tuple[int, int], other: tuple[int, int]
+    motion: RecordedMotion,
+    moves: list[MoveSpan],
+    one: tuple[int, int],
+    other: tuple[int, int],
 ) -> bool:
     """Whether two cycles have the same moves, from the same points."""
     if one[1] - one[0] != other[1] - other[0]:
@@ -202,7 +227,9 @@ def _alike(
     return bool(np.abs(starts - others).max() < SAME_POINT)
 
 
-def _turned(points: Array, cycles: list[tuple[int, int]], begin: int) -> list[tuple[int, int]]:
+def _turned(
+    points: Array, cycles: list[tuple[int, int]], begin: int
+) -> list[tuple[int, int]]:
     """Cycles that begin with the move `begin` of the first one; as they are if none is complete.
 
     From the points at which all moves start [moves, n], rad.
@@ -252,8 +279,9 @@ def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) 
         return program_begin(lines)
     begun = inside[0]
     before = (inside[0] - 1) % count
-    # A program often begins by moving to where the arm already is, which is no motion then. Its
-    # line comes once, and is the lowest; or no program can begin with the first motion.
+    # A program often begins by moving to where the arm already is, which is no motion
+    # then. Its line comes once, and is the lowest; or no program can begin with the first
+    # motion.
     stood = motion.q[moves[at].first]
     there = np.abs(motion.q[moves[first + begun].first] - stood).max() < SAME_POINT
     turns = [lines[k:] + lines[:k] for k in (begun, before)]
@@ -266,10 +294,11 @@ def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) 
 def program_begin(lines: Sequence[int]) -> int:
     """Number of the first move of a program's loop, from the lines of the moves of one cycle.
 
-    Functions are defined before the loop that calls them, so a line below the first one of the loop
-    is in a function; any other step back is to a line that was executed before, as in a loop within
-    the loop. Of the turns of the cycle that are such programs, the one with the most lines in the
-    loop itself; the one that begins with the lowest line if none is.
+    Functions are defined before the loop that calls them, so a line below the first one
+    of the loop is in a function; any other step back is to a line that was executed
+    before, as in a loop within the loop. Of the turns of the cycle that are such
+    programs, the one with the most lines in the loop itself; the one that begins with the
+    lowest line if none is.
     """
     turns = [[*lines[k:], *lines[:k]] for k in range(len(lines))]
     possible = [k for k, turn in enumerate(turns) if _is_program(turn)]
@@ -291,7 +320,8 @@ def _is_program(lines: Sequence[int]) -> bool:
 def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
     """Standstill before the first cycle that belongs to its begin [s].
 
-    From the start of the program or, where no lines show what is waited for, from an approach.
+    From the start of the program or, where no lines show what is waited for, from an
+    approach.
     """
     end = moves[first].first
     begin = moves[first - 1].last if first else 0

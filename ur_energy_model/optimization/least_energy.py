@@ -3,14 +3,14 @@
 
 """Time law of one move: the least energy along its path.
 
-Direct transcription on the path (Verscheure et al., Time-optimal path tracking for robots, IEEE
-TAC 2009): unknown are the squared path speeds at the ends of short intervals. The energy of an
-interval is the power that the package's own model gives for it, times its duration, so no cost is
-modelled a second time. Because an interval depends on two neighbouring unknowns only, Newton's
-method with a tridiagonal Hessian solves a move in some ten milliseconds; general solvers (SLSQP,
-IPOPT) take a hundred times as long to reach the same minimum. What is minimized is energy minus
-`price` times duration, the price being the marginal energy of time: along a cycle all moves have
-the same one.
+Direct transcription on the path (Verscheure et al., Time-optimal path tracking for
+robots, IEEE TAC 2009): unknown are the squared path speeds at the ends of short
+intervals. The energy of an interval is the power that the package's own model gives for
+it, times its duration, so no cost is modelled a second time. Because an interval depends
+on two neighbouring unknowns only, Newton's method with a tridiagonal Hessian solves a
+move in some ten milliseconds; general solvers (SLSQP, IPOPT) take a hundred times as long
+to reach the same minimum. What is minimized is energy minus `price` times duration, the
+price being the marginal energy of time: along a cycle all moves have the same one.
 """
 
 from __future__ import annotations
@@ -21,28 +21,43 @@ import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw, with_jerk_limit
+from ur_energy_model.optimization.path import (
+    PathDynamics,
+    PathLimits,
+    TimeLaw,
+    with_jerk_limit,
+)
 from ur_energy_model.typing import Array
 
-FLOOR_WIDTH = 1.0  # width over which the supply's lowest power is rounded while searching [W]
+# width over which the supply's lowest power is rounded while searching [W]
+FLOOR_WIDTH = 1.0
 _DIFFERENCE = 1e-3  # relative step of the numerical derivatives
-_FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.01
+_FIRST = 1e-3
+_NEAR = 1e-5
+_LAST = 1e-7
+_FACTOR = 0.01
 """Weights of the barrier relative to the size of the sum: first, first from a start near the
 minimum, last; and the ratio of consecutive ones."""
 _MOST_STEPS = 60
-_ENOUGH_BEFORE, _ENOUGH = 1e-3, 1e-6
+_ENOUGH_BEFORE = 1e-3
+_ENOUGH = 1e-6
 """Relative decrease at which a barrier problem counts as solved: before the last, and the last. The
 steps converge quadratically: what is left is far less."""
 _TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may take
-_LENGTHS = (np.array([1.0]), np.array([0.6, 0.3, 0.1, 0.02]), np.array([4e-3, 1e-3, 1e-4]))
+_LENGTHS = (
+    np.array([1.0]),
+    np.array([0.6, 0.3, 0.1, 0.02]),
+    np.array([4e-3, 1e-3, 1e-4]),
+)
 """Lengths of a step, each tried together, until one of them is a descent."""
 
 
 class EnergyLaws:
     """Finds the time laws of least energy of one move on its path within limits.
 
-    Unknown are the squared path speeds b [N + 1]; the first and last are zero. An interval k has
-    limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are between low and high [N - 1].
+    Unknown are the squared path speeds b [N + 1]; the first and last are zero. An
+    interval k has limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are
+    between low and high [N - 1].
     """
 
     def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
@@ -73,9 +88,9 @@ class EnergyLaws:
     def cheapest(self, price: float, start: TimeLaw | None = None) -> TimeLaw:
         """The law that minimizes energy minus price times duration.
 
-        An interior point method (Boyd and Vandenberghe, Convex Optimization, 2004, ch. 11): the
-        logarithmic barrier of the limits gets weaker from one Newton search to the next, each of
-        which starts where the last one ended.
+        An interior point method (Boyd and Vandenberghe, Convex Optimization, 2004, ch.
+        11): the logarithmic barrier of the limits gets weaker from one Newton search to
+        the next, each of which starts where the last one ended.
 
         Args:
             price: marginal energy of time [W]; the lower, the faster.
@@ -128,9 +143,9 @@ class EnergyLaws:
             reach = min(1.0, _TO_LIMIT * (1.0 / most)) if most > 0.0 else 1.0
             of_slowness = float((-slowness / y).max())
             longest = min(1.0, _TO_LIMIT / of_slowness) if of_slowness > 0.0 else 1.0
-            # Terms need not be convex, so both steps are made descents, and neither does for all
-            # moves: near rest b changes by decades, which the slowness step follows; at the limits
-            # the straight one is exact.
+            # Terms need not be convex, so both steps are made descents, and neither does
+            # for all moves: near rest b changes by decades, which the slowness step
+            # follows; at the limits the straight one is exact.
             for lengths in _LENGTHS:
                 along = lengths[:, None]
                 slower = np.tile(b, (len(lengths), 1))
@@ -152,15 +167,17 @@ class EnergyLaws:
     def _steps(self, price: float, b: Array, weight: float) -> tuple[Array, Array]:
         """Newton's steps of b [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
 
-        A term that grows with the time spent in its interval is linear in y, but concave in b. The
-        derivatives of the terms are numerical.
+        A term that grows with the time spent in its interval is linear in y, but concave
+        in b. The derivatives of the terms are numerical.
         """
         start = b[:-1]
         end = b[1:]
         inner = slice(1, -1)
         h = _DIFFERENCE * start
         k = _DIFFERENCE * end
-        shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
+        shifts = np.array(
+            [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float
+        )
         at = self._terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k, price)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.stack([
@@ -219,7 +236,9 @@ class EnergyLaws:
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     """Newton step [N - 1] of a tridiagonal system."""
     try:
-        return -np.asarray(solveh_banded(np.stack([np.append(0.0, beside), diagonal]), gradient))
+        return -np.asarray(
+            solveh_banded(np.stack([np.append(0.0, beside), diagonal]), gradient)
+        )
     except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
         return -gradient / np.maximum(diagonal, 1e-12)
 
@@ -242,7 +261,8 @@ def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]
 
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
-HIGH_PRICE = 1e6  # marginal energy of time at which laws are as fast as the limits allow [W]
+# marginal energy of time at which laws are as fast as the limits allow [W]
+HIGH_PRICE = 1e6
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:
@@ -253,7 +273,8 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
     law = _time_optimal(arm, limits, source)
     if limits.recorded and law.duration > arm.duration:
         b = arm.recorded_squared_speed()
-        b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-9), 0.0
+        b[1:-1] = np.maximum(b[1:-1], 1e-9)
+        b[[0, -1]] = 0.0
         law = TimeLaw(arm, b).stretched(arm.duration)
     return with_jerk_limit(law, limits.jerk)
 
@@ -261,11 +282,11 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
 def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw:
     """The fastest law without a limit of jerk, by toppra.
 
-    Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability
-    Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the least energy.
-    Where its linear programs fail numerically (their tolerances are absolute), with speeds lowered
-    by up to 1 %, and at last by the search for the least energy at a very high price of time, which
-    comes within some tenths of a percent.
+    Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on
+    Reachability Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the
+    least energy. Where its linear programs fail numerically (their tolerances are
+    absolute), with speeds lowered by up to 1 %, and at last by the search for the least
+    energy at a very high price of time, which comes within some tenths of a percent.
 
     Raises:
         InputError: no law keeps the limits on this path.
@@ -293,7 +314,9 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
             self._squares = np.stack([0.0 * fastest, share**2 * fastest], axis=1)
             self.set_discretization_type(DiscretizationType.Collocation)
 
-        def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
+        def compute_constraint_params(
+            self, path: object, gridpoints: Array
+        ) -> tuple[object, ...]:
             zero = np.zeros_like(along)
             one = np.ones(count)
             return along, across, zero, np.eye(count), one, None, self._squares
@@ -304,10 +327,13 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
         _, speeds, _ = solver.compute_parameterization(0.0, 0.0)
         if speeds is not None and np.isfinite(speeds).all():
             b = np.maximum(np.asarray(speeds, dtype=float), 0.0) ** 2
-            b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-12), 0.0
+            b[1:-1] = np.maximum(b[1:-1], 1e-12)
+            b[[0, -1]] = 0.0
             return TimeLaw(arm, b)
     laws = EnergyLaws(arm, limits)
     if not laws.possible:
         problem = "no time law keeps the limits of torque and acceleration on its path"
-        raise InputError(source, problem, "check payload and mounting, or raise the limits")
+        raise InputError(
+            source, problem, "check payload and mounting, or raise the limits"
+        )
     return laws.cheapest(-HIGH_PRICE)

@@ -49,11 +49,13 @@ SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, PRICES)
 CURVE_PERIOD = 0.008
 """Period of the samples from which energies of the curve are computed [s]: four times that of other
 energies, from which they differ by less than 0.1 %."""
-NEXT, LONGEST = 1.003, 2.0
+NEXT = 1.003
+LONGEST = 2.0
 """Least ratio of consecutive cycle times of the curve, and its longest over the recorded one."""
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
-FAR = 0.05  # relative difference of modelled and measured energy from which it is reported
+# relative difference of modelled and measured energy from which it is reported
+FAR = 0.05
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95
@@ -64,7 +66,8 @@ its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
 class Stages:
     """Progress of a calculation in stages; each counts steps, of which about so many are expected.
 
-    `report` is called with the fraction that is done and what is being done; None for nobody.
+    `report` is called with the fraction that is done and what is being done; None for
+    nobody.
     """
 
     def __init__(self, report: Progress | None) -> None:
@@ -101,19 +104,22 @@ def optimize_cycle(
 ) -> OptimizedCycle:
     """The cycle of a recording with the least energy for its work.
 
-    The cycle is found in the recording, and each move keeps its path exactly; only its time law
-    and the waiting between moves change. All energies are those of `predict`, for the whole arm at
-    the supply, with the temperatures of the recording, and its payload unless another is given.
+    The cycle is found in the recording, and each move keeps its path exactly; only its
+    time law and the waiting between moves change. All energies are those of `predict`,
+    for the whole arm at the supply, with the temperatures of the recording, and its
+    payload unless another is given.
 
     Args:
         model: of the arm that was recorded.
         bag: recording of the running program.
         options: the defaults if None.
-        payload: that the arm carries, where another was set in the controller (`wrong_payload`).
+        payload: that the arm carries, where another was set in the controller
+            (`wrong_payload`).
         progress: called with fraction and text.
 
     Raises:
-        UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
+        UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the
+            time-optimal.
     """
     options = OptimizationOptions() if options is None else options
     stages = Stages(progress)
@@ -126,7 +132,9 @@ def optimize_cycle(
     beyond = problem.tool_speed > problem.limits.tool_speed
     if duration < problem.shortest and options.tool_speed is None and beyond:
         # The recorded tool speed is a limit only where the cycle time needs it.
-        options = replace(options, tool_speed=1.001 * problem.tool_speed / TOOL_SPEED_SHARE)
+        options = replace(
+            options, tool_speed=1.001 * problem.tool_speed / TOOL_SPEED_SHARE
+        )
         problem = CycleProblem(model, cycle, options, robot, problem.arms, stages.step)
     if duration < problem.shortest:
         raise InputError(
@@ -148,25 +156,34 @@ def optimize_cycle(
     scaled = problem.scaled(duration)
     candidates = [problem.run(allocation.laws, allocation.waiting)]
     if np.isinf(problem.limits.jerk):
-        # The recorded cycle is a candidate: the search may round where the supply does not.
+        # The recorded cycle is a candidate: the search may round where the supply does
+        # not.
         candidates += [scaled] if problem.permits(scaled) else []
         candidates += [before] if duration == cycle.duration else []
     if options.power_off_after is not None and cycle.switching is not None:
         # Moves that are as fast as pays when long waits are switched off.
-        off = problem.allocator_with(cycle.switching.power).allocate(duration - problem.kept)
+        off = problem.allocator_with(cycle.switching.power).allocate(
+            duration - problem.kept
+        )
         candidates.append(problem.run(off.laws, off.waiting))
     found = [switched_off(problem, each) for each in candidates]
     after, remarks = min(found, key=lambda each: total_energy(each[0]))
 
     curve = None
     if options.pareto:
-        stages.begin("drawing energy over cycle time", 0.65, 0.9, PRICES * len(cycle.moves))
+        stages.begin(
+            "drawing energy over cycle time", 0.65, 0.9, PRICES * len(cycle.moves)
+        )
         curve = pareto_curve(problem)
     stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
     sheet = with_energies(cycle, typed.sheet, before, typed.parts)
-    moving = ([part for part in parts if part.stretch.moving] for parts in (after, typed.parts))
+    moving = (
+        [part for part in parts if part.stretch.moving] for parts in (after, typed.parts)
+    )
     steps = (step for step in sheet if step.do != "wait")
-    typed_durations = [part.stretch.plan.duration for part in typed.parts if part.stretch.moving]
+    typed_durations = [
+        part.stretch.plan.duration for part in typed.parts if part.stretch.moving
+    ]
     energy = total_energy(before)
     new_energy = total_energy(after)
     ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
@@ -266,12 +283,13 @@ def predicted_saving(
 ) -> PredictedSaving:
     """What `optimize_cycle` would save by new speeds, accelerations and waits, predicted quickly.
 
-    Only the sheet of values to type is computed: neither set points, nor the curve over the cycle
-    time, nor what could be saved at all. The cycle time stays that of the recording, unless the
-    options give another.
+    Only the sheet of values to type is computed: neither set points, nor the curve over
+    the cycle time, nor what could be saved at all. The cycle time stays that of the
+    recording, unless the options give another.
 
     Args:
-        model: of the arm that was recorded, in the session of the recording (`in_session_of`).
+        model: of the arm that was recorded, in the session of the recording
+            (`in_session_of`).
         cycle: of the recording (`find_cycle`).
         options: the defaults if None.
 
@@ -300,12 +318,15 @@ def in_session_of(
 ) -> EnergyModel:
     """The model with standby power and friction of the recording, where it shows them.
 
-    `payload`: the actual one, where another is set in the controller. `enough`: time in motion that
-    is used for friction [s].
+    `payload`: the actual one, where another is set in the controller. `enough`: time in
+    motion that is used for friction [s].
     """
     try:
-        return model.in_session(identify_session(model, bag, payload=payload, enough=enough))
-    except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
+        return model.in_session(
+            identify_session(model, bag, payload=payload, enough=enough)
+        )
+    # it shows no session, or not enough of one
+    except (RecordingError, IdentificationError):
         return model
 
 
@@ -314,19 +335,23 @@ def saving_interval(
 ) -> tuple[float, float]:
     """95 % interval (low, high) of the saving, percent of the energy before.
 
-    Parameter errors are the same before and after. The model's error in the energy of motion is a
-    relative one, with a common part and a part of each time law.
+    Parameter errors are the same before and after. The model's error in the energy of
+    motion is a relative one, with a common part and a part of each time law.
     """
     energy = total_energy(before)
     new = total_energy(after)
-    motion, new_motion = (abs(sum(part.motion for part in parts)) for parts in (before, after))
+    motion, new_motion = (
+        abs(sum(part.motion for part in parts)) for parts in (before, after)
+    )
     parameters = [sum(part.sensitivity for part in parts) for parts in (before, after)]
     ratio = new / energy
     by_parameter = parameters[1] - ratio * parameters[0]
     own = MOTION_ERROR * new_motion
     other = MOTION_ERROR * ratio * motion
     by_motion = own**2 + other**2 - 2 * CORRELATION * own * other
-    deviation = 100.0 * float(np.sqrt(np.sum(np.square(by_parameter)) + by_motion)) / energy
+    deviation = (
+        100.0 * float(np.sqrt(np.sum(np.square(by_parameter)) + by_motion)) / energy
+    )
     saving = 100.0 * (1.0 - ratio)
     return saving - CONFIDENCE * deviation, saving + CONFIDENCE * deviation
 
@@ -334,8 +359,8 @@ def saving_interval(
 def pareto_curve(problem: CycleProblem) -> Array:
     """Cycle times [s] and least energies [J] [k, 2], from the time-optimal to twice the recorded.
 
-    Every point is an optimal cycle: one price of time for all moves. Beyond the time at which
-    moves have become as slow as is worthwhile, the rest of the time is waited.
+    Every point is an optimal cycle: one price of time for all moves. Beyond the time at
+    which moves have become as slow as is worthwhile, the rest of the time is waited.
     """
     longest = LONGEST * problem.cycle.duration
 

@@ -38,11 +38,14 @@ class MeasuredSaving:
     energy: float  # mean per cycle as recorded [J]
     new_energy: float  # mean per cycle as typed [J]
     saving_percent: float  # of energy
-    # its 95 % interval (low, high), percent; NaN with one pair of cycles, which shows no scatter
+    # its 95 % interval (low, high), percent; NaN with one pair of cycles, which shows no
+    # scatter
     interval: tuple[float, float]
     cycles: int  # of each kind
-    temperature: Array | None = None  # means of the joints in cycles before, after [2, n], degC
-    total_source: str = "measured"  # of both energies: nothing else is compared in a proof
+    # means of the joints in cycles before, after [2, n], degC
+    temperature: Array | None = None
+    # of both energies: nothing else is compared in a proof
+    total_source: str = "measured"
 
     @property
     def interval_text(self) -> str:
@@ -76,7 +79,11 @@ class Ceiling:
         names = ("standby_share", "most_saving_percent", "joules_per_second")
         of_wall = ("wall_standby_share", "wall_most_saving_percent")
         saved = {"break_minutes": BREAK, "break_kwh_per_year": self.break_kwh}
-        return _named(self, (*names, *of_wall)) | saved | {"wall_source": self.wall.energy_source}
+        return (
+            _named(self, (*names, *of_wall))
+            | saved
+            | {"wall_source": self.wall.energy_source}
+        )
 
     def text(self) -> str:
         """In a sentence."""
@@ -103,7 +110,8 @@ class ArmLoad:
 
     joint: str  # whose torque comes closest to its limit
     torque_share: float  # its largest torque over its limit
-    torque_rms: float  # of all joints over their limits; gears wear and motors heat with it
+    # of all joints over their limits; gears wear and motors heat with it
+    torque_rms: float
     power: float  # largest at the supply [W]
 
 
@@ -117,19 +125,22 @@ class OptimizedCycle:
     moves: Sequence[OptimizedMove]
     energy: float  # as recorded
     new_energy: float  # as set points
-    saving_interval: tuple[float, float]  # of the set points: 95 % (low, high), percent of energy
+    # of the set points: 95 % (low, high), percent of energy
+    saving_interval: tuple[float, float]
     time_optimal_duration: float  # every move as fast as the limits allow [s]
     time_optimal_energy: float
     scaled_energy: float  # slowed by speed scaling to the same duration, without slack
     bound_gap: float  # how far new_energy may be above the optimum of the allocation [J]
-    pareto: Array | None  # cycle times [s] and energies [J] [k, 2]; None without the option
-    notes: Sequence[str]  # what the result rests on and what it leaves out, one sentence each
+    # cycle times [s] and energies [J] [k, 2]; None without the option
+    pareto: Array | None
+    # what the result rests on and what it leaves out, one sentence each
+    notes: Sequence[str]
     sheet: Sequence[Step]  # what to type
     typed_energy: float  # when exactly the sheet is typed
     typed_duration: float  # when exactly the sheet is typed [s]
     typed_interval: tuple[float, float]  # of that saving, as `saving_interval`
-    #: predicted saving if each step had values of its own, percent of `energy`; None where no line
-    #: of the program runs several steps
+    # : predicted saving if each step had values of its own, percent of `energy`; None
+    # where no line : of the program runs several steps
     copied_saving_percent: float | None
     ceiling: Ceiling
     loads: tuple[ArmLoad, ArmLoad, ArmLoad]  # recorded, typed, as fast as possible

@@ -3,10 +3,11 @@
 
 """One arm on the path of one move: the path, its limits, its dynamics, and time laws on it.
 
-With the path q(s), s from 0 to 1, the speed v = ds/dt and its rate a, the joints move at q' v with
-acceleration q' a + q'' v^2, and the torques are linear in a and v^2 (Bobrow et al. 1985; Verscheure
-et al. 2009): m(s) a + c(s) v^2 + g(s). The path is divided into intervals within which a is
-constant; the squared speeds b = v^2 at their ends are the unknowns of a time law.
+With the path q(s), s from 0 to 1, the speed v = ds/dt and its rate a, the joints move at
+q' v with acceleration q' a + q'' v^2, and the torques are linear in a and v^2 (Bobrow et
+al. 1985; Verscheure et al. 2009): m(s) a + c(s) v^2 + g(s). The path is divided into
+intervals within which a is constant; the squared speeds b = v^2 at their ends are the
+unknowns of a time law.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-SPEED_SHARE, ACCELERATION_SHARE, TORQUE_SHARE, TOOL_SPEED_SHARE = 0.95, 0.95, 0.9, 0.97
+SPEED_SHARE = 0.95
+ACCELERATION_SHARE = 0.95
+TORQUE_SHARE = 0.9
+TOOL_SPEED_SHARE = 0.97
 """Usable parts of the limits; the rest is margin for the controller's ripple and the interpolation
 between samples. The torque includes friction and payload."""
 ROUNDING = 1.0 + 1e-6
@@ -69,21 +73,35 @@ class PathLimits:
     def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
         """Whether these values keep other limits, times a tolerance; jerk does not count."""
         return all(
-            bool((np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)).all())
+            bool(
+                (
+                    np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)
+                ).all()
+            )
             for name in _VALUES
         )
 
     def at_least(self, *others: PathLimits) -> PathLimits:
         """These limits, raised to those of others that go beyond them; jerk does not count."""
         columns = ([getattr(each, name) for each in (self, *others)] for name in _VALUES)
-        speed, acceleration, torque, tool = (np.maximum.reduce(column) for column in columns)
-        return PathLimits(speed, acceleration, torque, float(tool), self.jerk, self.recorded)
+        speed, acceleration, torque, tool = (
+            np.maximum.reduce(column) for column in columns
+        )
+        return PathLimits(
+            speed, acceleration, torque, float(tool), self.jerk, self.recorded
+        )
 
 
-def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics) -> PathLimits:
+def reached(
+    q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics
+) -> PathLimits:
     """The largest values of a motion [k, n] in SI; the torque includes friction."""
-    speed, acceleration, most = (np.abs(values).max(axis=0) for values in (qd, qdd, torque))
-    return PathLimits(speed, acceleration, most, float(point_speed(dynamics, q, qd).max()))
+    speed, acceleration, most = (
+        np.abs(values).max(axis=0) for values in (qd, qdd, torque)
+    )
+    return PathLimits(
+        speed, acceleration, most, float(point_speed(dynamics, q, qd).max())
+    )
 
 
 def holding_power(
@@ -92,13 +110,18 @@ def holding_power(
     """Power of the whole arm at rest at joint positions [k, n], W."""
     zero = np.zeros_like(q)
     link = dynamics.gravity_torque(q)
-    return model.from_link_torque(link, zero, zero, temperature=temperature, std=False).total_power
+    return model.from_link_torque(
+        link, zero, zero, temperature=temperature, std=False
+    ).total_power
 
 
-def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+def point_velocities(
+    dynamics: ArmDynamics, q: Array, qd: Array
+) -> tuple[Array, Array, Array]:
     """Velocities of elbow and flange [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], and joint axes.
 
-    At joint positions and velocities [k, n]. The elbow is the far end of the second moving link.
+    At joint positions and velocities [k, n]. The elbow is the far end of the second
+    moving link.
     """
     links, joints = dynamics.frames(q)
     axes = joints[..., :3, 2]
@@ -113,14 +136,18 @@ def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array,
 
 def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
     """Speed of flange or elbow, whichever is faster [k], m/s."""
-    return np.asarray(np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1))
+    return np.asarray(
+        np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1)
+    )
 
 
 DEVIATION = 2e-5  # deviation of the path from the recorded targets that is aimed at [rad]
-_FEWEST, _MOST = 8, 2048
+_FEWEST = 8
+_MOST = 2048
 _FINE = 0.004
 """Period to which slow recordings are interpolated before the path is drawn through them [s]."""
-INTERVALS, MOST_INTERVALS = 60, 1000
+INTERVALS = 60
+MOST_INTERVALS = 1000
 """Least and largest number of intervals of a path; twice as many change the least energy of a
 straight move by less than 0.1 %."""
 INTERVAL = 0.03
@@ -136,9 +163,9 @@ steady motion."""
 class PathDynamics:
     """One arm, with its payload, on the path of one recorded move, divided into N intervals.
 
-    The path is a smooth curve, twice differentiable, with as few knots as keep to the move: times
-    of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s. N is chosen where None;
-    temperatures of the joints [n], degC, are unknown where None.
+    The path is a smooth curve, twice differentiable, with as few knots as keep to the
+    move: times of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s. N
+    is chosen where None; temperatures of the joints [n], degC, are unknown where None.
     """
 
     def __init__(
@@ -158,7 +185,9 @@ class PathDynamics:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
             q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
             time = fine
-        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
+        way = np.concatenate(
+            [[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))]
+        )
         share = way / way[-1]
         kept = np.concatenate([[True], np.diff(share) > _TINY])
         share = share[kept]
@@ -170,7 +199,8 @@ class PathDynamics:
         while True:
             grid = np.linspace(0.0, 1.0, knots + 1)
             points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
-            points[0], points[-1] = q[0], q[-1]
+            points[0] = q[0]
+            points[-1] = q[-1]
             self._spline = CubicSpline(grid, points)
             # largest distance of the path from the recorded positions [rad]
             self.deviation = float(np.abs(self.path(share) - q).max())
@@ -180,14 +210,16 @@ class PathDynamics:
         slope = np.abs(self.path(np.linspace(0.0, 1.0, 201), 1))
         # largest travel of a joint along the path [rad]
         self.length = float(slope.mean(axis=0).max())
-        # Half way between even times of the recorded motion, and one that starts and ends smoothly.
+        # Half way between even times of the recorded motion, and one that starts and ends
+        # smoothly.
         if intervals is None:
             intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
         even = np.linspace(0.0, 1.0, intervals + 1)
         recorded = np.interp(even, *self._recorded[:2])
         # ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move
         self.s = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
-        self.s[0], self.s[-1] = 0.0, 1.0
+        self.s[0] = 0.0
+        self.s[-1] = 1.0
         self.steps = np.diff(self.s)  # their lengths [N]
         q, self.slope, self.curvature = (
             self.path(0.5 * (self.s[1:] + self.s[:-1]), order) for order in range(3)
@@ -195,7 +227,9 @@ class PathDynamics:
         zero = np.zeros_like(q)
         self.gravity = dynamics.inverse_dynamics(q, zero, zero)
         self.inertia = dynamics.inverse_dynamics(q, zero, self.slope) - self.gravity
-        self.centrifugal = dynamics.inverse_dynamics(q, self.slope, self.curvature) - self.gravity
+        self.centrifugal = (
+            dynamics.inverse_dynamics(q, self.slope, self.curvature) - self.gravity
+        )
 
     def path(self, s: Array, order: int = 0) -> Array:
         """q(s), or its first or second derivative [k, n], rad."""
@@ -222,12 +256,17 @@ class PathDynamics:
     def powers(self, speed: Array, rate: Array) -> tuple[Array, Array, Array]:
         """`demand`, and torques and accelerations of the joints in each interval.
 
-        Torques, N m, joint side, friction included, and accelerations, rad/s^2, are [..., N, n].
+        Torques, N m, joint side, friction included, and accelerations, rad/s^2, are [...,
+        N, n].
         """
         found, qdd = self._powers(speed, rate)
         torque = found.motor_torque * self._gear_ratio
         shape = (*speed.shape, self.slope.shape[1])
-        return found.demand.reshape(speed.shape), torque.reshape(shape), qdd.reshape(shape)
+        return (
+            found.demand.reshape(speed.shape),
+            torque.reshape(shape),
+            qdd.reshape(shape),
+        )
 
     def _powers(self, speed: Array, rate: Array) -> tuple[DrivePowers, Array]:
         """Powers, and accelerations of the joints, with all intervals in one row."""
@@ -237,7 +276,9 @@ class PathDynamics:
         qd = (self.slope * v).reshape(-1, n)
         qdd = (self.slope * a + self.curvature * v**2).reshape(-1, n)
         link = (self.inertia * a + self.centrifugal * v**2 + self.gravity).reshape(-1, n)
-        found = self.model.from_link_torque(link, qd, qdd, temperature=self.temperature, std=False)
+        found = self.model.from_link_torque(
+            link, qd, qdd, temperature=self.temperature, std=False
+        )
         return found, qdd
 
     @cached_property
@@ -258,13 +299,13 @@ class PathDynamics:
     def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
         """The limits on this path, linear in rate a and squared speed b: g a + c b <= 1.
 
-        Friction is bounded by its value at the highest speed that the limits allow, which makes the
-        torque limits linear and slightly strict. What the recorded motion exceeds by that is
-        allowed where `limits.recorded` is true: it was run.
+        Friction is bounded by its value at the highest speed that the limits allow, which
+        makes the torque limits linear and slightly strict. What the recorded motion
+        exceeds by that is allowed where `limits.recorded` is true: it was run.
 
         Returns:
-            g and c [rows, N], and the squared speeds that joint and tool speeds allow at the ends
-            of the intervals [N + 1].
+            g and c [rows, N], and the squared speeds that joint and tool speeds allow at
+            the ends of the intervals [N + 1].
         """
         fastest = self.fastest(limits)
         middle = 0.5 * (fastest[1:] + fastest[:-1])[:, None]
@@ -279,7 +320,9 @@ class PathDynamics:
         bound = [most, most, torque - self.gravity, torque + self.gravity]
         along = [self.slope, -self.slope, inertia, -inertia]
         across = [self.curvature, -self.curvature, centrifugal, -centrifugal]
-        bound, along, across = (np.concatenate(x, axis=1).T for x in (bound, along, across))
+        bound, along, across = (
+            np.concatenate(x, axis=1).T for x in (bound, along, across)
+        )
         bound = np.maximum(bound, 1e-3)
         g = along / bound
         c = across / bound
@@ -296,7 +339,8 @@ class PathDynamics:
     def _friction(self, speed: Array, limit: Array) -> Array:
         """Size of the friction at speeds of s [N, 1], 1/s, joint side [N, n], N m.
 
-        Friction that depends on load is that of half of the limit of the torques [n], N m.
+        Friction that depends on load is that of half of the limit of the torques [n], N
+        m.
         """
         qd = self.slope * speed
         load = np.broadcast_to(0.5 * np.minimum(limit, 1e6), qd.shape)
@@ -310,12 +354,14 @@ class PathDynamics:
 class TimeLaw:
     """Path speeds of a move.
 
-    The motion is averaged over a window, which bounds its jerk (Biagiotti and Melchiorri, FIR
-    filters for online trajectory planning, 2012): the move takes as much longer, on the same path.
+    The motion is averaged over a window, which bounds its jerk (Biagiotti and Melchiorri,
+    FIR filters for online trajectory planning, 2012): the move takes as much longer, on
+    the same path.
     """
 
     arm: PathDynamics
-    b: Array  # squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends
+    # squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends
+    b: Array
     window: float = 0.0  # s
 
     @cached_property
@@ -343,7 +389,9 @@ class TimeLaw:
             _, s, speed, rate = self._before_averaging(time)
         else:
             late, early = (self._before_averaging(t) for t in (time, time - self.window))
-            s, v, rate = ((a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True))
+            s, v, rate = (
+                (a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True)
+            )
             speed = np.maximum(v, 0.0)
         s = np.clip(s, 0.0, 1.0)
         q, slope, curvature = (self.arm.path(s, order) for order in range(3))
@@ -363,7 +411,9 @@ class TimeLaw:
         v = np.sqrt(self.b)
         s = self.arm.s
         rates = (v[1:] - v[:-1]) / self.steps
-        areas = s[:-1] * self.steps + v[:-1] * self.steps**2 / 2 + rates * self.steps**3 / 6
+        areas = (
+            s[:-1] * self.steps + v[:-1] * self.steps**2 / 2 + rates * self.steps**3 / 6
+        )
         k = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
         since = inside - nodes[k]
         rate = rates[k]
@@ -375,7 +425,8 @@ class TimeLaw:
         return area, place, speed, rate * (inside == time)
 
 
-PERIOD = 0.002  # period over which accelerations change [s]: that of an e-Series controller
+# period over which accelerations change [s]: that of an e-Series controller
+PERIOD = 0.002
 MARGIN = 0.97
 """Usable part of the limit; the rest is for laws that are shortened a little afterwards."""
 LONGEST = 1.0  # longest window, relative to the duration of the law
@@ -385,7 +436,8 @@ _TRIALS = 10
 def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
     """The law averaged over a window, and as much longer, so that it keeps a jerk limit [rad/s^3].
 
-    On paths with sharp bends averaging does not suffice; there the law is slowed down too.
+    On paths with sharp bends averaging does not suffice; there the law is slowed down
+    too.
     """
     if np.isinf(limit):
         return law
@@ -395,7 +447,9 @@ def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
     longest = replace(law, window=high)
     excess = longest.jerk(PERIOD) / goal
     if excess > 1.0:
-        return longest.stretched(longest.duration * excess ** (1 / 3), high * excess ** (1 / 3))
+        return longest.stretched(
+            longest.duration * excess ** (1 / 3), high * excess ** (1 / 3)
+        )
     for _ in range(_TRIALS):
         middle = 0.5 * (low + high)
         enough = replace(law, window=middle).jerk(PERIOD) <= goal

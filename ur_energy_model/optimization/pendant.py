@@ -3,8 +3,8 @@
 
 """The pendant sheet: what to type for every move and wait of a program, and what that takes.
 
-All figures "as typed" (energy, duration, files, pages) come from `typed_stretches` of the sheet:
-its digits, the controller's trapezoids, its waits, and nothing else.
+All figures "as typed" (energy, duration, files, pages) come from `typed_stretches` of the
+sheet: its digits, the controller's trapezoids, its waits, and nothing else.
 """
 
 from __future__ import annotations
@@ -41,27 +41,31 @@ from ur_energy_model.optimization.programmed import (
 from ur_energy_model.optimization.typed_values import Values
 from ur_energy_model.typing import Array
 
-SLOW, SLOW_TOOL = 0.6, 0.25
+SLOW = 0.6
+SLOW_TOOL = 0.25
 """Share of the typical speed of its kind, and of the typical speed of the tool, below which a move
 counts as deliberately slow."""
-TRIANGLE = 0.95  # share of the distance that a triangular profile needs at least for its ramps
+# share of the distance that a triangular profile needs at least for its ramps
+TRIANGLE = 0.95
 LATE = 0.01
 """Share of the cycle time that typed moves may be shorter in all before a wait is added."""
 WORTH_COPYING = 0.2  # further saving from which copies of a subprogram are advised [%]
-FASTER = 1.05  # factor on speed or acceleration from which a move is called faster than recorded
+# factor on speed or acceleration from which a move is called faster than recorded
+FASTER = 1.05
 
 
 @dataclass(frozen=True)
 class Step:
     """A move or wait of the program: as recorded, and what to type.
 
-    Speeds are those of the leading joint [deg/s] or the tool [mm/s], accelerations the same per s;
-    None for a wait and for a "move", whose path is neither moveJ nor moveL.
+    Speeds are those of the leading joint [deg/s] or the tool [mm/s], accelerations the
+    same per s; None for a wait and for a "move", whose path is neither moveJ nor moveL.
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
     move: int  # number of the move, or of the move before the wait, from 0
-    waypoint: tuple[float, ...] | None = None  # where the move ends [n], degrees as on the pendant
+    # where the move ends [n], degrees as on the pendant
+    waypoint: tuple[float, ...] | None = None
     lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
     speed: float | None = None
     new_speed: float | None = None
@@ -70,8 +74,8 @@ class Step:
     wait: float | None = None  # s; None for a move
     new_wait: float | None = None
     reason: Reason = ""  # why it stays as recorded; empty where it may change
-    #: of the whole arm at the supply, as recorded and as typed [J]; a move's with what the
-    #: controller takes before the next step
+    # : of the whole arm at the supply, as recorded and as typed [J]; a move's with what
+    # the : controller takes before the next step
     energy: float = math.nan
     new_energy: float = math.nan
 
@@ -151,7 +155,9 @@ def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
     fastest = max(runs, key=lambda run: run.speed)
     units = typed_units(cycle, fastest.kind)
     shown = (fastest.speed, fastest.acceleration)
-    return Values(*(as_typed(x, unit) * unit for x, unit in zip(shown, units, strict=True)))
+    return Values(
+        *(as_typed(x, unit) * unit for x, unit in zip(shown, units, strict=True))
+    )
 
 
 def sheet_of(
@@ -165,8 +171,8 @@ def sheet_of(
     Args:
         cycle: as recorded; what it keeps stays.
         values: SI, by number of the move; others stay as recorded.
-        waiting: waits in which time that is left is spent, by numbers of their moves and their own;
-            one at the end of the cycle where there are none.
+        waiting: waits in which time that is left is spent, by numbers of their moves and
+            their own; one at the end of the cycle where there are none.
         left: that time [s].
     """
     moves = [_move_step(cycle, k, values.get(k)) for k in range(len(cycle.moves))]
@@ -209,7 +215,11 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
     if new is None and not move.kept:
         others = [cycle.moves[k] for k in line]
         stays = any(each.kept or each.programmed is None for each in others)
-        reason = "same line as another kept step" if stays else "no other values within the limits"
+        reason = (
+            "same line as another kept step"
+            if stays
+            else "no other values within the limits"
+        )
     old = recorded_values(cycle, line)
     units = typed_units(cycle, move.kind)
     typed = [
@@ -233,7 +243,12 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
 def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
     """The sheet that changes nothing."""
     return tuple(
-        replace(step, new_speed=step.speed, new_acceleration=step.acceleration, new_wait=step.wait)
+        replace(
+            step,
+            new_speed=step.speed,
+            new_acceleration=step.acceleration,
+            new_wait=step.wait,
+        )
         for step in sheet
     )
 
@@ -241,8 +256,8 @@ def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
 def own_pauses(cycle: WorkCycle) -> list[float]:
     """Time at and after each move [moves], s, that is neither its trapezoid nor a wait.
 
-    The controller takes it to plan a line, and the arm to settle; it stays whatever is typed, and a
-    sheet without changes takes the time that was recorded.
+    The controller takes it to plan a line, and the arm to settle; it stays whatever is
+    typed, and a sheet without changes takes the time that was recorded.
     """
     pauses = []
     for k, move in enumerate(cycle.moves):
@@ -267,11 +282,17 @@ def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
             continue
         move = cycle.moves[step.move]
         stretch = recorded[step.move]
-        if move.programmed and step.new_speed is not None and step.new_acceleration is not None:
+        if (
+            move.programmed
+            and step.new_speed is not None
+            and step.new_acceleration is not None
+        ):
             units = typed_units(cycle, move.kind)
             speed = step.new_speed * units[0]
             acceleration = step.new_acceleration * units[1]
-            stretch = sampled_stretch(move.programmed.motion(speed, acceleration), move.payload)
+            stretch = sampled_stretch(
+                move.programmed.motion(speed, acceleration), move.payload
+            )
         out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out
 
@@ -284,8 +305,8 @@ def with_energies(
 ) -> tuple[Step, ...]:
     """The sheet with the energy of each step, from the cycle as recorded and as typed.
 
-    They sum to the energies of both cycles. A standstill is divided by time over the waits in it
-    and the controller's own pause, which belongs to the move before it.
+    They sum to the energies of both cycles. A standstill is divided by time over the
+    waits in it and the controller's own pause, which belongs to the move before it.
     """
     sides = []
     for parts, waited in ((before, "wait"), (after, "new_wait")):
@@ -295,7 +316,9 @@ def with_energies(
         for step in sheet:
             energy, duration = resting[step.move]
             power = energy / duration if duration > 0.0 else 0.0
-            own = [getattr(each, waited) or 0.0 for each in sheet if each.move == step.move]
+            own = [
+                getattr(each, waited) or 0.0 for each in sheet if each.move == step.move
+            ]
             if step.do == "wait":
                 energies.append(power * (getattr(step, waited) or 0.0))
             else:
@@ -357,7 +380,9 @@ def _named_steps(numbers: Sequence[int]) -> str:
 def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
     """A sentence on lines that run several steps, or that may, where lines are unknown."""
     shared = {k for moves in cycle.shared_moves if len(moves) > 1 for k in moves}
-    waits = {place for places in cycle.shared_waits if len(places) > 1 for place in places}
+    waits = {
+        place for places in cycle.shared_waits if len(places) > 1 for place in places
+    }
     if not shared and not waits:
         ends = [step.waypoint for step in sheet if step.waypoint is not None]
         if any(step.lines for step in sheet) or len(ends) == len(set(ends)):
@@ -374,7 +399,9 @@ def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
         f"{_named_lines(lines)}: steps {', '.join(steps)}"
         for lines, steps in sorted(numbers.items())
     )
-    return [f"A line of the program has one value for all the steps that it runs ({text})."]
+    return [
+        f"A line of the program has one value for all the steps that it runs ({text})."
+    ]
 
 
 def other_work_notes(
@@ -458,7 +485,9 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
 # What stays as recorded: steps by number, and moves that are deliberately slow.
 
 
-def with_locks(cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics) -> WorkCycle:
+def with_locks(
+    cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics
+) -> WorkCycle:
     """A cycle with the moves and waits that stay as recorded.
 
     The dynamics are for the speed of the flange.
@@ -514,15 +543,21 @@ def _with_waits_kept(rest: Rest, numbers: set[int], reason: Reason) -> Rest:
 def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
     """Moves that are deliberately slow.
 
-    Their speed is below a share of the speed at which half of the travel of their kind runs or, but
-    for moveJ, below a share of that of the tool. Moves that are too short to reach their speed are
-    slow only if their acceleration is as low as that.
+    Their speed is below a share of the speed at which half of the travel of their kind
+    runs or, but for moveJ, below a share of that of the tool. Moves that are too short to
+    reach their speed are slow only if their acceleration is as low as that.
     """
-    flange = [np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1) for m in cycle.moves]
+    flange = [
+        np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1) for m in cycle.moves
+    ]
     tool = np.array([speed.max() for speed in flange])
-    way = [np.trapezoid(speed, m.time) for speed, m in zip(flange, cycle.moves, strict=True)]
+    way = [
+        np.trapezoid(speed, m.time) for speed, m in zip(flange, cycle.moves, strict=True)
+    ]
     slow_tool = tool < SLOW_TOOL * _typical(tool, np.array(way))
-    out = {k for k, move in enumerate(cycle.moves) if move.kind == "other" and slow_tool[k]}
+    out = {
+        k for k, move in enumerate(cycle.moves) if move.kind == "other" and slow_tool[k]
+    }
     for kind in ("moveJ", "moveL"):
         same: list[tuple[int, ProgrammedMove, float]] = []
         for k, move in enumerate(cycle.moves):

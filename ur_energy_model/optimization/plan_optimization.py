@@ -25,10 +25,12 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-LONGEST, MOST_MOVES = 300.0, 50
+LONGEST = 300.0
+MOST_MOVES = 50
 """Longest plan that is optimized [s], and its most moves from rest to rest; bound time and memory.
 """
-PERIOD = 0.01  # period of the points of the new plan [s]; quintics between them carry the motion
+# period of the points of the new plan [s]; quintics between them carry the motion
+PERIOD = 0.01
 SAMPLE_PERIOD = 0.004  # sample period of the plan's path [s]
 STILL = 1e-4  # joint speed below which a point of a plan is at rest [rad/s]
 REST = 1e-4  # time between the points at which acceleration ends and a wait begins [s]
@@ -53,15 +55,17 @@ def optimize_moves(
         temperature: of the joints [n], degC; None if unknown.
 
     Raises:
-        InputError: the plan does not start and end at rest, does not move, is too long, or has too
-            many stops.
+        InputError: the plan does not start and end at rest, does not move, is too long,
+            or has too many stops.
     """
     stops = np.array([0, len(plan.time) - 1])
     if plan.qd is not None:
         still = np.abs(plan.qd).max(axis=1) < STILL
         if not (still[0] and still[-1]):
             raise InputError(
-                plan.source, "does not start and end at rest", "send whole motions for optimization"
+                plan.source,
+                "does not start and end at rest",
+                "send whole motions for optimization",
             )
         stops = np.flatnonzero(still)
     if len(stops) > MOST_MOVES + 1 or plan.duration > LONGEST:
@@ -91,8 +95,9 @@ def optimize_plan(
 ) -> Plan:
     """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
 
-    From rest to rest, in `duration` s (that of the plan if None) and within limits (if None those
-    of the robot file, raised to what the plan itself needs); others as in `optimize_moves`.
+    From rest to rest, in `duration` s (that of the plan if None) and within limits (if
+    None those of the robot file, raised to what the plan itself needs); others as in
+    `optimize_moves`.
 
     Raises:
         InputError: the duration is below the time-optimal one.

@@ -3,9 +3,9 @@
 
 """Cycles of ordinary production and their energies, from a recording or a history store.
 
-The energy of a cycle is its measured total: voltage times current of the robot bus, integrated
-over the cycle. Cycles with an outage, and those that took unusually long, are left out. Where
-nothing is measured, the energy is the model's.
+The energy of a cycle is its measured total: voltage times current of the robot bus,
+integrated over the cycle. Cycles with an outage, and those that took unusually long, are
+left out. Where nothing is measured, the energy is the model's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.found_cycles import FoundCycles, complete_cycles, find_cycles
+from ur_energy_model.optimization.found_cycles import (
+    FoundCycles,
+    complete_cycles,
+    find_cycles,
+)
 from ur_energy_model.optimization.recorded_cycle import MeasuredEnergy, scaling_of
 from ur_energy_model.optimization.recorded_motion import (
     STILL_TARGET,
@@ -46,7 +50,8 @@ SETTLED = 1.0
 """Time after the begin of a rest from which on its power is that of holding the arm [s]: the bus
 capacitor that braking has charged is empty, and the joints have settled."""
 SHORTEST_REST = 0.2  # shortest settled rest whose power is compared [s]
-SLOW = 0.06  # sample period from which on a move is seen too coarsely to be recognized [s]
+# sample period from which on a move is seen too coarsely to be recognized [s]
+SLOW = 0.06
 MEASURED = TotalSource("measured", 1.0)
 
 
@@ -119,11 +124,14 @@ class Production:
 
 
 def recorded_productions(
-    before: Sequence[Path], after: Sequence[Path], progress: Callable[[float], None] | None = None
+    before: Sequence[Path],
+    after: Sequence[Path],
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[list[Production], list[Production]]:
     """Cycles of recordings before and after a change: all measured, or else all modelled.
 
-    The model is the generic one of the arm's type. `progress` is called with the share done.
+    The model is the generic one of the arm's type. `progress` is called with the share
+    done.
 
     Raises:
         UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
@@ -142,7 +150,8 @@ def recorded_productions(
 def recorded_production(path: str | Path) -> Production:
     """Cycles of a recording of ordinary production, with their measured energies.
 
-    Where no cycle is measured as a whole, all cycles are in it, their energies unknown (NaN).
+    Where no cycle is measured as a whole, all cycles are in it, their energies unknown
+    (NaN).
 
     Raises:
         UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
@@ -150,7 +159,9 @@ def recorded_production(path: str | Path) -> Production:
     info = read_info(path)
     if info.robot is None:
         raise RecordingError(
-            path, "does not name the arm that it was recorded on", "record with --robot NAME"
+            path,
+            "does not name the arm that it was recorded on",
+            "record with --robot NAME",
         )
     motion = read_motion(path, load_robot(info.robot))
     telemetry = motion.telemetry
@@ -158,7 +169,8 @@ def recorded_production(path: str | Path) -> Production:
     found = find_cycles(motion, moves)
     measured = MeasuredEnergy.of(telemetry)
     cycles = _cycles_of(motion, found)
-    firsts, ends = cycles.firsts, cycles.ends
+    firsts = cycles.firsts
+    ends = cycles.ends
     energy = measured.between(firsts, ends)
     duration = motion.time[ends] - motion.time[firsts]
     usual = _usual(duration)
@@ -170,7 +182,9 @@ def recorded_production(path: str | Path) -> Production:
     inside = np.zeros(len(motion.time), dtype=bool)
     for first, last in zip(firsts, ends, strict=True):
         inside[first : last + 1] = True
-    carried = [there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)]
+    carried = [
+        there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)
+    ]
     warmth = columns.get("joint_temperatures")
     scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
     return Production(
@@ -183,7 +197,9 @@ def recorded_production(path: str | Path) -> Production:
         begin=begin,
         end=end,
         points=motion.q[[move.first for move in found.moves[0]]],
-        parts=_parts(motion, found, measured, whole) if is_measured and cycles.alike else (),
+        parts=_parts(motion, found, measured, whole)
+        if is_measured and cycles.alike
+        else (),
         idle=_idle_power(motion, inside) if is_measured else None,
         payload=(min(carried), max(carried)) if "payload" in columns else None,
         temperature=None if warmth is None else float(np.nanmean(warmth[inside])),
@@ -203,12 +219,15 @@ class _CycleRows(NamedTuple):
 def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:
     """The complete cycles of a recording: those with the same moves.
 
-    In slow samples most moves look different each time: where fewer than half of the cycles have
-    the same moves there, all of them count.
+    In slow samples most moves look different each time: where fewer than half of the
+    cycles have the same moves there, all of them count.
     """
     _, complete = complete_cycles(motion)
     if motion.period < SLOW or 2 * len(found.moves) > len(complete):
-        edges = [(moves[0].first, end) for moves, end in zip(found.moves, found.ends, strict=True)]
+        edges = [
+            (moves[0].first, end)
+            for moves, end in zip(found.moves, found.ends, strict=True)
+        ]
         alike = True
     else:
         edges = complete
@@ -255,14 +274,24 @@ def _parts(
         lasts = np.array([moves[k].last for moves in cycles], dtype=np.intp)
         start = motion.q[usual.first]
         end = motion.q[usual.last]
-        move = Part(start, end, *_power_between(time, measured, firsts, lasts), True, motion.period)
+        move = Part(
+            start,
+            end,
+            *_power_between(time, measured, firsts, lasts),
+            True,
+            motion.period,
+        )
         parts.append(move)
         later = k + 1 < len(cycles[0])
         until = np.array([moves[k + 1].first for moves in cycles]) if later else ends
         settled = np.searchsorted(time, time[lasts] + SETTLED)
         if (time[until] - time[lasts]).min() >= SETTLED + SHORTEST_REST:
             rest = Part(
-                end, end, *_power_between(time, measured, settled, until), False, motion.period
+                end,
+                end,
+                *_power_between(time, measured, settled, until),
+                False,
+                motion.period,
             )
             parts.append(rest)
     return parts
@@ -280,7 +309,8 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
     """The cycles of a recording with the energies that the generic model gives for them.
 
     Raises:
-        UrEnergyError: no complete cycle without an outage, or a recording that cannot be used.
+        UrEnergyError: no complete cycle without an outage, or a recording that cannot be
+            used.
     """
     info = read_info(path)
     assert info.robot is not None
@@ -289,7 +319,8 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
     found = find_cycles(motion, find_moves(motion))
     firsts, ends, _ = _cycles_of(motion, found)
     duration = motion.time[ends] - motion.time[firsts]
-    # With standby from the bus power on one side only, its error would not be common to both.
+    # With standby from the bus power on one side only, its error would not be common to
+    # both.
     options = PowerOptions(track_standby=False)
     calculator = EnergyCalculator(generic_model(info.robot), robot, options)
     net, lost = _net_between(calculator, path, motion.time[firsts], motion.time[ends])
@@ -347,8 +378,9 @@ def stored_productions(
 ) -> tuple[list[Production], list[Production]]:
     """Cycles of a history store before and after an instant, by day.
 
-    Where programs have names, the cycles are those of the program that ran most. Energies are the
-    measured ones if both sides have cycles that are measured as a whole, else those of the model.
+    Where programs have names, the cycles are those of the program that ran most. Energies
+    are the measured ones if both sides have cycles that are measured as a whole, else
+    those of the model.
 
     Raises:
         InputError: no whole cycle on one of the sides, or several arms.
@@ -373,14 +405,20 @@ def stored_productions(
         "FROM seconds GROUP BY ALL"
     )
     columns = (days[name] for name in ("later", "day", "temperature", "scaling"))
-    state = {(bool(later), day): values for later, day, *values in zip(*columns, strict=True)}
+    state = {
+        (bool(later), day): values for later, day, *values in zip(*columns, strict=True)
+    }
     names = [str(name) for name in rows["program"] if name is not None]
     program = max(set(names), key=names.count) if names else None
-    wanted = np.array([program is None or name == program for name in rows["program"]], dtype=bool)
+    wanted = np.array(
+        [program is None or name == program for name in rows["program"]], dtype=bool
+    )
     later = rows["later"].astype(bool)
     bus = rows["bus_energy"].astype(float)
     measured = np.isfinite(bus)
-    all_measured = all((measured & wanted & (later == side)).any() for side in (False, True))
+    all_measured = all(
+        (measured & wanted & (later == side)).any() for side in (False, True)
+    )
     energy = bus if all_measured else rows["model_energy"].astype(float)
     counted = wanted & np.isfinite(energy)
     sides: list[list[Production]] = [[], []]

@@ -26,11 +26,15 @@ from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array
 
-JOINT_TOLERANCE = 1e-3  # largest distance of a joint from the straight line of a moveJ [rad]
-TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
+# largest distance of a joint from the straight line of a moveJ [rad]
+JOINT_TOLERANCE = 1e-3
+TOOL_TOLERANCE = 5e-4
+TURN_TOLERANCE = 2e-3
 """Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
-EXACT = 1e-6  # distance from a straight line in joint space of the targets of a moveJ [rad]
-LEVER = 0.5  # length with which a distance of the tool is compared with an angle of a joint [m]
+# distance from a straight line in joint space of the targets of a moveJ [rad]
+EXACT = 1e-6
+# length with which a distance of the tool is compared with an angle of a joint [m]
+LEVER = 0.5
 SHORTEST = 1e-6
 """Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
 _CHECKED = 300  # points of a path that are compared with a straight line
@@ -40,8 +44,8 @@ _CHECKED = 300  # points of a path that are compared with a straight line
 class ProgrammedMove:
     """A moveJ or moveL, and the speed and acceleration that it was run with.
 
-    Speeds are those of the leading joint [rad/s], of the tool for moveL [m/s], or its rate of turn
-    [rad/s] if it only turns; accelerations and distance in the same unit.
+    Speeds are those of the leading joint [rad/s], of the tool for moveL [m/s], or its
+    rate of turn [rad/s] if it only turns; accelerations and distance in the same unit.
     """
 
     kind: Literal["moveJ", "moveL"]
@@ -64,11 +68,11 @@ def programmed_move(
 ) -> ProgrammedMove | None:
     """The moveJ or moveL that a recorded move is; None if it is neither.
 
-    A short line of the tool is nearly straight in joint space, too: such a move is what it is the
-    more nearly. Where it is exactly straight in joint space, as a turn of one joint, it is a moveJ.
-    Times are those since the start of the move [k], s, with target positions [k, n], rad; nominal
-    kinematics are used. The tool centre point [6], in the flange frame (the flange where None),
-    matters only where the tool turns on its way.
+    A short line of the tool is nearly straight in joint space, too: such a move is what
+    it is the more nearly. Where it is exactly straight in joint space, as a turn of one
+    joint, it is a moveJ. Times are those since the start of the move [k], s, with target
+    positions [k, n], rad; nominal kinematics are used. The tool centre point [6], in the
+    flange frame (the flange where None), matters only where the tool turns on its way.
     """
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
@@ -144,8 +148,8 @@ def _monotone(share: Array) -> Array:
 def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     """Distance, peak speed and acceleration of the trapezoid nearest to a recorded move.
 
-    In the mean square of the travelled distance, at times since the start of the move [k], s, from
-    0 to the whole one [k].
+    In the mean square of the travelled distance, at times since the start of the move
+    [k], s, from 0 to the whole one [k].
     """
     distance = float(progress[-1])
     duration = float(time[-1])
@@ -153,7 +157,8 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
 
     def profile(parameters: Array) -> Trapezoid:
         speed, share, _ = parameters
-        ramp = share * distance / speed  # the ramp's longest, in a triangle, is distance / speed
+        # the ramp's longest, in a triangle, is distance / speed
+        ramp = share * distance / speed
         return Trapezoid(distance, speed, speed / ramp)
 
     def errors(parameters: Array) -> Array:

@@ -31,7 +31,11 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
     recorded_stretches,
 )
-from ur_energy_model.optimization.found_cycles import FoundCycles, MoveAndRest, find_cycles
+from ur_energy_model.optimization.found_cycles import (
+    FoundCycles,
+    MoveAndRest,
+    find_cycles,
+)
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
@@ -50,8 +54,10 @@ SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
 smooth curve between slow samples cannot follow."""
 SHORTEST_WAIT = 0.01  # shortest wait that a person types [s]
-LONGEST_PAUSE = 0.08  # longest standstill before a move that counts as the controller's own [s]
-SAME_LINE = 0.02  # time on a line of the program below which it is a part of a wait's loop [s]
+# longest standstill before a move that counts as the controller's own [s]
+LONGEST_PAUSE = 0.08
+# time on a line of the program below which it is a part of a wait's loop [s]
+SAME_LINE = 0.02
 
 MOST_CALLS = 4  # of one wait without a pause in between
 
@@ -68,11 +74,12 @@ def find_cycle(
 ) -> WorkCycle:
     """The complete cycle of median duration in a recording, with the energies of the model.
 
-    The model is best in the session of the recording; waits up to `keep_dwell` s must stay. Of a
-    longer recording the first `longest` seconds are read.
+    The model is best in the session of the recording; waits up to `keep_dwell` s must
+    stay. Of a longer recording the first `longest` seconds are read.
 
     Raises:
-        UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be used.
+        UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be
+            used.
     """
     motion = read_motion(path, robot, longest)
     found = find_cycles(motion, find_moves(motion))
@@ -170,7 +177,10 @@ def _moves(
             waits = [(time, own) for time, own in waits if time >= LONGEST_PAUSE]
         rest = Rest(
             duration,
-            tuple(Wait(time, "short wait" if time <= longest else "", own) for time, own in waits),
+            tuple(
+                Wait(time, "short wait" if time <= longest else "", own)
+                for time, own in waits
+            ),
             payloads[max(until - 1, span.last)],
         )
         moves[k] = replace(moves[k], rest=rest)
@@ -179,7 +189,9 @@ def _moves(
     last = moves[-1]
     trailing = len(last.rest.waits) - leading
     first = _with_lines_before(motion, found, last.rest.waits[trailing:])
-    moves[-1] = replace(last, rest=replace(last.rest, waits=last.rest.waits[:trailing] + first))
+    moves[-1] = replace(
+        last, rest=replace(last.rest, waits=last.rest.waits[:trailing] + first)
+    )
     return moves, leading
 
 
@@ -195,8 +207,9 @@ def _other_work(motion: RecordedMotion, found: FoundCycles) -> OtherWork:
 def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
     """Moves whose waits are those of single calls of a line.
 
-    A line that waits several times without a pause in between, as a function that is called again
-    at once, shows one wait. Its length is a multiple of the one that the line has elsewhere.
+    A line that waits several times without a pause in between, as a function that is
+    called again at once, shows one wait. Its length is a multiple of the one that the
+    line has elsewhere.
     """
     shortest: dict[tuple[int, ...], Wait] = {}
     for wait in (wait for move in moves for wait in move.rest.waits if wait.lines):
@@ -219,12 +232,14 @@ def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
 def _leading(moves: Sequence[Move], lead: float) -> int:
     """How many waits of the last rest begin the program, before its first move.
 
-    Their lines are below that of the first move, and behind those of functions, or they are the
-    standstill from the start of the program to its first move [s].
+    Their lines are below that of the first move, and behind those of functions, or they
+    are the standstill from the start of the program to its first move [s].
     """
     waits = moves[-1].rest.waits
     first = moves[0].lines[0] if moves[0].lines else 0
-    functions = max((line for move in moves for line in move.lines if line < first), default=0)
+    functions = max(
+        (line for move in moves for line in move.lines if line < first), default=0
+    )
     leading = 0
     left = lead + SAME_LINE
     for wait in reversed(waits):
@@ -263,9 +278,12 @@ def _with_lines_before(
 def _pause(kind: str, kinds: Sequence[str], rested: Sequence[float]) -> float:
     """What the controller takes for itself before a move of a kind [s].
 
-    The shortest standstill before such a move, unless it is so long that a program may have it.
+    The shortest standstill before such a move, unless it is so long that a program may
+    have it.
     """
-    shortest = min(rest for rest, after in zip(rested, kinds, strict=True) if after == kind)
+    shortest = min(
+        rest for rest, after in zip(rested, kinds, strict=True) if after == kind
+    )
     return shortest if shortest < LONGEST_PAUSE else 0.0
 
 
@@ -284,8 +302,8 @@ def _waits_of_all(
 ) -> Waits | None:
     """Waits after a move of the chosen cycle, with their lines in all its runs.
 
-    None where lines were not recorded. A standstill that has other waits in another run is left
-    out.
+    None where lines were not recorded. A standstill that has other waits in another run
+    is left out.
     """
     waits = _waits_by_line(motion, *own)
     if waits is None:
@@ -308,8 +326,8 @@ def _waits_by_line(
 ) -> list[tuple[float, int]] | None:
     """Waits of the standstill after a move with their lines; None where it was not recorded.
 
-    While the line is that of the move before or after, the controller is busy itself. Lines that
-    change quickly are a loop that waits for a signal: one wait.
+    While the line is that of the move before or after, the controller is busy itself.
+    Lines that change quickly are a loop that waits for a signal: one wait.
     """
     lines = motion.telemetry.columns.get(LINE)
     first = move.last
@@ -330,7 +348,8 @@ def _waits_by_line(
     return [(round(time, 2), line) for time, line in waits if time >= SHORTEST_WAIT]
 
 
-# What the whole recording shows: speed scaling, energies, switching off, and what is missing.
+# What the whole recording shows: speed scaling, energies, switching off, and what is
+# missing.
 
 
 def scaling_of(motion: RecordedMotion) -> float:
@@ -347,24 +366,32 @@ def scaling_of(motion: RecordedMotion) -> float:
 class MeasuredEnergy:
     """Measured energy of a recording, by the rules of every other total of this package.
 
-    Voltage times current is integrated by trapezoids on the controller's clock; across an outage,
-    and where either is not finite, nothing is known.
+    Voltage times current is integrated by trapezoids on the controller's clock; across an
+    outage, and where either is not finite, nothing is known.
     """
 
     energy: Array  # up to each sample [samples], J
-    unknown: Indices  # number of steps up to each sample whose energy is not measured [samples]
+    # number of steps up to each sample whose energy is not measured [samples]
+    unknown: Indices
 
     @classmethod
     def of(cls, telemetry: Telemetry) -> MeasuredEnergy:
         """The measured energy of all samples of a recording."""
-        steps = GapRule()(telemetry.time, telemetry.stamp, telemetry.gaps, telemetry.info.rate)
+        steps = GapRule()(
+            telemetry.time, telemetry.stamp, telemetry.gaps, telemetry.info.rate
+        )
         modes = telemetry.columns.get("robot_mode")
         released = np.ones(len(telemetry), dtype=bool)
         if modes is not None:
             released = np.isin(modes, BRAKES_RELEASED) | np.isnan(modes)
         bus = BusMeter().step(telemetry, steps.bridged, released)[1]
         mean = 0.5 * (bus.watts[1:] + bus.watts[:-1])
-        known = bus.measured[1:] & bus.measured[:-1] & (steps.lost[1:] == 0.0) & ~steps.back[1:]
+        known = (
+            bus.measured[1:]
+            & bus.measured[:-1]
+            & (steps.lost[1:] == 0.0)
+            & ~steps.back[1:]
+        )
         energy = np.cumsum(mean * steps.bridged[1:])
         return cls(
             np.concatenate(([0.0], energy)),
@@ -385,8 +412,8 @@ class MeasuredEnergy:
 def recorded_switching(telemetry: Telemetry) -> Switching | None:
     """Mean of the complete switchings in a recording; None without one, or without bus power.
 
-    The state in between is the lowest robot_mode reached; everything else between two stretches
-    of running counts as change.
+    The state in between is the lowest robot_mode reached; everything else between two
+    stretches of running counts as change.
     """
     power = telemetry.bus_power
     modes = telemetry.columns.get("robot_mode")
@@ -405,7 +432,9 @@ def recorded_switching(telemetry: Telemetry) -> Switching | None:
         low_time = float(np.diff(time, append=time[-1])[low].sum())
         low_power = float(drawn[low].mean())
         whole = float(integrate(time, drawn).net[0])
-        found.append((time[-1] - time[0] - low_time, whole - low_power * low_time, low_power))
+        found.append(
+            (time[-1] - time[0] - low_time, whole - low_power * low_time, low_power)
+        )
     return Switching(*map(float, np.mean(found, axis=0))) if found else None
 
 

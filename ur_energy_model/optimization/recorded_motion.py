@@ -49,7 +49,8 @@ class RecordedMotion:
     telemetry: Telemetry  # all fields that were read
     q: Array  # targets, or smoothed measurements [k, n], rad
     qd: Array  # likewise [k, n], rad/s
-    qdd: Array | None  # likewise [k, n], rad/s^2; None where the targets' were not recorded
+    # likewise [k, n], rad/s^2; None where the targets' were not recorded
+    qdd: Array | None
     measured: bool  # whether q and qd are smoothed measurements
     cut: bool  # whether the recording is longer than what was read
 
@@ -121,7 +122,8 @@ NEARLY_STILL = 0.03
 """Speed with which a recording may begin or end so that its first or last move is complete
 [rad/s]."""
 SETTLING = 0.1  # time for which a move may begin and end more slowly than that [s]
-SHORTEST_MOVE = 0.02  # distance below which a motion is none, as a joint that settles [rad]
+# distance below which a motion is none, as a joint that settles [rad]
+SHORTEST_MOVE = 0.02
 TURN = 0.05
 """Change of direction at which a slow instant counts as a stop between two moves [rad]."""
 
@@ -142,15 +144,17 @@ class MoveSpan(NamedTuple):
 
     def lines(self, motion: RecordedMotion) -> set[int]:
         """All lines of the program that a blend or spline is on; empty where not recorded."""
-        lines = motion.telemetry.columns.get(LINE, np.zeros(0))[self.first + 1 : self.last]
+        lines = motion.telemetry.columns.get(LINE, np.zeros(0))[
+            self.first + 1 : self.last
+        ]
         return {int(line) for line in np.unique(lines[np.isfinite(lines)]) if line >= 1}
 
 
 def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     """Complete moves of a recording, in order; partial ones at its ends are left out.
 
-    A move ends where all joints stand still, also if only for an instant between two samples.
-    Blended moves, which do not stop, are one move.
+    A move ends where all joints stand still, also if only for an instant between two
+    samples. Blended moves, which do not stop, are one move.
     """
     speed = np.abs(motion.qd).max(axis=1)
     gaps = motion.telemetry.gaps
@@ -158,7 +162,8 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     moving[_instant_stops(motion)] = False
     moving[[0, -1]] &= speed[[0, -1]] > NEARLY_STILL
     for gap in gaps:
-        beside = slice(max(gap.index - 1, 0), gap.index + 1)  # it moved where it is elsewhere now
+        # it moved where it is elsewhere now
+        beside = slice(max(gap.index - 1, 0), gap.index + 1)
         moving[beside] |= np.ptp(motion.q[beside], axis=0).max() > SHORTEST_MOVE
     whole = [
         (rows.start - 1, rows.stop)
@@ -170,7 +175,9 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     for k, (first, last) in enumerate(whole):
         # Slow beginnings and ends are included, so that each move starts where one ended.
         lowest = max(first - most, out[-1].last)
-        highest = min(last + most, whole[k + 1][0] if k + 1 < len(whole) else len(speed) - 1)
+        highest = min(
+            last + most, whole[k + 1][0] if k + 1 < len(whole) else len(speed) - 1
+        )
         while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
             first -= 1
         while last < highest and 0.0 < speed[last] <= speed[last - 1]:
@@ -188,8 +195,8 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
 def _instant_stops(motion: RecordedMotion) -> Mask:
     """Samples nearest to an instant of rest that lies between two samples [k].
 
-    The speed falls to less than one sample's change of speed, and the arm leaves in another
-    direction than it came in.
+    The speed falls to less than one sample's change of speed, and the arm leaves in
+    another direction than it came in.
     """
     speed = np.linalg.norm(motion.qd, axis=1)
     inner = speed[1:-1]
@@ -207,10 +214,13 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
 def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     """Pose of the tool centre point in the flange frame [6], m and rad; None where unknown.
 
-    It is taken from the sample at which the arm is slowest, with the nominal kinematics: an arm's
-    own calibration makes it wrong by a millimetre or two, which does not change what is straight.
+    It is taken from the sample at which the arm is slowest, with the nominal kinematics:
+    an arm's own calibration makes it wrong by a millimetre or two, which does not change
+    what is straight.
     """
-    if any(name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")):
+    if any(
+        name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")
+    ):
         return None
     at = int(np.argmin(np.abs(telemetry["actual_qd"]).max(axis=1)))
     pose = telemetry["actual_TCP_pose"][at]

@@ -3,8 +3,8 @@
 
 """The sheet with the least energy: values for every line of a program, and the cycle run with them.
 
-Candidates come from `typed_values`; energies and limits of the result are those of the cycle as the
-controller runs it when exactly the sheet is typed.
+Candidates come from `typed_values`; energies and limits of the result are those of the
+cycle as the controller runs it when exactly the sheet is typed.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ class SheetProblem:
 
     Args:
         problem: the cycle, its limits and its arm.
-        shared: whether the steps that one line of the program runs have the same values; otherwise
-            each step has its own, as after copying the subprogram.
-        known: the problem of the same cycle whose lines are used again where they are the same.
+        shared: whether the steps that one line of the program runs have the same values;
+            otherwise each step has its own, as after copying the subprogram.
+        known: the problem of the same cycle whose lines are used again where they are the
+            same.
         step: called after each line that was calculated.
     """
 
@@ -84,7 +85,11 @@ class SheetProblem:
         self._lines: dict[tuple[int, ...], TypedLine] = {}
         for moves in groups:
             kinds = {cycle.moves[k].kind for k in moves}
-            if any(cycle.moves[k].kept for k in moves) or len(kinds) > 1 or "other" in kinds:
+            if (
+                any(cycle.moves[k].kept for k in moves)
+                or len(kinds) > 1
+                or "other" in kinds
+            ):
                 continue
             line = None if known is None else known._lines.get(moves)
             line = line or self._line(moves)
@@ -109,8 +114,8 @@ class SheetProblem:
     ) -> tuple[tuple[tuple[int, int], ...], float]:
         """Waits in which time is spent that is left over, and the power there [W].
 
-        Where it costs least among those that need not stay, as the part comes there; none, and the
-        end of the cycle, if all must stay.
+        Where it costs least among those that need not stay, as the part comes there;
+        none, and the end of the cycle, if all must stay.
         """
         cycle = self._cycle
         holding = self._problem.holding
@@ -129,8 +134,8 @@ class SheetProblem:
     def cheapest(self, duration: float) -> TypedCycle:
         """The sheet of least energy for a cycle time [s].
 
-        Where trapezoids cannot be as fast as that, the cycle is as short as they allow; where the
-        recorded values take less energy in the same time, they stay.
+        Where trapezoids cannot be as fast as that, the cycle is as short as they allow;
+        where the recorded values take less energy in the same time, they stay.
         """
         problem = self._problem
         cycle = self._cycle
@@ -148,10 +153,14 @@ class SheetProblem:
         trials: Counter[tuple[int, ...]] = Counter()
         while True:
             moving = {k for moves in lines for k in moves}
-            kept = sum(self._kept_time(k, moving=k in moving) for k in range(len(cycle.moves)))
+            kept = sum(
+                self._kept_time(k, moving=k in moving) for k in range(len(cycle.moves))
+            )
             choice = best_values([*lines.values()], duration - kept, holding)
             values = {
-                k: found for moves, found in zip(lines, choice.values, strict=True) for k in moves
+                k: found
+                for moves, found in zip(lines, choice.values, strict=True)
+                for k in moves
             }
             left = duration - kept - choice.time
             found = self._run(sheet_of(cycle, values, self._wait, left), choice.price)
@@ -174,7 +183,8 @@ class SheetProblem:
             moves
             for moves in lines
             if not all(
-                problem.reached(moving[k]).within(problem.limits_of(k), TOLERANCE) for k in moves
+                problem.reached(moving[k]).within(problem.limits_of(k), TOLERANCE)
+                for k in moves
             )
         ]
 

@@ -3,11 +3,11 @@
 
 """Values to type: a speed and an acceleration for each line of the program, for the least energy.
 
-All moves that a line runs have its values, as a subprogram that is called several times has. For a
-cycle time, the energies of all lines sum to the least where a second more saves the same in every
-line, as in `Allocator`: for a shadow price of time each line has its best values, and the price is
-searched for. The candidates of a line are a coarse grid over speed and shape of its trapezoids, and
-then finer ones around the best of them.
+All moves that a line runs have its values, as a subprogram that is called several times
+has. For a cycle time, the energies of all lines sum to the least where a second more
+saves the same in every line, as in `Allocator`: for a shadow price of time each line has
+its best values, and the price is searched for. The candidates of a line are a coarse grid
+over speed and shape of its trapezoids, and then finer ones around the best of them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,19 @@ from ur_energy_model.optimization.programmed import TYPED_DIGITS, ProgrammedMove
 from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array, Mask
 
-SPEEDS, SHAPES = 24, 9  # candidates of a line at first: speeds, and shapes for each of them
-SQUAREST, TRIANGLE = 1.05, 2.0
+# candidates of a line at first: speeds, and shapes for each of them
+SPEEDS = 24
+SHAPES = 9
+SQUAREST = 1.05
+TRIANGLE = 2.0
 """Shapes of trapezoids: highest over mean speed, from nearly even speed to a triangle."""
-FINER = np.linspace(-1.0, 1.0, 5)  # candidates around the best of a line, in steps of the grid
+# candidates around the best of a line, in steps of the grid
+FINER = np.linspace(-1.0, 1.0, 5)
 ROUNDS = 3  # in which candidates become finer
 NARROWER = 0.35  # steps of the finer grid relative to those of the one before
-HIGHEST, LOWEST = 1e5, 0.05  # shadow prices of time [W] between which the right one is
+# shadow prices of time [W] between which the right one is
+HIGHEST = 1e5
+LOWEST = 0.05
 GENTLER = 0.99  # factor on values that exceed a limit, for those that are tried next
 GENTLENESS = 0.01
 """Share of a line's energy that an acceleration of twice the usual one must save: it is felt by
@@ -70,15 +76,19 @@ class TypedLine:
         fastest = min(most.speed, min(move.fastest for move in moves))
         speeds = np.geomspace(min(slowest, fastest), fastest, SPEEDS)
         shapes = 1.0 + np.geomspace(SQUAREST - 1.0, TRIANGLE - 1.0, SHAPES)
-        self._steps = np.log([speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)])
+        self._steps = np.log(
+            [speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)]
+        )
         self._lowest = speeds[0]
-        #: candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J, with the
-        #: price of an unusual acceleration, infinite beyond a limit
+        # : candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J,
+        # with the : price of an unusual acceleration, infinite beyond a limit
         self.shapes = np.zeros((0, 2))
         self.time = np.zeros(0)
         self.energy = np.zeros(0)
         own = 1.0 + recorded.speed**2 / (recorded.acceleration * self._longest)
-        grid = np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2)
+        grid = np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(
+            -1, 2
+        )
         self._add(np.concatenate([grid, [[recorded.speed, own]]]))
 
     @property
@@ -97,12 +107,16 @@ class TypedLine:
         speeds = speed * np.exp(FINER * step[0])
         shapes = 1.0 + (shape - 1.0) * np.exp(FINER * step[1])
         shapes = np.clip(shapes, SQUAREST, max(shape, TRIANGLE))
-        self._add(np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2))
+        self._add(
+            np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2)
+        )
 
     def forbid(self, values: Values) -> None:
         """Leave candidates as fast or as hard as these, which exceed a limit as they are run."""
         speed, acceleration = self._values(self.shapes)
-        harder = (speed >= GENTLER * values.speed) | (acceleration >= GENTLER * values.acceleration)
+        harder = (speed >= GENTLER * values.speed) | (
+            acceleration >= GENTLER * values.acceleration
+        )
         self.energy = np.where(harder, np.inf, self.energy)
         self._most = Values(GENTLER * values.speed, GENTLER * values.acceleration)
 
@@ -137,8 +151,9 @@ class TypedLine:
     def rounded(self, number: int, slower: float, time: float) -> tuple[Values, float]:
         """Values that a person types, and what all moves take with them, a time [s] at most.
 
-        From a candidate that is run slower by a factor on its duration. Of the numbers next to
-        these values, those that take longest; the next larger ones if all take longer than `time`.
+        From a candidate that is run slower by a factor on its duration. Of the numbers
+        next to these values, those that take longest; the next larger ones if all take
+        longer than `time`.
         """
         speed, acceleration = self._values(self.shapes[[number]])
         exact = Values(float(speed[0]) / slower, float(acceleration[0]) / slower**2)
@@ -183,8 +198,8 @@ class Choice(NamedTuple):
 def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choice:
     """Typed values with the least energy of moves and of waiting for the rest of a time [s].
 
-    Holding is the power of waiting [W]. Where the moves take longer than the time however fast,
-    they are as fast as the limits allow.
+    Holding is the power of waiting [W]. Where the moves take longer than the time however
+    fast, they are as fast as the limits allow.
     """
     chosen, price = _choose(lines, time, holding)
     scale = 1.0
@@ -194,7 +209,8 @@ def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choi
             line.refine(number, scale)
         chosen, price = _choose(lines, time, holding)
     taken = sum(float(line.time[k]) for line, k in zip(lines, chosen, strict=True))
-    # Candidates leave a little of the time; where it is scarce, all moves are slower by it.
+    # Candidates leave a little of the time; where it is scarce, all moves are slower by
+    # it.
     slower = max(time / taken, 1.0) if price > LOWEST and taken > 0.0 else 1.0
     values = []
     left = 0.0
@@ -206,12 +222,16 @@ def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choi
     return Choice(tuple(values), slower * taken - left, price)
 
 
-def _choose(lines: Sequence[TypedLine], time: float, holding: float) -> tuple[list[int], float]:
+def _choose(
+    lines: Sequence[TypedLine], time: float, holding: float
+) -> tuple[list[int], float]:
     """The best candidates of all lines that take a time [s] at most, and the price of time [W]."""
 
     def at(price: float) -> tuple[list[int], float]:
         numbers = [line.best(holding - price) for line in lines]
-        return numbers, sum(float(line.time[k]) for line, k in zip(lines, numbers, strict=True))
+        return numbers, sum(
+            float(line.time[k]) for line, k in zip(lines, numbers, strict=True)
+        )
 
     chosen, taken = at(LOWEST)
     if taken <= time:
@@ -230,15 +250,16 @@ def _choose(lines: Sequence[TypedLine], time: float, holding: float) -> tuple[li
     return chosen, float(np.exp(high))
 
 
-# Energies of a move with any speed and acceleration: trapezoids on its path, many at once. Speed
-# and acceleration give the speed at each place of the path, so that torques and powers of many
-# pairs of values are one calculation on the intervals of the path. Values are chosen with it;
-# energies that are printed are those of the sampled motion.
+# Energies of a move with any speed and acceleration: trapezoids on its path, many at
+# once. Speed and acceleration give the speed at each place of the path, so that torques
+# and powers of many pairs of values are one calculation on the intervals of the path.
+# Values are chosen with it; energies that are printed are those of the sampled motion.
 
 TOLERANCE = 1.001
 """Factor by which typed values may exceed a limit: the recording's own are among the limits."""
 PROGRESS_SAMPLES = 400  # of a moveL, from which the progress of its tool is found
-ROWS = 4000  # intervals that are calculated together: more do not fit into the processor's cache
+# intervals that are calculated together: more do not fit into the processor's cache
+ROWS = 4000
 
 
 def durations(distance: float, speed: Array, acceleration: Array) -> Array:
@@ -250,11 +271,13 @@ def durations(distance: float, speed: Array, acceleration: Array) -> Array:
 class TrapezoidEnergies:
     """Duration and energy of a programmed move for speeds and accelerations, within limits.
 
-    The move is run by an arm on the path of the recorded move. Speeds are those of the leading
-    joint or of the tool, as in `ProgrammedMove`.
+    The move is run by an arm on the path of the recorded move. Speeds are those of the
+    leading joint or of the tool, as in `ProgrammedMove`.
     """
 
-    def __init__(self, move: ProgrammedMove, arm: PathDynamics, limits: PathLimits) -> None:
+    def __init__(
+        self, move: ProgrammedMove, arm: PathDynamics, limits: PathLimits
+    ) -> None:
         self.distance = move.distance
         self._arm = arm
         self._limits = limits

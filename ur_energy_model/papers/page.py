@@ -30,7 +30,8 @@ from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.typing import Progress
 
 UNPLACED = "Further figures"
-SETTINGS, ERROR = "settings.json", "error.txt"
+SETTINGS = "settings.json"
+ERROR = "error.txt"
 
 
 class StageResult(NamedTuple):
@@ -69,7 +70,9 @@ class PaperResult:
     def verdicts(self) -> Counter[str]:
         """Number of rows by verdict, without what differs."""
         return Counter(
-            row["verdict"].split(";")[0].split(":")[0] for each in self.items for row in each.rows
+            row["verdict"].split(";")[0].split(":")[0]
+            for each in self.items
+            for row in each.rows
         )
 
     @property
@@ -84,14 +87,24 @@ class PaperResult:
 
     def summary(self) -> tuple[str, int, str, str]:
         """Key, number of rows, verdicts and missing places, as a row of a table."""
-        counts = ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
-        return self.paper.key, self.verdicts.total(), counts, ", ".join(self.missing) or "-"
+        counts = ", ".join(
+            f"{number} {word}" for word, number in sorted(self.verdicts.items())
+        )
+        return (
+            self.paper.key,
+            self.verdicts.total(),
+            counts,
+            ", ".join(self.missing) or "-",
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         items = [
             {
-                **{name: getattr(each.item, name) for name in ("place", "shows", "reason")},
+                **{
+                    name: getattr(each.item, name)
+                    for name in ("place", "shows", "reason")
+                },
                 "rows": each.rows,
                 "pictures": [picture["file"] for picture in each.pictures],
             }
@@ -150,14 +163,19 @@ def run_stages(
                     process.start()
                     running[stage] = process
             time.sleep(0.2)
-            for stage in [stage for stage, process in running.items() if not process.is_alive()]:
-                code, own = running.pop(stage).exitcode, folder / stage.name
+            for stage in [
+                stage for stage, process in running.items() if not process.is_alive()
+            ]:
+                code = running.pop(stage).exitcode
+                own = folder / stage.name
                 if not (own / VERDICT).is_file() and not (own / ERROR).is_file():
                     write_text(own / ERROR, f"its process ended with exit code {code}\n")
             if progress is not None:
                 done = len(stages) - len(waiting) - len(running)
                 names = ", ".join(stage.name for stage in running)
-                progress(done / len(stages), f"{done} of {len(stages)} done; running {names}")
+                progress(
+                    done / len(stages), f"{done} of {len(stages)} done; running {names}"
+                )
     finally:
         for process in running.values():
             process.kill()
@@ -168,12 +186,15 @@ def run_stages(
 
 def stage_result(folder: Path, stage: Stage) -> StageResult:
     """What a stage left in its folder below `folder`."""
-    verdict, error = folder / stage.name / VERDICT, folder / stage.name / ERROR
+    verdict = folder / stage.name / VERDICT
+    error = folder / stage.name / ERROR
     if verdict.is_file():
         with suppress(ValueError):  # one that is damaged is repeated
             content = json.loads(verdict.read_text(encoding="utf-8"))
             return StageResult(stage.name, stage.protocol, content, "")
-    reason = error.read_text(encoding="utf-8").strip() if error.is_file() else "was not run"
+    reason = (
+        error.read_text(encoding="utf-8").strip() if error.is_file() else "was not run"
+    )
     return StageResult(stage.name, stage.protocol, None, reason)
 
 
@@ -190,7 +211,9 @@ def prepare(folder: Path, settings: dict[str, Any]) -> None:
         return
     remedy = "choose another folder, or delete this one"
     if not file.is_file():
-        raise InputError(folder, "exists and was not begun by 'ur_energy protocol all'", remedy)
+        raise InputError(
+            folder, "exists and was not begun by 'ur_energy protocol all'", remedy
+        )
     try:
         earlier = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
@@ -224,7 +247,8 @@ VERDICTS = (
     "definitions."
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
-FEWEST, _ALIKE = 5, 1e-3
+FEWEST = 5
+_ALIKE = 1e-3
 """Values from which on a spread is shown or inputs are only counted; deviation of like values."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
@@ -239,15 +263,18 @@ def side_by_side(
 ) -> PaperResult:
     """The paper with the rows and pictures of its stages at its tables and figures.
 
-    `seeds` are the same stages with other arms and seeds, `recorded` values of real recordings as
-    text by the key of a row and its figure, or by the arm and these, joined by spaces.
+    `seeds` are the same stages with other arms and seeds, `recorded` values of real
+    recordings as text by the key of a row and its figure, or by the arm and these, joined
+    by spaces.
     """
     known = recorded or {}
     own = [result for result in results if result.protocol == paper.key]
     others: dict[tuple[str, str, str], list[Any]] = {}
     for result in chain.from_iterable(seeds):
         for row in (result.verdict or {"figures": ()})["figures"]:
-            others.setdefault((result.name, row["key"], row["figure"]), []).append(row["here"])
+            others.setdefault((result.name, row["key"], row["figure"]), []).append(
+                row["here"]
+            )
     rows: dict[str, list[Mapping[str, Any]]] = {}
     pictures: dict[str, list[Mapping[str, Any]]] = {}
     for result in own:
@@ -262,7 +289,9 @@ def side_by_side(
         for picture in verdict["pictures"]:
             place, _, caption = picture["caption"].partition(": ")
             file = f"{result.name}/{picture['file']}"
-            pictures.setdefault(place, []).append({"file": file, "caption": caption, **robot})
+            pictures.setdefault(place, []).append(
+                {"file": file, "caption": caption, **robot}
+            )
     items = [
         ItemResult(item, rows.pop(item.place, ()), pictures.pop(item.place, ()))
         for item in paper.items
@@ -278,8 +307,8 @@ def side_by_side(
 def spread(values: Sequence[Any], published: Any) -> str:
     """The first of the values of many arms, their 5 to 95 % range, percentile of the published one.
 
-    Of several numbers the percentiles alone; "" for words, values that are not published, too
-    few, or ones that hardly differ.
+    Of several numbers the percentiles alone; "" for words, values that are not published,
+    too few, or ones that hardly differ.
     """
     if published is None:
         return ""
@@ -288,7 +317,11 @@ def spread(values: Sequence[Any], published: Any) -> str:
         theirs = np.array(published, dtype=float)
     except (TypeError, ValueError):  # words, or values of several kinds
         return ""
-    if len(found) < FEWEST or theirs.shape != found.shape[1:] or not np.isfinite(found).all():
+    if (
+        len(found) < FEWEST
+        or theirs.shape != found.shape[1:]
+        or not np.isfinite(found).all()
+    ):
         return ""
     if np.all(found.std(axis=0) <= _ALIKE * np.abs(found.mean(axis=0))):
         return ""
@@ -307,7 +340,9 @@ def markdown(
     """The page, with remarks about the run; `place` gives where a picture is, seen from it."""
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
-    lines += [f"- **{each.paper.key}**: {' '.join(each.paper.summary)}" for each in results]
+    lines += [
+        f"- **{each.paper.key}**: {' '.join(each.paper.summary)}" for each in results
+    ]
     lines += ["", *_table(SUMMARY, [result.summary() for result in results])]
     for result in results:
         paper = result.paper
@@ -316,7 +351,9 @@ def markdown(
         lines += ["", f"## {paper.key}: {paper.title}", "", about, ""]
         lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
         lines += [f"- {warning}" for warning in result.warnings]
-        empty = [each.item for each in result.items if not each.rows and not each.pictures]
+        empty = [
+            each.item for each in result.items if not each.rows and not each.pictures
+        ]
         for each in result.items:
             item = each.item
             if each.rows:
@@ -326,7 +363,9 @@ def markdown(
                 lines += [f"![]({place(picture['file'])})", ""]
                 lines += [f"{item.place}{arm}: {picture['caption']}", ""]
         if empty:
-            reasons = (f"{item.place} ({item.reason or 'not obtained'})" for item in empty)
+            reasons = (
+                f"{item.place} ({item.reason or 'not obtained'})" for item in empty
+            )
             lines += ["", f"Without a value here: {'; '.join(reasons)}."]
     errata = [
         f"- {result.paper.key}, {each.place}: {each.text}"
@@ -356,7 +395,9 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in shown
     ]
 
-    def cells(row: Mapping[str, Any], keys: Iterable[str]) -> tuple[list[str], list[str], str]:
+    def cells(
+        row: Mapping[str, Any], keys: Iterable[str]
+    ) -> tuple[list[str], list[str], str]:
         verdict = str(row["verdict"]).replace("not published", "")
         verdict = next(
             (verdict.removesuffix(k) for k in _AS_ALWAYS if verdict.endswith(k)), verdict
@@ -364,9 +405,13 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         values = [cell(row[key], "/") for key in ("published", "here")]
         return values, [row.get(key, "") for key in keys], verdict
 
-    lines, found, extra = [], [], {"of many arms": "many", "recorded": "recorded"}
+    lines = []
+    found = []
+    extra = {"of many arms": "many", "recorded": "recorded"}
     if len(arms) == 1:  # with what other arms show, where any row has it
-        extra = {head: key for head, key in extra.items() if any(row.get(key) for row in shown)}
+        extra = {
+            head: key for head, key in extra.items() if any(row.get(key) for row in shown)
+        }
         heads = ["published", "here", *extra, "", "tolerance"]
         for name, row in zip(names, shown, strict=True):
             values, more, verdict = cells(row, extra.values())
@@ -376,9 +421,14 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         by_arm: dict[str, dict[str, str]] = {}
         for name, row in zip(names, shown, strict=True):
             values, more, verdict = cells(row, extra.values())
-            text = "; ".join(filter(None, (", ".join(filter(None, (*values, verdict))), *more)))
+            text = "; ".join(
+                filter(None, (", ".join(filter(None, (*values, verdict))), *more))
+            )
             by_arm.setdefault(name, {"": _tolerance(row)})[row["robot"]] = text
-        found = [[name, *(own.get(arm, "") for arm in (*arms, ""))] for name, own in by_arm.items()]
+        found = [
+            [name, *(own.get(arm, "") for arm in (*arms, ""))]
+            for name, own in by_arm.items()
+        ]
     if found:
         lines = [*_table(["figure", *heads], found), ""]
     if letters:
@@ -402,7 +452,9 @@ def _tolerance(row: Mapping[str, Any]) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    lines = [[str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
+    lines = [
+        [str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows
+    ]
     first, *others = ["|" + "|".join(line) + "|" for line in (head, *lines)]
     return [first, "|" + "---|" * len(head), *others]
 
@@ -426,15 +478,18 @@ def run_papers(
 ) -> list[PaperResult]:
     """Run every protocol on simulated arms and write the page; see `run_stages`.
 
-    `seeds`: number of quick runs, for the spread of the figures: the same arms, then others; of
-    the protocols in `SPREAD`. `recorded`: see `side_by_side`, by paper.
+    `seeds`: number of quick runs, for the spread of the figures: the same arms, then
+    others; of the protocols in `SPREAD`. `recorded`: see `side_by_side`, by paper.
     """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     others = []
     spread_of = [stage for stage in stages if stage.protocol in SPREAD]
     for k in range(seeds):
-        own, settings = folder / f"seed_{seed + k}", {"quick": True, "draw": False}
-        found = run_stages(own, seed=seed + k, stages=spread_of, progress=progress, **settings)
+        own = folder / f"seed_{seed + k}"
+        settings = {"quick": True, "draw": False}
+        found = run_stages(
+            own, seed=seed + k, stages=spread_of, progress=progress, **settings
+        )
         others.append(found)
         for file in own.glob("*/*"):  # bags of many runs are large
             if file.name not in (VERDICT, ERROR):

@@ -17,9 +17,18 @@ import numpy as np
 from ur_energy_model.codec import built, plain
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
-from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, limits_of
+from ur_energy_model.experiment.design_problem import (
+    DesignProblem,
+    DesignRequest,
+    limits_of,
+)
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
-from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, SafetyLimits, check
+from ur_energy_model.experiment.limits import (
+    PeriodicMotion,
+    RepeatedMotion,
+    SafetyLimits,
+    check,
+)
 from ur_energy_model.files import config_file, write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.chart import Chart
@@ -38,16 +47,19 @@ class PublishedRow:
 
     figure: str  # name with unit; {names} are filled in
     published: Any = None  # value in the paper, None without one
-    how: str = ""  # how the paper computes the number, one clause; here follows it exactly
-    differs: tuple[str, ...] = ()  # what is not as in the paper, such as "arm", "data", "method"
-    # relative difference up to which the two agree; None if it is not for a tolerance to decide
+    # how the paper computes the number, one clause; here follows it exactly
+    how: str = ""
+    # what is not as in the paper, such as "arm", "data", "method"
+    differs: tuple[str, ...] = ()
+    # relative difference up to which the two agree; None if it is not for a tolerance to
+    # decide
     tolerance: float | None = None
-    # lowest and highest value here that agree with words, or with numbers for which no relative
-    # difference decides; numbers, or one per value
+    # lowest and highest value here that agree with words, or with numbers for which no
+    # relative difference decides; numbers, or one per value
     within: tuple[Any, Any] | None = None
     because: str = ""  # reason of the tolerance or the range
-    # whether it is a constant of the run, such as a published number that it takes, so that
-    # agreement is no evidence
+    # whether it is a constant of the run, such as a published number that it takes, so
+    # that agreement is no evidence
     input: bool = False
     shown: bool = False  # whether the page has it although the paper prints no value
 
@@ -67,7 +79,8 @@ class PublishedItem:
     place: str  # as the paper calls it, such as "Table V"
     shows: str  # what it shows
     reason: str = ""  # why nothing can be obtained for it; "" if something can
-    rows: dict[str, PublishedRow] = field(default_factory=dict)  # its numbers, by a key of ours
+    # its numbers, by a key of ours
+    rows: dict[str, PublishedRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,21 +103,27 @@ class Paper:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[str, PublishedRow]]:
-        return {key: (item.place, row) for item in self.items for key, row in item.rows.items()}
+        return {
+            key: (item.place, row)
+            for item in self.items
+            for key, row in item.rows.items()
+        }
 
     def row(
         self, key: str, here: Any, *, evidence: bool = True, note: str = "", **named: Any
     ) -> Row:
         """A row of the verdict with the value found here.
 
-        `evidence` and `note`: see `Row`; `named` has attributes of the row that depend on the run,
-        and names in its texts.
+        `evidence` and `note`: see `Row`; `named` has attributes of the row that depend on
+        the run, and names in its texts.
         """
         place, row = self._rows[key]
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
         for text in ("figure", "how"):
             content[text] = content[text].format(**{**self.inputs, **named})
-        return Row(**content, key=key, here=here, place=place, evidence=evidence, note=note)
+        return Row(
+            **content, key=key, here=here, place=place, evidence=evidence, note=note
+        )
 
 
 WIDE = 0.5  # relative tolerance from which on the verdict states it
@@ -113,7 +132,9 @@ _CHANGED = {"published", "differs", "tolerance", "within", "because"}
 
 def papers() -> tuple[Paper, ...]:
     """The papers in order."""
-    content = YamlTree.read(config_file("papers.yaml"), InputError, "restore the file").plain()
+    content = YamlTree.read(
+        config_file("papers.yaml"), InputError, "restore the file"
+    ).plain()
     return built(tuple[Paper, ...], content["papers"])
 
 
@@ -142,7 +163,8 @@ class Row(PublishedRow):
             return None
         here = np.asarray(self.here, float)
         if self.within is not None:
-            low, high = np.asarray(self.within[0], float), np.asarray(self.within[1], float)
+            low = np.asarray(self.within[0], float)
+            high = np.asarray(self.within[1], float)
             return bool(np.all((low <= here) & (here <= high)))
         tolerance = 1e-6 if self.input and self.tolerance is None else self.tolerance
         if tolerance is None or isinstance(self.published, str):
@@ -156,7 +178,8 @@ class Row(PublishedRow):
     def verdict(self) -> str:
         """One of agrees, differs, input, not evidence, not published, not obtained, see text.
 
-        Of two numbers that agree although arm, data or method differ, the verdict names these.
+        Of two numbers that agree although arm, data or method differ, the verdict names
+        these.
         """
         if self.here is None:
             return "not obtained"
@@ -193,7 +216,16 @@ class Outcome:
         """Content of verdict.json."""
         names = ("protocol", "source", "robot", "simulated", "warnings")
         shown = (
-            *("key", "figure", "published", "here", "place", "differs", "tolerance", "within"),
+            *(
+                "key",
+                "figure",
+                "published",
+                "here",
+                "place",
+                "differs",
+                "tolerance",
+                "within",
+            ),
             *("because", "shown", "verdict"),
         )
         return {
@@ -202,7 +234,9 @@ class Outcome:
                 {name: getattr(row, name) for name in shown} | {"definition": row.how}
                 for row in self.rows
             ],
-            "pictures": [{"file": file, "caption": caption} for file, caption in self.pictures],
+            "pictures": [
+                {"file": file, "caption": caption} for file, caption in self.pictures
+            ],
         }
 
     def markdown(self) -> str:
@@ -214,7 +248,10 @@ class Outcome:
             "",
             "| figure | published | here |",
             "|---|---|---|",
-            *(f"| {r.figure} | {cell(r.published)} | {cell(r.here)} |" for r in self.rows),
+            *(
+                f"| {r.figure} | {cell(r.published)} | {cell(r.here)} |"
+                for r in self.rows
+            ),
             "",
             *(f"- {warning}" for warning in self.warnings),
         ]
@@ -265,12 +302,15 @@ class ProtocolRun:
     seed: int = 0  # of all random choices
     design_seconds: float = 25.0  # time limit of a design [s]
     simulated: bool = False  # whether the arm is simulated
-    paper_settings: bool = False  # design with the limits and the genetic algorithm of the paper
-    quick: bool = False  # shorter motions and searches, for a first look; the outcome reports it
+    # design with the limits and the genetic algorithm of the paper
+    paper_settings: bool = False
+    # shorter motions and searches, for a first look; the outcome reports it
+    quick: bool = False
     draw: bool = True  # whether pictures are drawn
     campaign: bool = False  # s1 only: cold run, warm-up and warm run, too
     another: OtherArms | None = None  # makes further simulated arms; None on a robot
-    warnings: list[str] = field(default_factory=list)  # for the user, collected during the run
+    # for the user, collected during the run
+    warnings: list[str] = field(default_factory=list)
     # files in the output folder with their captions, collected during the run
     pictures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -290,7 +330,8 @@ class ProtocolRun:
     ) -> Design:
         """Design an exciting trajectory (None: the usual one) and save it under this name.
 
-        `population` and `binary` genes are those of the genetic algorithm of the papers' settings.
+        `population` and `binary` genes are those of the genetic algorithm of the papers'
+        settings.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.quick and request is None:
@@ -313,7 +354,9 @@ class ProtocolRun:
         problem = DesignProblem(request)
         verdict = check(trajectory, problem.limits)
         if not verdict.passed:
-            raise MotionRefusedError(f"the trajectory of {self.robot.name}: {verdict.problems[0]}")
+            raise MotionRefusedError(
+                f"the trajectory of {self.robot.name}: {verdict.problems[0]}"
+            )
         condition = problem.condition_number(trajectory)
         return Design(trajectory, condition, "condition", condition, verdict, 0.0, 0)
 
@@ -330,7 +373,9 @@ class ProtocolRun:
         (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
         self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
 
-    def first_safe(self, candidates: Callable[[int], RepeatedMotion], seed: int) -> RepeatedMotion:
+    def first_safe(
+        self, candidates: Callable[[int], RepeatedMotion], seed: int
+    ) -> RepeatedMotion:
         """The first of 100 seeded motions that passes every check; refused where none does."""
         limits = self.limits
         for attempt in range(100):

@@ -18,7 +18,11 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.identification.evaluation import ErrorStatistics, Metrics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import (
+    Identification,
+    IdentificationOptions,
+    identify,
+)
 from ur_energy_model.identification.published_models import (
     PublishedCurrentModel,
     PublishedSeries,
@@ -48,11 +52,17 @@ from ur_energy_model.typing import Array
 
 DISSIPATED_SHARE = 0.01
 """Share of the supply energy above which dissipated regenerated energy is reported."""
-LARGE, WRISTS = slice(0, 3), slice(3, 6)  # joints of the larger and the smaller size
+# joints of the larger and the smaller size
+LARGE = slice(0, 3)
+WRISTS = slice(3, 6)
 _SIZES = (("large_joints", LARGE), ("wrists", WRISTS))
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 _TESTS = ("A", "B")
-_KINDS = {"": "eq. 9 as printed", "_cylinders": "eq. 9, links of cylinders", "_ours": "ours"}
+_KINDS = {
+    "": "eq. 9 as printed",
+    "_cylinders": "eq. 9, links of cylinders",
+    "_ours": "ours",
+}
 _UNITS = {"": 1.0, "m": 1e-3, "\N{MICRO SIGN}": 1e-6}
 _SEEN = 0.02  # least part of its unit that an axis shows well
 _FRICTION = (
@@ -67,17 +77,23 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """Fit on motion A; errors and energies of A and B by the paper's definitions, and ours."""
     bags = [_record(session, name) for name in _SEEDS]
     found = _identify(session, bags, "physical")
-    model, robot = found.model, session.robot
+    model = found.model
+    robot = session.robot
     save_model(model, session.folder / "model.yaml")
-    motors, catalogue = _motors(robot), None
+    motors = _motors(robot)
+    catalogue = None
     if motors is None:
         session.warnings.append(
             "the paper chose catalogue motors for joints of 150 and 28 N m only: no eq. 23"
         )
     else:
         catalogue = _identify(session, bags, "catalogue")
-    analyses = [analyse(model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)]
-    planned = [np.abs(each["target_qdd"]).max() for bag in bags for each in iterate_bag(bag)]
+    analyses = [
+        analyse(model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)
+    ]
+    planned = [
+        np.abs(each["target_qdd"]).max() for bag in bags for each in iterate_bag(bag)
+    ]
     rows = [paper.row("max_acceleration", float(max(planned)))]
     for test, motion in zip(_TESTS, analyses, strict=True):
         rows += [
@@ -126,7 +142,8 @@ def recorded_rows(
     first = next(iter(bags.values()))
     currents = fit_current_model(model, first)
     derived = fit_current_model(model, first, reference=False)
-    rows, series = friction_rows(paper, currents), {}
+    rows = friction_rows(paper, currents)
+    series = {}
     for test, bag in bags.items():
         series[test] = found = published_series(model, bag, currents, motors)
         plain = published_series(model, bag, derived, reference=False)
@@ -153,7 +170,9 @@ def _record(session: ProtocolRun, name: str) -> Path:
         motion = planner.chain_through(planner.random_points(seed))
         return RepeatedMotion(session.robot.name, motion, 1)
 
-    return session.record(name, session.first_safe(through_points, session.seed + _SEEDS[name]))
+    return session.record(
+        name, session.first_safe(through_points, session.seed + _SEEDS[name])
+    )
 
 
 def _identify(session: ProtocolRun, bags: list[Path], power_model: str) -> Identification:
@@ -169,18 +188,21 @@ def _identify(session: ProtocolRun, bags: list[Path], power_model: str) -> Ident
 def cylinder_tensors(robot: RobotDescription) -> Array:
     """Inertia tensors [n, 3, 3], kg m^2, of links that are unions of cylinders (Table III).
 
-    The cylinders are the capsules that enclose the links, without their round ends, of one density
-    in a link; tensors are about their centre of mass, in the link's DH frame.
+    The cylinders are the capsules that enclose the links, without their round ends, of
+    one density in a link; tensors are about their centre of mass, in the link's DH frame.
     """
     tensors = np.zeros((robot.dof, 3, 3))
     capsules, _ = load_capsules(robot.name)
     for link, mass in enumerate(robot.mass[~robot.fixed]):
         own = [each for each in capsules if each.link == link + 1]
         ends = np.array([[each.start, each.end] for each in own])
-        axis, middle = ends[:, 1] - ends[:, 0], ends.mean(axis=1)
-        radius, length = np.array([each.radius for each in own]), np.linalg.norm(axis, axis=1)
+        axis = ends[:, 1] - ends[:, 0]
+        middle = ends.mean(axis=1)
+        radius = np.array([each.radius for each in own])
+        length = np.linalg.norm(axis, axis=1)
         flat = length == 0.0  # a sphere: a cylinder as long as wide
-        axis[flat], length[flat] = [0.0, 0.0, 1.0], 2 * radius[flat]
+        axis[flat] = [0.0, 0.0, 1.0]
+        length[flat] = 2 * radius[flat]
         axis /= np.linalg.norm(axis, axis=1)[:, None]
         share = radius**2 * length
         share *= mass / share.sum()
@@ -199,10 +221,11 @@ def inertia_rows(
 ) -> list[Row]:
     """Gear ratio and Table IV: eq. 9 as printed, with the controller's tensors and with cylinders.
 
-    A simulated controller computes target_moment with the inertias that eq. 9 then finds: no
-    evidence for their size.
+    A simulated controller computes target_moment with the inertias that eq. 9 then finds:
+    no evidence for their size.
     """
-    ratio, theirs = robot.gear_ratio, paper["gear_ratio"]
+    ratio = robot.gear_ratio
+    theirs = paper["gear_ratio"]
     here = float(ratio[0]) if (ratio == ratio[0]).all() else ratio
     rows = [
         paper.row("gear_ratio", here),
@@ -255,7 +278,12 @@ def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
         paper.row("friction", here, name=name)
         for name, here in zip(
             _FRICTION,
-            (theirs.viscous, theirs.coulomb_direct, theirs.coulomb_reverse, theirs.torque_constant),
+            (
+                theirs.viscous,
+                theirs.coulomb_direct,
+                theirs.coulomb_reverse,
+                theirs.torque_constant,
+            ),
             strict=True,
         )
     ]
@@ -265,24 +293,32 @@ def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
     ]
     for (size, _), mean in zip(_SIZES, constant, strict=True):
         rows.append(paper.row(f"torque_constant_{size}", mean))
-    both = constant if all(isinstance(each, float) for each in constant) else cell(constant, "/")
+    both = (
+        constant
+        if all(isinstance(each, float) for each in constant)
+        else cell(constant, "/")
+    )
     low, high = np.transpose(paper["k_t_ranges"])
     return [*rows, paper.row("catalogue_k_t", both, within=(0.9 * low, 1.1 * high))]
 
 
 def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
     """Our fit of the same law beside Table VI."""
-    joints, names = model.joints, ("viscous", "coulomb_direct", "coulomb_reverse")
+    joints = model.joints
+    names = ("viscous", "coulomb_direct", "coulomb_reverse")
     constant = np.array([joint.torque_constant for joint in joints])
     own = [
-        np.array([each.friction.parameters.get(name, np.nan) for each in joints]) for name in names
+        np.array([each.friction.parameters.get(name, np.nan) for each in joints])
+        for name in names
     ]
     rows = [
         paper.row("friction_ours", here, name=name)
         for name, here in zip(_FRICTION, (*own, constant), strict=True)
     ]
     for size, part in _SIZES:
-        rows.append(paper.row(f"torque_constant_{size}_ours", float(constant[part].mean())))
+        rows.append(
+            paper.row(f"torque_constant_{size}_ours", float(constant[part].mean()))
+        )
     return rows
 
 
@@ -299,10 +335,13 @@ def current_rows(
         paper.row("current_peak", current.largest, test=test),
     ]
     for size, joints in _SIZES:
-        limit, rms = paper["current_limits"][size], current.rms[joints]
+        limit = paper["current_limits"][size]
+        rms = current.rms[joints]
         note = f"{rms.max() / limit:.1f} times the limit, see Errata"
         rows.append(
-            paper.row(f"current_rms_{size}", rms, test=test, within=(0.0, limit), note=note)
+            paper.row(
+                f"current_rms_{size}", rms, test=test, within=(0.0, limit), note=note
+            )
         )
     return [
         *rows,
@@ -334,7 +373,10 @@ def _error_parts(series: PublishedSeries) -> dict[str, Array]:
 
 
 def _our_rows(
-    paper: Paper, what: str, test: str, entries: Sequence[Mapping[str, float | None]] | None
+    paper: Paper,
+    what: str,
+    test: str,
+    entries: Sequence[Mapping[str, float | None]] | None,
 ) -> list[Row]:
     """RMS and R2 of our model; nothing where it has none."""
     if entries is None:
@@ -352,7 +394,9 @@ def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:
     return [*rows, paper.row("supply_energy", supply, test=test)]
 
 
-def _energies(paper: Paper, key: str, test: str, mechanical: Array, electrical: Array) -> list[Row]:
+def _energies(
+    paper: Paper, key: str, test: str, mechanical: Array, electrical: Array
+) -> list[Row]:
     whole = [float(mechanical.sum()), float(electrical.sum())]
     values = {
         "mechanical energy by joint [J]": mechanical,
@@ -366,10 +410,14 @@ def _energies(paper: Paper, key: str, test: str, mechanical: Array, electrical: 
     return [paper.row(key, here, what=what, test=test) for what, here in values.items()]
 
 
-def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification) -> list[Row]:
+def catalogue_rows(
+    paper: Paper, catalogue: Identification, own: Identification
+) -> list[Row]:
     """What the catalogue motors cost against the measured bus, beside our model."""
     joints = catalogue.model.joints
-    motors = [motor_constant(each.torque_constant, each.winding_resistance) for each in joints]
+    motors = [
+        motor_constant(each.torque_constant, each.winding_resistance) for each in joints
+    ]
     rows = [
         paper.row("motor_constants", motors),
         paper.row("kt_over_kb", joints[0].torque_constant / joints[0].back_emf_constant),
@@ -382,16 +430,22 @@ def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification)
                 ("measured currents", entry.power),
             ):
                 here = [power and power[key] for key in ("rmse", "energy_error_percent")]
-                rows.append(paper.row("supply_power", here, source=source, label=label, test=test))
+                rows.append(
+                    paper.row("supply_power", here, source=source, label=label, test=test)
+                )
     return rows
 
 
 def draw_test_motions(
-    session: ProtocolRun, analyses: Sequence[Analysis], series: Mapping[str, PublishedSeries]
+    session: ProtocolRun,
+    analyses: Sequence[Analysis],
+    series: Mapping[str, PublishedSeries],
 ) -> None:
     """Draw the figures of both test motions; currents and powers are those of the paper's model."""
     names = session.robot.joint_names
-    torques = [each.torque.modelled - each.torque.recorded for each in analyses if each.torque]
+    torques = [
+        each.torque.modelled - each.torque.recorded for each in analyses if each.torque
+    ]
     currents = [each.modelled - each.measured for each in series.values()]
     figures: list[tuple[str, Chart | None]] = [
         (place, _boxes(what, unit, names, errors, size, joints))
@@ -405,7 +459,8 @@ def draw_test_motions(
         series.items(), analyses, ((2, 8, 11, 14), (3, 9, 12, 15)), strict=True
     ):
         motion, torque, current, power = (f"Fig. {number}" for number in numbers)
-        time, end = found.time - found.time[0], f", test {test}"
+        time = found.time - found.time[0]
+        end = f", test {test}"
         curves: list[tuple[str, Role, Array]] = [
             ("measured", "measured", found.measured),
             ("eq. 17", "model", found.modelled),
@@ -416,7 +471,10 @@ def draw_test_motions(
             (motion, _named(motion_chart(analysis), test)),
             ("Fig. 4", _named(path_chart(analysis), test)),
             (torque, _named(torque_chart(analysis), test)),
-            (current, comparison_chart(f"s0_current_{test}", title, time, curves, names, "A")),
+            (
+                current,
+                comparison_chart(f"s0_current_{test}", title, time, curves, names, "A"),
+            ),
         ]
         if found.electrical is not None:
             steps = np.diff(time, prepend=time[0])[:, None]
@@ -426,7 +484,9 @@ def draw_test_motions(
                 "electrical energy [J]": np.cumsum(steps * found.electrical, axis=0),
             }
             title = f"Power of each motor by eq. 23, and its energy{end}"
-            figures.append((power, joints_chart(f"s0_power_{test}", title, time, values, names)))
+            figures.append(
+                (power, joints_chart(f"s0_power_{test}", title, time, values, names))
+            )
     for place, chart in figures:
         if chart is not None:
             session.picture(chart, place)
@@ -441,7 +501,12 @@ def _named(chart: Chart | None, test: str) -> Chart | None:
 
 
 def _boxes(
-    what: str, unit: str, names: Sequence[str], errors: Sequence[Array], size: str, joints: slice
+    what: str,
+    unit: str,
+    names: Sequence[str],
+    errors: Sequence[Array],
+    size: str,
+    joints: slice,
 ) -> BoxChart | None:
     """Errors [samples, n] of both tests; whiskers to the last value within 1.5 quartile ranges."""
     if not errors:
@@ -451,7 +516,8 @@ def _boxes(
         first, middle, third = np.percentile(error, (25, 50, 75))
         reach = 1.5 * (third - first)
         inside = error[(error >= first - reach) & (error <= third + reach)]
-        low, high = float(inside.min()), float(inside.max())
+        low = float(inside.min())
+        high = float(inside.max())
         return [low, low, first, middle, third, high, high]
 
     boxes = np.array([[box(column) for column in each[:, joints].T] for each in errors])

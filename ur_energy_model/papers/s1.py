@@ -19,7 +19,11 @@ from ur_energy_model.identification.base_parameter_fit import (
     BaseParameterFit,
     identify_base_parameters,
 )
-from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, raviola_base
+from ur_energy_model.identification.base_parameters import (
+    FullRegressor,
+    Regrouping,
+    raviola_base,
+)
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -36,7 +40,8 @@ from ur_energy_model.typing import Array, Indices
 
 CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)  # q0 of the paper [rad]
 MAX_POSITION = (2 * np.pi, np.pi, np.pi, 2 * np.pi, 2 * np.pi, 2 * np.pi)
-MAX_VELOCITY, MAX_ACCELERATION = np.pi, 5.5 * np.pi
+MAX_VELOCITY = np.pi
+MAX_ACCELERATION = 5.5 * np.pi
 """Limits of the paper [rad, rad/s, rad/s^2]; it has none for the speed of the tool."""
 POPULATION = 300  # individuals of the paper's genetic algorithm
 _RATE = 125.0  # of the picture of the trajectory [Hz]
@@ -58,7 +63,11 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     fitted = session.record("excitation", design.trajectory)
     held_out = session.record("validation_run", other.trajectory)
     base = identify_base_parameters(
-        [fitted], robot, validate=[held_out], choose=raviola_base, progress=session.progress
+        [fitted],
+        robot,
+        validate=[held_out],
+        choose=raviola_base,
+        progress=session.progress,
     )
     found = identify(
         [fitted],
@@ -75,7 +84,9 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     condition = DesignProblem(paper_request(robot)).condition_number(design.trajectory)
     if session.paper_settings:
         search = "genetic algorithm, limits and centre of the paper"
-    differs = ("data",) if session.paper_settings and not session.quick else ("data", "method")
+    differs = (
+        ("data",) if session.paper_settings and not session.quick else ("data", "method")
+    )
     rows = [
         paper.row("base_parameters", regrouping.rank),
         paper.row("alone", alone),
@@ -89,14 +100,18 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper.row("clearance", design.verdict.clearance),
         paper.row("condition_recorded", base.parameters.condition_number),
         paper.row("gear_ratio", robot.gear_ratio),
-        paper.row("torque_constants", [joint.torque_constant for joint in found.model.joints]),
+        paper.row(
+            "torque_constants", [joint.torque_constant for joint in found.model.joints]
+        ),
         _normalised_error(paper, base),
         paper.row("joint_sample_error", base.normalised_error),
     ]
     session.picture(rank_chart(regrouping), "Fig. 1")
     time, q, _, _ = sample_period(design.trajectory, _RATE)
     title = "One period of the exciting trajectory"
-    chart = joints_chart("s1_trajectory", title, time, {"position [rad]": q}, robot.joint_names)
+    chart = joints_chart(
+        "s1_trajectory", title, time, {"position [rad]": q}, robot.joint_names
+    )
     session.picture(chart, "Fig. 2")
     time, measured, predicted = predicted_torque(held_out, robot, base)
     elbow = slice(2, 3)
@@ -105,7 +120,10 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
             "s1_elbow_torque",
             "Torque of the elbow on the validation trajectory",
             time,
-            (("measured", "measured", measured[:, elbow]), ("model", "model", predicted[:, elbow])),
+            (
+                ("measured", "measured", measured[:, elbow]),
+                ("model", "model", predicted[:, elbow]),
+            ),
             robot.joint_names[elbow],
             "torque [N m]",
         ),
@@ -117,12 +135,20 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
 
 
 def recorded_row(
-    paper: Paper, robot: RobotDescription, model: EnergyModel, fitted: Path, held_out: Path
+    paper: Paper,
+    robot: RobotDescription,
+    model: EnergyModel,
+    fitted: Path,
+    held_out: Path,
 ) -> Row:
     """e_N of sec. 3.1 from two recordings of an arm, with the torque constants of a model."""
     constant = np.array([joint.torque_constant for joint in model.joints])
     base = identify_base_parameters(
-        [fitted], robot, validate=[held_out], torque_constant=constant, choose=raviola_base
+        [fitted],
+        robot,
+        validate=[held_out],
+        torque_constant=constant,
+        choose=raviola_base,
     )
     return _normalised_error(paper, base)
 
@@ -141,8 +167,9 @@ def _normalised_error(paper: Paper, base: BagBaseParameters) -> Row:
 def counts(regrouping: Regrouping) -> tuple[int, int, int]:
     """Full parameters that are identifiable alone, only in combinations, and not at all.
 
-    Alone: a base parameter that contains nothing else. Not at all: in no base parameter. The
-    three numbers add up to that of the full parameters (Raviola et al. 2021, sec. 2.1).
+    Alone: a base parameter that contains nothing else. Not at all: in no base parameter.
+    The three numbers add up to that of the full parameters (Raviola et al. 2021, sec.
+    2.1).
     """
     used = regrouping.combination != 0.0
     alone = int(np.count_nonzero(used.sum(axis=1) == 1))
@@ -162,8 +189,16 @@ def rank_chart(regrouping: Regrouping) -> LineChart:
         title=title,
         x_label="number of the parameter",
         panels=(
-            Panel("", (Line("value", number, size, joint=0),), y_label="log10 of singular value"),
-            Panel("", (Line("share", number, share, joint=0),), y_label="cumulative share [%]"),
+            Panel(
+                "",
+                (Line("value", number, size, joint=0),),
+                y_label="log10 of singular value",
+            ),
+            Panel(
+                "",
+                (Line("share", number, share, joint=0),),
+                y_label="cumulative share [%]",
+            ),
         ),
         columns=2,
     )
@@ -177,7 +212,9 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
         max_velocity=np.full(robot.dof, MAX_VELOCITY),
         max_acceleration=np.full(robot.dof, MAX_ACCELERATION),
     )
-    base = raviola_base(FullRegressor(robot, ArmDynamics(robot, Setup()).model.gravity.linear))
+    base = raviola_base(
+        FullRegressor(robot, ArmDynamics(robot, Setup()).model.gravity.linear)
+    )
     return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"), base=base)
 
 
@@ -189,8 +226,8 @@ def predicted_torque(
 ) -> tuple[Array, Array, Array]:
     """Time [samples], s, measured and predicted joint torque [samples, n], N m, of a recording.
 
-    The measured one is current times torque constant of the robot file and gear ratio; motions
-    that gaps separate follow one another.
+    The measured one is current times torque constant of the robot file and gear ratio;
+    motions that gaps separate follow one another.
     """
     fit = BaseParameterFit(robot, base.gravity)
     parts = []
@@ -200,7 +237,9 @@ def predicted_torque(
             predicted = columns[:, :, fit.regrouping.base] @ base.parameters.values
             measured = motion.current * robot.gear_ratio * robot.torque_constant
             parts.append((motion.time, measured, predicted))
-    time, measured, predicted = (np.concatenate(each) for each in zip(*parts, strict=True))
+    time, measured, predicted = (
+        np.concatenate(each) for each in zip(*parts, strict=True)
+    )
     return time - time[0], measured, predicted
 
 
@@ -224,7 +263,8 @@ def campaign_rows(
     session.picture(_unchanged_chart(cold, warm), "Fig. 4")
     differs = ("arm", "data", "method") if session.quick else ("arm", "data")
     minutes = f"{seconds / 60:.0f}"
-    cold_degrees, warm_degrees = _temperatures(cold_bag), _temperatures(warm_bag)
+    cold_degrees = _temperatures(cold_bag)
+    warm_degrees = _temperatures(warm_bag)
     return [
         paper.row("temperatures_cold", cold_degrees, differs=differs),
         paper.row("temperatures_warm", warm_degrees, differs=differs, minutes=minutes),
@@ -234,13 +274,19 @@ def campaign_rows(
 
 
 def _friction_rows(
-    paper: Paper, cold: BagBaseParameters, warm: BagBaseParameters, differs: tuple[str, ...]
+    paper: Paper,
+    cold: BagBaseParameters,
+    warm: BagBaseParameters,
+    differs: tuple[str, ...],
 ) -> list[Row]:
     """Friction of both states, and its change."""
     rows = []
     for name, kind, unit in (("Coulomb", "fc", "N m"), ("viscous", "fv", "N m s/rad")):
         own = _group(cold, kind)
-        states = {"cold": cold.parameters.values[own], "warm": warm.parameters.values[own]}
+        states = {
+            "cold": cold.parameters.values[own],
+            "warm": warm.parameters.values[own],
+        }
         for state, values in states.items():
             words: dict[str, Any] = {"name": name, "state": state, "unit": unit}
             rows.append(paper.row("friction", values, differs=differs, **words))
@@ -250,17 +296,27 @@ def _friction_rows(
 
 
 def _unchanged_rows(
-    paper: Paper, cold: BagBaseParameters, warm: BagBaseParameters, differs: tuple[str, ...]
+    paper: Paper,
+    cold: BagBaseParameters,
+    warm: BagBaseParameters,
+    differs: tuple[str, ...],
 ) -> list[Row]:
     """Parameters that temperature should not change."""
     rows = []
     for name, kind in _UNCHANGED:
         own = _group(cold, kind)
-        first, second = cold.parameters, warm.parameters
+        first = cold.parameters
+        second = warm.parameters
         change = second.values[own] - first.values[own]
         size = float(np.linalg.norm(change) / np.linalg.norm(first.values[own]))
-        alike = float(np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own])))
-        words: dict[str, Any] = {"count": len(own), "name": name, "alike": f"{100 * alike:.0f}"}
+        alike = float(
+            np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own]))
+        )
+        words: dict[str, Any] = {
+            "count": len(own),
+            "name": name,
+            "alike": f"{100 * alike:.0f}",
+        }
         rows.append(paper.row("unchanged", size, differs=differs, **words))
     return rows
 
@@ -270,7 +326,9 @@ def _group(base: BagBaseParameters, kind: str) -> Indices:
     regrouping = base.parameters.regrouping
     own = [regrouping.names[column].split("_")[0] for column in regrouping.base]
     drives = {"fc", "fv", "Ja"}
-    return np.flatnonzero([name == kind or (not kind and name not in drives) for name in own])
+    return np.flatnonzero(
+        [name == kind or (not kind and name not in drives) for name in own]
+    )
 
 
 def _temperatures(bag: Path) -> Array:

@@ -28,8 +28,11 @@ _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand
 of a UR5 is too close to its forearm for sinusoids."""
 _RECORDINGS = 2  # of training, which together have the samples of the paper
-_QUICK_SECONDS = 20.0  # duration of a recording of a quick run [s]; it has one of training
-_WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45  # largest amplitude of six and of seven joints [rad]
+# duration of a recording of a quick run [s]; it has one of training
+_QUICK_SECONDS = 20.0
+# largest amplitude of six and of seven joints [rad]
+_WIDTH = 0.6
+_SEVEN_JOINT_WIDTH = 0.45
 _TRIES = 20  # positions about each candidate at which its clearance is evaluated
 _PARTS = {"train": "training", "test": "testing"}
 
@@ -37,9 +40,12 @@ _PARTS = {"train": "training", "test": "testing"}
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """Train EcBot's models on sinusoids and test them on others; our physical model beside."""
     robot = session.robot
-    count, seconds, test_seconds = 1, _QUICK_SECONDS, _QUICK_SECONDS
+    count = 1
+    seconds = _QUICK_SECONDS
+    test_seconds = _QUICK_SECONDS
     if not session.quick:
-        count, test_seconds = _RECORDINGS, float(paper["test_seconds"])
+        count = _RECORDINGS
+        test_seconds = float(paper["test_seconds"])
         seconds = math.ceil(paper["samples"] / (count * robot.rate))
     training = [
         _record(session, "training" if k == 0 else f"training_{k + 1}", 1.0, k, seconds)
@@ -61,7 +67,9 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     return session.finish(paper, rows)
 
 
-def _record(session: ProtocolRun, name: str, factor: float, offset: int, duration: float) -> Path:
+def _record(
+    session: ProtocolRun, name: str, factor: float, offset: int, duration: float
+) -> Path:
     motions = _sinusoids(session, factor, duration)
     motion = session.first_safe(motions, session.seed + offset)
     return session.record(name, motion)
@@ -76,17 +84,23 @@ def _sinusoids(
 
     def motion(seed: int) -> RepeatedMotion:
         random = np.random.default_rng(seed)
-        frequency = frequency_factor * random.permutation(np.linspace(0.12, 0.4, robot.dof))
+        frequency = frequency_factor * random.permutation(
+            np.linspace(0.12, 0.4, robot.dof)
+        )
         speed = 2 * np.pi * frequency
         amplitude = np.minimum.reduce(
             [
-                np.full(robot.dof, _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH),
+                np.full(
+                    robot.dof, _WIDTH if robot.dof == len(_OPEN) else _SEVEN_JOINT_WIDTH
+                ),
                 0.5 * robot.max_velocity / speed,
                 0.6 * robot.max_acceleration / speed**2,
             ]
         )
         centre = home + random.uniform(-0.2, 0.2, robot.dof)
-        return RepeatedMotion(robot.name, Sinusoids(centre, amplitude, frequency, duration))
+        return RepeatedMotion(
+            robot.name, Sinusoids(centre, amplitude, frequency, duration)
+        )
 
     return motion
 
@@ -94,8 +108,8 @@ def _sinusoids(
 def _open_position(robot: RobotDescription) -> Array:
     """Centre of the sinusoids [n], rad.
 
-    For arms other than UR's, of the positions with every joint at zero or half a turn, the one
-    with most clearance in its neighbourhood.
+    For arms other than UR's, of the positions with every joint at zero or half a turn,
+    the one with most clearance in its neighbourhood.
     """
     if robot.dof == len(_OPEN):
         return _OPEN
@@ -108,7 +122,9 @@ def _open_position(robot: RobotDescription) -> Array:
     return np.asarray(corners[np.argmax(clearance.min(axis=1))])
 
 
-def error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot) -> list[Row]:
+def error_rows(
+    paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot
+) -> list[Row]:
     """Table II for training or testing, figure by figure."""
     theirs = paper.inputs.get(robot)
     differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
@@ -164,7 +180,8 @@ def _table_1(paper: Paper, robot: RobotDescription) -> list[Row]:
 
 def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
     """What eq. 18-21 found; the paper does not print it."""
-    dynamics, law = ecbot.dynamics, "12" if ecbot.measured == "current" else "11"
+    dynamics = ecbot.dynamics
+    law = "12" if ecbot.measured == "current" else "11"
     found = {
         "torque_constant": dynamics.torque_constant,
         "viscous": dynamics.viscous,
@@ -172,10 +189,14 @@ def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
         "inertia": dynamics.inertia,
         "constant_power": float(ecbot.coefficients[0]),
     }
-    return [paper.row(key, here, law=law) for key, here in found.items() if here is not None]
+    return [
+        paper.row(key, here, law=law) for key, here in found.items() if here is not None
+    ]
 
 
-def _our_rows(session: ProtocolRun, paper: Paper, training: list[Path], testing: Path) -> list[Row]:
+def _our_rows(
+    session: ProtocolRun, paper: Paper, training: list[Path], testing: Path
+) -> list[Row]:
     """Power of both models of `ur_energy identify` on the testing data."""
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
@@ -205,9 +226,15 @@ def _draw(session: ProtocolRun, tests: Mapping[str, EcbotTest]) -> None:
     )
     power: dict[str, Any] = {"x_label": "time [s]", "y_label": "power [W]", "columns": 1}
     panels = (Panel(session.robot.name, lines),)
-    curves = LineChart(key="s2_power", title="Power over time, testing", panels=panels, **power)
+    curves = LineChart(
+        key="s2_power", title="Power over time, testing", panels=panels, **power
+    )
     session.picture(curves, "Fig. 4")
     bars = (Bars("RMSE", np.array([each.power.rmse for each in tests.values()])),)
     names = tuple(_PARTS.values())
-    title: dict[str, Any] = {"key": "s2_rmse", "title": "RMSE of power", "y_label": "RMSE [W]"}
+    title: dict[str, Any] = {
+        "key": "s2_rmse",
+        "title": "RMSE of power",
+        "y_label": "RMSE [W]",
+    }
     session.picture(BarChart(categories=names, bars=bars, **title), "Fig. 5")

@@ -24,7 +24,11 @@ from ur_energy_model.simulation.arm_options import (
     actual_parameters,
     draw_session,
 )
-from ur_energy_model.simulation.joint_controller import LinearDrive, linear_drives, tuned_pd
+from ur_energy_model.simulation.joint_controller import (
+    LinearDrive,
+    linear_drives,
+    tuned_pd,
+)
 from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.plant import gear_twist
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -33,7 +37,8 @@ from ur_energy_model.trajectory.named_motions import Planner, pick_and_place
 from ur_energy_model.typing import Array, Mask
 
 DRIVE_SET: DriveSet = "s3"  # drives of the slides, see `drive_sets`
-WRISTS, REST = 0.4, 2.0
+WRISTS = 0.4
+REST = 2.0
 """Angle by which the wrists turn between the points, so that every joint moves [rad]; pause [s]."""
 
 
@@ -57,7 +62,10 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     else:
         runs = {}
         options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
-        for name, viscous in (("with friction", False), ("without static friction", True)):
+        for name, viscous in (
+            ("with friction", False),
+            ("without static friction", True),
+        ):
             arm = session.another.make(replace(options, viscous_only=viscous))
             bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
             runs[name] = Tracking.of(bag)
@@ -95,8 +103,10 @@ def published_drive(paper: Paper) -> LinearDrive:
     """
     gear = paper["hfus_20"]
     squared = float(paper["gear_ratio"]) ** 2
-    rotor, damping = gear["rotor_inertia"] * squared, gear["rotor_damping"] * squared
-    stiffness, flex = gear["stiffness"][0], gear["flex_damping"]
+    rotor = gear["rotor_inertia"] * squared
+    damping = gear["rotor_damping"] * squared
+    stiffness = gear["stiffness"][0]
+    flex = gear["flex_damping"]
     rest = paper["denominator"][2] - stiffness / rotor
     link = (stiffness + damping * flex / rotor) / rest
     return LinearDrive(rotor, damping, link, flex, stiffness)
@@ -105,17 +115,20 @@ def published_drive(paper: Paper) -> LinearDrive:
 def drive_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
     """The drive model beside the published one.
 
-    The transfer function that the published constants give; the constants of both gears as the
-    simulated arm has them; link inertia behind the published function, that of the arm, and gains
-    of the PD control.
+    The transfer function that the published constants give; the constants of both gears
+    as the simulated arm has them; link inertia behind the published function, that of the
+    arm, and gains of the PD control.
     """
-    published, arm = published_drive(paper), arm_parameters(session)
+    published = published_drive(paper)
+    arm = arm_parameters(session)
     numerator, denominator = published.published_form(paper["gear_ratio"])
     theirs = paper["denominator"]
     rows = [
         paper.row("numerator", numerator),
         *(
-            paper.row("coefficient", denominator[k], published=theirs[k], power=str(4 - k))
+            paper.row(
+                "coefficient", denominator[k], published=theirs[k], power=str(4 - k)
+            )
             for k in (1, 3)
         ),
         paper.row("coefficient_2", denominator[2]),
@@ -127,8 +140,14 @@ def drive_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
             "stiffness": ("K1 K2 K3 [N m/rad]", arm.stiffness[joint]),
             "knees": ("T1 T2 [N m]", arm.knees[joint]),
             "rotor_inertia": ("J_w [kg m2]", arm.rotor_inertia[joint] / ratio**2),
-            "rotor_damping": ("B_mw [N m s/rad]", arm.friction.viscous[0, joint] / ratio**2),
-            "rotor_coulomb": ("B_mw+ B_mw- [N m]", arm.friction.coulomb[:, joint] / ratio),
+            "rotor_damping": (
+                "B_mw [N m s/rad]",
+                arm.friction.viscous[0, joint] / ratio**2,
+            ),
+            "rotor_coulomb": (
+                "B_mw+ B_mw- [N m]",
+                arm.friction.coulomb[:, joint] / ratio,
+            ),
             "flex_damping": ("B_f [N m s/rad]", arm.flex_spline_viscous[joint]),
             "flex_coulomb": ("B_f+ B_f- [N m]", [arm.flex_spline_coulomb[joint]] * 2),
         }
@@ -166,10 +185,13 @@ def draw_drives(session: ProtocolRun, paper: Paper) -> None:
     frequency = np.geomspace(0.1, 1e5, 800)
     responses = {
         "slides' constants": theirs.response(frequency, theirs.to_link) * ratio,
-        "simulated UR5": ours.response(frequency, ours.to_link) * session.robot.gear_ratio[0],
+        "simulated UR5": ours.response(frequency, ours.to_link)
+        * session.robot.gear_ratio[0],
     }
     caption = "From motor torque to joint angle, joint 1"
-    session.picture(bode_chart("s3_bode", caption, frequency, responses), "PD tuning, Bode diagram")
+    session.picture(
+        bode_chart("s3_bode", caption, frequency, responses), "PD tuning, Bode diagram"
+    )
     session.picture(_stiffness_chart(paper), "Harmonic drive, stiffness")
 
 
@@ -180,7 +202,9 @@ def _stiffness_chart(paper: Paper) -> LineChart:
         torque = np.linspace(-40.0, 40.0, 401)
         stiffness = np.tile(gear["stiffness"], (len(torque), 1))
         knees = np.tile(gear["knees"], (len(torque), 1))
-        lines.append(Line(name, 1e3 * gear_twist(torque, stiffness, knees), torque, joint=index))
+        lines.append(
+            Line(name, 1e3 * gear_twist(torque, stiffness, knees), torque, joint=index)
+        )
     caption = "Torque over torsion angle with K1, K2, K3 between T1 and T2"
     return LineChart(
         key="s3_stiffness",
@@ -212,8 +236,11 @@ class Tracking(NamedTuple):
         """Of a recording."""
         samples = concatenate(list(iterate_bag(bag, _FIELDS)))
         still = np.abs(samples["target_qd"]).max(axis=1) < 1e-9
-        ends, actual = still & ~np.append(still[1:], False), samples["actual_q"]
-        return cls(samples.time - samples.time[0], actual, samples["target_q"] - actual, ends)
+        ends = still & ~np.append(still[1:], False)
+        actual = samples["actual_q"]
+        return cls(
+            samples.time - samples.time[0], actual, samples["target_q"] - actual, ends
+        )
 
 
 def _draw(session: ProtocolRun, runs: Mapping[str, Tracking]) -> None:

@@ -15,9 +15,17 @@ import numpy as np
 
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
-from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, sample_period
+from ur_energy_model.experiment.limits import (
+    PeriodicMotion,
+    RepeatedMotion,
+    sample_period,
+)
 from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
-from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
+from ur_energy_model.identification.base_parameters import (
+    FullRegressor,
+    Regrouping,
+    regroup,
+)
 from ur_energy_model.identification.evaluation import ErrorStatistics
 from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.physical_consistency import nearest_possible
@@ -37,7 +45,9 @@ PAYLOAD = 1.0  # known mass [kg]; every arm can carry it
 ROBOT = "qin2024"  # name of the paper's robot in config/robots
 _REPETITIONS = 3
 _TORQUE_NOISE = 0.02  # noise of the drives' torque over its root mean square, assumed
-_POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3  # of the encoders [rad, rad/s], assumed
+# of the encoders [rad, rad/s], assumed
+_POSITION_NOISE = 1e-6
+_SPEED_NOISE = 2e-3
 _DECIMALS = 4  # digits of base parameters that are kept [kg m^2, kg m, ...]
 _UNBOUNDED = 1e4  # spread of parameters that are free [kg, kg m, kg m^2]
 _NOTEWORTHY = 0.05  # differences from here on show in the digits of Table 5
@@ -46,7 +56,8 @@ _NOTEWORTHY = 0.05  # differences from here on show in the digits of Table 5
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """Verify without payload on the same and on another motion, then identify a known payload.
 
-    The paper's own robot exists in simulation only, with parts of the experiment that others lack.
+    The paper's own robot exists in simulation only, with parts of the experiment that
+    others lack.
     """
     if session.robot.name == ROBOT:
         return run_on_own_robot(session, paper)
@@ -59,10 +70,13 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     base = identify_base_parameters(
         [fitted], session.robot, validate=[general], progress=session.progress
     )
-    found = identify([fitted], session.robot, validate=[general], progress=session.progress)
+    found = identify(
+        [fitted], session.robot, validate=[general], progress=session.progress
+    )
     save_model(found.model, session.folder / "model.yaml")
     session.warnings += base.warnings
-    parameters, verification = base.parameters, base.verification
+    parameters = base.parameters
+    verification = base.verification
     rows = [
         paper.row("other_base_parameters", parameters.regrouping.rank),
         paper.row("other_self_rms", parameters.torque_rms),
@@ -94,8 +108,11 @@ def identify_known_payload(
         loaded = session.record("excitation_loaded", motion)
     finally:
         session.mount(0.0)
-    shown = identify_payload(found.model, loaded, empty=unloaded, progress=session.progress)
-    mass, std = shown.shown_mass, shown.mass_std
+    shown = identify_payload(
+        found.model, loaded, empty=unloaded, progress=session.progress
+    )
+    mass = shown.shown_mass
+    std = shown.mass_std
     return [
         paper.row("payload", PAYLOAD),
         paper.row("payload_found", mass),
@@ -104,9 +121,9 @@ def identify_known_payload(
     ]
 
 
-# The paper's own robot, simulated: base parameters from a rigid multibody simulation (Table 5),
-# then with friction and noise as in the experiment (Table 9), verified on the same and on another
-# trajectory (Figs. 15 and 17), and the load check (Tables 6 and 7).
+# The paper's own robot, simulated: base parameters from a rigid multibody simulation
+# (Table 5), then with friction and noise as in the experiment (Table 9), verified on the
+# same and on another trajectory (Figs. 15 and 17), and the load check (Tables 6 and 7).
 
 
 def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
@@ -117,11 +134,14 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     request = DesignRequest(robot, _setup(robot), tool_speed=float("inf"), base=base)
     population = 40 if session.quick else paper["population"]
     design, other = (
-        session.design(name, session.seed + k, request, population=population, binary=True)
+        session.design(
+            name, session.seed + k, request, population=population, binary=True
+        )
         for k, name in enumerate(("excitation", "general"))
     )
     middle = np.mean(paper["angles"], axis=1)  # zero of the robot file
-    trajectory, differs = design.trajectory, ("method",) if session.quick else ()
+    trajectory = design.trajectory
+    differs = ("method",) if session.quick else ()
     # A turn of the first joint turns the whole upright arm, which no torque shows.
     offset = "joint 1 counts from a quarter turn away, which changes no torque"
     theta = np.abs(np.round(np.degrees(robot.theta) - middle, _DECIMALS))
@@ -129,7 +149,9 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
         paper.row("theta", theta, note=offset),
         paper.row("a", robot.a),
         paper.row("d", robot.d),
-        paper.row("angles", middle[:, None] + np.degrees(robot.max_position)[:, None] * [-1, 1]),
+        paper.row(
+            "angles", middle[:, None] + np.degrees(robot.max_position)[:, None] * [-1, 1]
+        ),
         paper.row("max_velocity", np.degrees(robot.max_velocity)),
         paper.row("max_acceleration", np.degrees(robot.max_acceleration)),
         paper.row("gear_ratios", robot.gear_ratio),
@@ -156,7 +178,9 @@ class BaseModel:
     regrouping: Regrouping
 
     @classmethod
-    def of(cls, robot: RobotDescription, names: list[str], *, friction: bool) -> BaseModel:
+    def of(
+        cls, robot: RobotDescription, names: list[str], *, friction: bool
+    ) -> BaseModel:
         """Of an arm; `names` are the inertial base columns."""
         gravity = _setup(robot).gravity
         regressor = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
@@ -172,7 +196,9 @@ class BaseModel:
     def by_name(self, values: Array) -> dict[str, float]:
         """Base parameters [rank] by name."""
         names = (self.regrouping.names[column] for column in self.regrouping.base)
-        return dict(zip(names, map(float, np.round(values, _DECIMALS) + 0.0), strict=True))
+        return dict(
+            zip(names, map(float, np.round(values, _DECIMALS) + 0.0), strict=True)
+        )
 
     def identified(self, run: MeasuredRun) -> Array:
         """Base parameters [rank] from a processed run by ordinary least squares (eq. 17)."""
@@ -185,7 +211,9 @@ class BaseModel:
         """Torque [samples, n], N m, of a processed run by base parameters [rank]."""
         parts = np.array_split(np.arange(len(run.time)), max(1, len(run.time) // 1000))
         base = self.regrouping.base
-        columns = (self.regressor(run.q[part], run.qd[part], run.qdd[part]) for part in parts)
+        columns = (
+            self.regressor(run.q[part], run.qd[part], run.qdd[part]) for part in parts
+        )
         return np.concatenate([each[:, :, base] @ values for each in columns])
 
 
@@ -196,7 +224,8 @@ def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list
     raw = simulate(ArmDynamics(session.robot, _setup(session.robot)), motion)
     clean = processed(raw, _REPETITIONS)
     model = BaseModel.of(session.robot, names, friction=False)
-    found, true = model.by_name(model.identified(clean)), model.true
+    found = model.by_name(model.identified(clean))
+    true = model.true
     theoretical = dict(zip(names, paper["theoretical"], strict=True))
     simulated = dict(zip(names, paper["simulated"], strict=True))
     rows = []
@@ -204,23 +233,33 @@ def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list
         own = [name for name in names if name.endswith(f"_{link}")]
         label = f"link {link}: {'/'.join(name.split('_')[0] for name in own)}"
         theirs, recovered, actual, ours = (
-            [values[name] for name in own] for values in (theoretical, simulated, true, found)
+            [values[name] for name in own]
+            for values in (theoretical, simulated, true, found)
         )
         rows += [
-            paper.row("link_true", actual, published=theirs, link=label, within=_about(theirs)),
             paper.row(
-                "link_recovered", ours, published=recovered, link=label, within=_about(actual)
+                "link_true", actual, published=theirs, link=label, within=_about(theirs)
+            ),
+            paper.row(
+                "link_recovered",
+                ours,
+                published=recovered,
+                link=label,
+                within=_about(actual),
             ),
         ]
     errors = np.array([abs(found[name] - true[name]) for name in names])
     their_errors = np.array([abs(simulated[name] - theoretical[name]) for name in names])
-    largest, most = float(errors.max()), float(their_errors.max())
+    largest = float(errors.max())
+    most = float(their_errors.max())
     counts = [int((each >= _NOTEWORTHY).sum()) for each in (errors, their_errors)]
     rows += [
         paper.row("largest_difference", largest, published=most, within=(0.0, most)),
         paper.row("noteworthy", counts[0], published=counts[1], within=(0, counts[1])),
     ]
-    draw_motion(session, design.trajectory, "s4_excitation", "Fig. 4", "Exciting trajectory")
+    draw_motion(
+        session, design.trajectory, "s4_excitation", "Fig. 4", "Exciting trajectory"
+    )
     return rows
 
 
@@ -228,7 +267,8 @@ def _experiment_rows(
     session: ProtocolRun, paper: Paper, design: Design, other: Design
 ) -> list[Row]:
     """Table 9 and both verifications: friction and noise as of an experiment."""
-    robot, names = session.robot, paper["base_names"]
+    robot = session.robot
+    names = paper["base_names"]
     friction = np.array([paper["coulomb"], paper["viscous"]])
     runs = [
         _measured(session, each, friction, session.seed + k)
@@ -237,19 +277,25 @@ def _experiment_rows(
     clean = [processed(each, _REPETITIONS) for each in runs]
     model = BaseModel.of(robot, names, friction=True)
     values = model.identified(clean[0])
-    found, true = model.by_name(values), model.true
+    found = model.by_name(values)
+    true = model.true
     joints = range(1, robot.dof + 1)
     rows = [
         paper.row("base_parameters", model.regrouping.rank),
         paper.row("inertial", model.regrouping.rank - 2 * robot.dof),
         paper.row("coulomb", [found[f"fc_{j}"] for j in joints]),
         paper.row("viscous", [found[f"fv_{j}"] for j in joints]),
-        paper.row("inertial_deviation", max(abs(found[name] - true[name]) for name in names)),
+        paper.row(
+            "inertial_deviation", max(abs(found[name] - true[name]) for name in names)
+        ),
     ]
     rows += _possible_rows(paper, robot)
     draw_processing(session, runs[0], clean[0])
     draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
-    for kind, place, measured in (("self", "Fig. 15", clean[0]), ("general", "Fig. 17", clean[1])):
+    for kind, place, measured in (
+        ("self", "Fig. 15", clean[0]),
+        ("general", "Fig. 17", clean[1]),
+    ):
         predicted = model.predicted(measured, values)
         errors = ErrorStatistics(robot.dof)
         errors.accumulate(measured.torque, predicted)
@@ -266,11 +312,15 @@ def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
     names = paper["base_names"]
     theirs = dict(zip(names, paper["identified"], strict=True))
     model = BaseModel.of(robot, names, friction=False)
-    combination, nominal = model.regrouping.combination, model.regressor.nominal()
+    combination = model.regrouping.combination
+    nominal = model.regressor.nominal()
     wanted = np.array([theirs[model.regrouping.names[k]] for k in model.regrouping.base])
     anywhere = np.full(len(nominal), _UNBOUNDED)
-    found = nearest_possible(np.eye(len(wanted)), combination, wanted, nominal, anywhere, robot.dof)
-    nearest, rows = model.by_name(combination @ found), []
+    found = nearest_possible(
+        np.eye(len(wanted)), combination, wanted, nominal, anywhere, robot.dof
+    )
+    nearest = model.by_name(combination @ found)
+    rows = []
     for link in range(1, robot.dof + 1):
         own = [name for name in names if name.endswith(f"_{link}")]
         label = f"link {link}: {'/'.join(name.split('_')[0] for name in own)}"
@@ -282,12 +332,18 @@ def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
     return rows
 
 
-def _measured(session: ProtocolRun, design: Design, friction: Array, seed: int) -> MeasuredRun:
+def _measured(
+    session: ProtocolRun, design: Design, friction: Array, seed: int
+) -> MeasuredRun:
     """A run with friction and noise."""
     dynamics = ArmDynamics(session.robot, _setup(session.robot))
     motion = design.trajectory.repeated(_REPETITIONS)
     plain = simulate(dynamics, motion.repeated(1), friction=friction).torque
-    noise = (_POSITION_NOISE, _SPEED_NOISE, _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)))
+    noise = (
+        _POSITION_NOISE,
+        _SPEED_NOISE,
+        _TORQUE_NOISE * np.sqrt(np.mean(plain**2, axis=0)),
+    )
     return simulate(dynamics, motion, friction=friction, noise=noise, seed=seed)
 
 
@@ -296,9 +352,9 @@ def _about(values: list[float]) -> tuple[Array, Array]:
     return np.array(values) - _NOTEWORTHY, np.array(values) + _NOTEWORTHY
 
 
-# Section 5.3: motion and torque of an arm that measures its torque, and their processing: averaged
-# over the periods, smoothed without phase, acceleration by central differences of the speed, least
-# squares on the base parameters with friction.
+# Section 5.3: motion and torque of an arm that measures its torque, and their processing:
+# averaged over the periods, smoothed without phase, acceleration by central differences
+# of the speed, least squares on the base parameters with friction.
 
 CUTOFF = 10.0  # of the smoothing [Hz]; the motion has components up to 0.5 Hz
 _THINNING = 10  # one of so many samples enters the least squares
@@ -334,7 +390,8 @@ def simulate(
     Args:
         dynamics: the arm in its setup.
         motion: sampled at the rate of the arm, all repetitions.
-        friction: Coulomb and viscous, joint side [2, n], N m and N m s/rad; None for none.
+        friction: Coulomb and viscous, joint side [2, n], N m and N m s/rad; None for
+            none.
         noise: standard deviations of position [rad], speed [rad/s] and torque ([n], N m).
         seed: of the noise.
     """
@@ -392,7 +449,9 @@ def draw_motion(
     session.picture(joints_chart(key, title, time, values, names), place)
     if place == "Fig. 16":  # the simulation's second trajectory is the general one here
         angles = {"position [rad]": q}
-        chart = joints_chart(f"{key}_angles", f"{title}: joint angles", time, angles, names)
+        chart = joints_chart(
+            f"{key}_angles", f"{title}: joint angles", time, angles, names
+        )
         session.picture(chart, "Fig. 5")
     path = ArmDynamics(session.robot).flange_pose(q)[:, :3, 3]
     figure, caption = _PATHS[place]
@@ -403,7 +462,9 @@ def draw_motion(
         x_label="[m]",
         y_label="[m]",
         panels=tuple(
-            Panel(f"{view}: {'xyz'[i]}, {'xyz'[k]}", (Line("path", path[:, i], path[:, k]),))
+            Panel(
+                f"{view}: {'xyz'[i]}, {'xyz'[k]}", (Line("path", path[:, i], path[:, k]),)
+            )
             for view, i, k in views
         ),
         equal=True,
@@ -416,7 +477,9 @@ def draw_processing(session: ProtocolRun, raw: MeasuredRun, clean: MeasuredRun) 
     names = session.robot.joint_names
     title = "Joint accelerations by central differences of the smoothed speed"
     values = {"acceleration [rad/s²]": clean.qdd}
-    session.picture(joints_chart("s4_acceleration", title, clean.time, values, names), "Fig. 13")
+    session.picture(
+        joints_chart("s4_acceleration", title, clean.time, values, names), "Fig. 13"
+    )
     first = raw.torque[: len(clean.time)]
     chart = comparison_chart(
         "s4_filtering",
@@ -430,7 +493,11 @@ def draw_processing(session: ProtocolRun, raw: MeasuredRun, clean: MeasuredRun) 
 
 
 def draw_verification(
-    session: ProtocolRun, measured: MeasuredRun, predicted: np.ndarray, key: str, place: str
+    session: ProtocolRun,
+    measured: MeasuredRun,
+    predicted: np.ndarray,
+    key: str,
+    place: str,
 ) -> None:
     """Measured and predicted torque of every joint, and their difference."""
     difference = predicted - measured.torque
@@ -449,18 +516,18 @@ def draw_verification(
     session.picture(chart, place)
 
 
-# Load check of Machines 2024, sec. 5.2: the torque coefficient of joint 3 from a known load.
-#
-# With and without load the forearm swings through the horizontal twice. There the load's torque is
-# its weight times its lever; the difference of the drive's torque values, times torque coefficient
-# and gear ratio, should be the same.
+# Load check of Machines 2024, sec. 5.2: the torque coefficient of joint 3 from a known
+# load. With and without load the forearm swings through the horizontal twice. There the
+# load's torque is its weight times its lever; the difference of the drive's torque
+# values, times torque coefficient and gear ratio, should be the same.
 
 JOINT = 2
 _WINDOW = 0.05  # averaged before and after the horizontal [s]
 _SWING = 0.5  # amplitude of the forearm about the horizontal [rad]
 _PERIOD = 10.0
 _NOISE = 3.0  # standard deviation of one torque value [drive units], assumed
-_COEFFICIENT_ERROR = 0.03  # largest error of the coefficient in the drive's software, relative
+# largest error of the coefficient in the drive's software, relative
+_COEFFICIENT_ERROR = 0.03
 
 
 @dataclass(frozen=True)
@@ -478,13 +545,15 @@ class Swing:
 def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
     """Rows of Tables 6 and 7, and pictures of Figs. 9 and 10."""
     random = np.random.default_rng([session.seed, 213])
-    given, mass = paper["torque_coefficients"][JOINT], paper["load_mass"]
+    given = paper["torque_coefficients"][JOINT]
+    mass = paper["load_mass"]
     ratio = float(session.robot.gear_ratio[JOINT])
     true = given * (1 + random.uniform(-_COEFFICIENT_ERROR, _COEFFICIENT_ERROR))
     unloaded, loaded = (
         _swing(session, paper, each, 1 / (true * ratio), random) for each in (0.0, mass)
     )
-    # Cycles of the loaded run against cycles of the unloaded one, at both crossings: eight.
+    # Cycles of the loaded run against cycles of the unloaded one, at both crossings:
+    # eight.
     differences = [
         abs(loaded.means[2 * i + side] - unloaded.means[2 * k + side])
         for i, k, side in product(range(2), range(2), range(2))
@@ -504,17 +573,21 @@ def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
     ]
 
 
-def _swing(session: ProtocolRun, paper: Paper, mass: float, scale: float, random: Any) -> Swing:
+def _swing(
+    session: ProtocolRun, paper: Paper, mass: float, scale: float, random: Any
+) -> Swing:
     """Four passages of the horizontal by the forearm with a mass [kg] at the paper's distance."""
     robot = session.robot
     level = _horizontal(ArmDynamics(robot))
-    amplitude, frequency = np.zeros(robot.dof), np.full(robot.dof, 1 / _PERIOD)
+    amplitude = np.zeros(robot.dof)
+    frequency = np.full(robot.dof, 1 / _PERIOD)
     amplitude[JOINT] = _SWING
     motion = RepeatedMotion(
         robot.name, Sinusoids(level, amplitude, frequency, 2.5 * _PERIOD, fade_time=1.0)
     )
     gravity = np.array([0.0, 0.0, -robot.controller_gravity])
-    flange = np.linalg.norm(_forearm(ArmDynamics(robot), level))  # from the axis of joint 3
+    # from the axis of joint 3
+    flange = np.linalg.norm(_forearm(ArmDynamics(robot), level))
     centre = np.array([0.0, 0.0, paper["load_arm"] - flange])
     dynamics = ArmDynamics(robot, Setup(gravity=gravity, payload=Payload(mass, centre)))
     friction = np.array([paper["coulomb"], paper["viscous"]])
@@ -525,7 +598,9 @@ def _swing(session: ProtocolRun, paper: Paper, mass: float, scale: float, random
     inside = slice(edge, len(angle) - edge)
     crossings = np.flatnonzero(np.diff(angle[inside] > 0)) + edge
     half = round(_WINDOW / run.period)
-    return Swing(run, values, [float(values[k - half : k + half + 1].mean()) for k in crossings])
+    return Swing(
+        run, values, [float(values[k - half : k + half + 1].mean()) for k in crossings]
+    )
 
 
 def _horizontal(dynamics: ArmDynamics) -> Array:
@@ -560,8 +635,16 @@ def _forearm(dynamics: ArmDynamics, q: Array) -> Array:
 def _draw_load(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
     time = unloaded.run.time
     motion = (
-        Panel("", (Line("angle", time, unloaded.run.q[:, JOINT], joint=JOINT),), y_label="rad"),
-        Panel("", (Line("speed", time, unloaded.run.qd[:, JOINT], joint=JOINT),), y_label="rad/s"),
+        Panel(
+            "",
+            (Line("angle", time, unloaded.run.q[:, JOINT], joint=JOINT),),
+            y_label="rad",
+        ),
+        Panel(
+            "",
+            (Line("speed", time, unloaded.run.qd[:, JOINT], joint=JOINT),),
+            y_label="rad/s",
+        ),
     )
     values = tuple(
         Line(label, time, swing.values, joint=joint)
@@ -569,7 +652,12 @@ def _draw_load(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
     )
     for key, title, place, panels in (
         ("s4_swing", "Angle and speed of joint 3 in the load check", "Fig. 9", motion),
-        ("s4_load", "Torque values of joint 3", "Fig. 10", (Panel("", values, y_label="units"),)),
+        (
+            "s4_load",
+            "Torque values of joint 3",
+            "Fig. 10",
+            (Panel("", values, y_label="units"),),
+        ),
     ):
         chart = LineChart(
             key=key,

@@ -27,10 +27,9 @@ from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position
 from ur_energy_model.typing import Progress
 
-# The protocols by name.
-#
-# s0: Clochiatti et al., Robotica 2024. s1: Raviola et al., RAAD 2021. s2: Heredia et al., EcBot.
-# s3: Battistini, Samori, Subini, slides. s4: Machines 2024, 12(9), 595.
+# The protocols by name. s0: Clochiatti et al., Robotica 2024. s1: Raviola et al., RAAD
+# 2021. s2: Heredia et al., EcBot. s3: Battistini, Samori, Subini, slides. s4: Machines
+# 2024, 12(9), 595.
 
 PROTOCOLS: dict[str, Callable[[ProtocolRun, Paper], Outcome]] = {
     each.__name__.rpartition(".")[2]: each.run for each in (s0, s1, s2, s3, s4)
@@ -43,7 +42,8 @@ def run_protocol(name: str, session: ProtocolRun) -> Outcome:
     return PROTOCOLS[name](session, paper(name))
 
 
-# A simulated arm that runs and records plans faster than real time, without network and clock.
+# A simulated arm that runs and records plans faster than real time, without network and
+# clock.
 
 SETTLING = 1.0  # rest that is recorded after a motion [s]
 _PIECE = 10.0  # arm time that is computed and written together [s]
@@ -53,7 +53,8 @@ _PAYLOAD_CENTRE = (0.0, 0.0, 0.05)  # of a mounted payload, flange frame [m]
 class SimulatedCell:
     """Runs plans on one simulated arm; what it did before, such as warming up, stays with it.
 
-    The seed selects the individual arm and its noise; progress gets NaN and the arm time so far.
+    The seed selects the individual arm and its noise; progress gets NaN and the arm time
+    so far.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class SimulatedCell:
 
     def mount(self, mass: float) -> None:
         """Mount a payload [kg] without informing the controller; 0 takes it off."""
-        self.arm.carry(Payload(mass, np.array(_PAYLOAD_CENTRE if mass else (0.0, 0.0, 0.0))))
+        self.arm.carry(
+            Payload(mass, np.array(_PAYLOAD_CENTRE if mass else (0.0, 0.0, 0.0)))
+        )
 
     def _approach(self, motion: PeriodicMotion) -> None:
         self.arm.command(MoveJ(motion.start))
@@ -105,7 +108,9 @@ class SimulatedCell:
     def _record(self, motion: PeriodicMotion, bag: Path) -> tuple[int, float]:
         """Run a motion into a bag; returns samples and largest following error [rad]."""
         self.arm.command(Follow(motion))
-        left, samples, error = motion.duration + SETTLING, 0, 0.0
+        left = motion.duration + SETTLING
+        samples = 0
+        error = 0.0
         writer: BagWriter | None = None
         while left > 0.5 / self.arm.rate:
             part = record_arm(self.arm, min(_PIECE, left))
@@ -139,7 +144,13 @@ class Stage:
     options: ArmOptions = field(default_factory=ArmOptions)
 
     def run(
-        self, folder: Path, *, seed: int, quick: bool, progress: Progress, draw: bool = True
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        quick: bool,
+        progress: Progress,
+        draw: bool = True,
     ) -> Outcome:
         """Run the protocol into a new or empty folder, which then contains verdict.json.
 
@@ -186,7 +197,11 @@ STAGES = (
 
 
 def stage_for(
-    protocol: str, robot: str | None, *, campaign: bool = False, paper_settings: bool = False
+    protocol: str,
+    robot: str | None,
+    *,
+    campaign: bool = False,
+    paper_settings: bool = False,
 ) -> Stage:
     """The stage of a protocol run alone; robot: name or file of the arm, None for the paper's."""
     usual = next(stage for stage in STAGES if stage.protocol == protocol)

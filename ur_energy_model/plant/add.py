@@ -41,10 +41,16 @@ from ur_energy_model.plant.store import HistoryStore, OverlapError
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
-from ur_energy_model.telemetry.samples import arm_name, has_host_time, host_times, repetition
+from ur_energy_model.telemetry.samples import (
+    arm_name,
+    has_host_time,
+    host_times,
+    repetition,
+)
 from ur_energy_model.typing import Progress
 
-QUIET = 5.0  # a bag that has not changed for this time is not being recorded or copied [s]
+# a bag that has not changed for this time is not being recorded or copied [s]
+QUIET = 5.0
 State = tuple[tuple[str, int, int], ...]
 """Names, sizes [bytes] and times of the last change [ns] of files."""
 
@@ -52,18 +58,21 @@ State = tuple[tuple[str, int, int], ...]
 class BagFolder:
     """Finds finished bags in a folder.
 
-    It is a folder of bags, or one bag; without change for `quiet` [s] a bag is complete. Of a bag
-    that is being recorded, all storage files but the last are; they are recordings of their own, so
-    that a bag of days is followed, and old files of it may be deleted meanwhile.
+    It is a folder of bags, or one bag; without change for `quiet` [s] a bag is complete.
+    Of a bag that is being recorded, all storage files but the last are; they are
+    recordings of their own, so that a bag of days is followed, and old files of it may be
+    deleted meanwhile.
     """
 
     def __init__(self, folder: Path, quiet: float = QUIET) -> None:
-        self._folder, self._quiet = folder, quiet
+        self._folder = folder
+        self._quiet = quiet
         self._taken: dict[Path, State] = {}
 
     def take(self) -> list[Path]:
         """Recordings that are complete and were not taken as they are now, in order of names."""
-        found, before = {path: _state(path) for path in self._recordings()}, self._taken
+        found = {path: _state(path) for path in self._recordings()}
+        before = self._taken
         self._taken = found
         return sorted(path for path, state in found.items() if state != before.get(path))
 
@@ -72,14 +81,17 @@ class BagFolder:
         self._taken.pop(path, None)
 
     def _recordings(self) -> list[Path]:
-        found, folders = list[Path](), [self._folder]
+        found = list[Path]()
+        folders = [self._folder]
         with suppress(OSError):
             folders += [path for path in self._folder.iterdir() if path.is_dir()]
         for folder in folders:
             if folder.name.startswith("."):  # on its way to its name
                 continue
             changed = max((changed for _, _, changed in _state(folder)), default=0)
-            if (folder / FILE_NAME).is_file() and time.time() - changed / 1e9 >= self._quiet:
+            if (
+                folder / FILE_NAME
+            ).is_file() and time.time() - changed / 1e9 >= self._quiet:
                 found.append(folder)
             else:
                 found += sorted(folder.glob("*.mcap"), key=file_number)[:-1]
@@ -119,12 +131,12 @@ class BagHistory(NamedTuple):
 class BagWork:
     """Makes the history of a bag for the store at `address`, perhaps in another process.
 
-    Without a model (with its `model_key` and path) it takes the generic one of the type that each
-    bag names; without the name of the arm, the serial number (or type) in the bag. What starts a
-    cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts` of the files
-    `script_files`: see ProgramRows; `row` is that of the model
-    where it is known. A bag that was added before, and whose rows are lost, is added
-    with the model, arm and settings of then.
+    Without a model (with its `model_key` and path) it takes the generic one of the type
+    that each bag names; without the name of the arm, the serial number (or type) in the
+    bag. What starts a cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts`
+    of the files `script_files`: see ProgramRows; `row` is that of the model where it is
+    known. A bag that was added before, and whose rows are lost, is added with the model,
+    arm and settings of then.
     """
 
     address: str
@@ -153,7 +165,8 @@ class BagWork:
         """
         if not bag.exists():
             raise RecordingError(bag, "no such bag", "check the path")
-        source, store = bag_hash(bag), self._store
+        source = bag_hash(bag)
+        store = self._store
         if store.has(source):
             return source
         earlier = store.record(source)
@@ -166,7 +179,9 @@ class BagWork:
         model, row = self._store.model(earlier, (self.model_name, self.model))
         settings = json.loads(earlier.settings or "{}")
         known = {name: settings[name] for name in _SETTINGS if name in settings}
-        again = replace(self, model=model, model_name=earlier.model, arm=earlier.arm, row=row)
+        again = replace(
+            self, model=model, model_name=earlier.model, arm=earlier.arm, row=row
+        )
         again = replace(again, **known)
         files = tuple(map(Path, settings.get("scripts", ())))
         if all(file.is_file() for file in files):  # otherwise those that are given now
@@ -176,7 +191,9 @@ class BagWork:
 
     def _history(self, bag: Path, source: str) -> BagHistory:
         """History of a bag that the store does not have as it was written."""
-        store, info, model = self._store, read_info(bag), self.model
+        store = self._store
+        info = read_info(bag)
+        model = self.model
         if model is None:
             if info.robot is None:
                 remedy = "give --robot NAME, such as --robot ur5e, or a model file"
@@ -190,15 +207,20 @@ class BagWork:
         if first is None:
             problem = "contains no sample whose values are all finite"
             raise RecordingError(bag, problem, "record again")
-        samples, channels = first.samples, calculator.channels
+        samples = first.samples
+        channels = calculator.channels
         robot = samples.info.robot or calculator.robot.name
         keys = SourceKeys(source, robot, self.model_name)
         arm = self.arm or arm_name(replace(samples.info, robot=robot))
-        host_time, others, ranges = has_host_time(samples), NOTHING, NOTHING
+        host_time = has_host_time(samples)
+        others = NOTHING
+        ranges = NOTHING
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
         parts = EnergyParts(channels, others)
-        health, seconds, times = HealthRows(calculator), [], []
+        health = HealthRows(calculator)
+        seconds = []
+        times = []
         nodes = ProgramRows(channels, self.scripts, others)
         accounted = left_out = 0.0
         detector = detector_of_recording(bag, self.cycle_trigger, self.cycle_output)
@@ -218,7 +240,9 @@ class BagWork:
             left_out += float(done.accounted[done.covered].sum())
             if host_time:
                 ranges = ranges.joined(done.ranges())
-        cycles = [each for each in parts.cycles if not others.overlaps(each.start, each.end)]
+        cycles = [
+            each for each in parts.cycles if not others.overlaps(each.start, each.end)
+        ]
         rows = {
             "seconds": pa.concat_tables(seconds),
             "cycles": cycle_rows(cycles, keys, channels),
@@ -239,14 +263,17 @@ class BagWork:
             settings=self._settings(),
         )
         warnings = *filter(None, [matched.warning]), *repetition(calculator.repeated)
-        # Stretches of others that are shorter than the pauses that joining bridges are cut out.
+        # Stretches of others that are shorter than the pauses that joining bridges are
+        # cut out.
         named = self.row or model_row(keys, self.model, self.path)
         return BagHistory(record, rows, ranges.without(others), named, warnings)
 
     def _settings(self) -> str:
         """What rows depend on besides bag, arm and model, as JSON."""
         scripts = [printable(str(path.absolute())) for path in self.script_files]
-        return json.dumps({name: getattr(self, name) for name in _SETTINGS} | {"scripts": scripts})
+        return json.dumps(
+            {name: getattr(self, name) for name in _SETTINGS} | {"scripts": scripts}
+        )
 
 
 # Adding
@@ -274,13 +301,14 @@ def add_bags(
 ) -> Added:
     """Add the history of bags to a store; those that it has already are skipped.
 
-    Bags are added in the order of their begins, whatever the order in which they are given: where
-    two of one arm overlap, the later one is left out for that time.
+    Bags are added in the order of their begins, whatever the order in which they are
+    given: where two of one arm overlap, the later one is left out for that time.
 
     Raises:
         StoreError: the store cannot be read or written; bags added before stay.
     """
-    store, added = HistoryStore(work.address), Added()
+    store = HistoryStore(work.address)
+    added = Added()
     store.take_over()
     store.mend()
     work = replace(work, address=store.address)
@@ -293,13 +321,16 @@ def add_bags(
             return inf, str(bag)
 
     for result in for_each(work, sorted(dict.fromkeys(bags), key=begin), progress):
-        bag, record = result.bag, None
+        bag = result.bag
+        record = None
         for _ in range(MOST_OVERLAPS):
             history = result.value
             if not isinstance(history, BagHistory):
                 break
             try:
-                record = store.add(history.record, history.tables, history.ranges, history.model)
+                record = store.add(
+                    history.record, history.tables, history.ranges, history.model
+                )
                 break
             except OverlapError:  # others have written the same time since it was made
                 (result,) = for_each(work, [bag])

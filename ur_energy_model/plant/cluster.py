@@ -44,8 +44,8 @@ def bag_work(
 ) -> Iterator[BagExecutor]:
     """What works on these bags; its processes and connections end with the block.
 
-    `scheduler` is the address of a running Dask cluster, `workers` a number of processes of this
-    machine; None takes as many as its cores and the size of the bags suggest.
+    `scheduler` is the address of a running Dask cluster, `workers` a number of processes
+    of this machine; None takes as many as its cores and the size of the bags suggest.
 
     Raises:
         InputError: scheduler and workers are both given.
@@ -74,25 +74,34 @@ def _suggested(bags: Sequence[Path]) -> int:
     """Processes that are worth starting on this machine."""
     if len(bags) < 2:
         return 1
-    files = (path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ())))
+    files = (
+        path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ()))
+    )
     size = sum(path.stat().st_size for path in files if path.is_file())
     return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
 
 
 def run_task(
-    work: Callable[..., Result], bag: Path, given: tuple[Any, ...], origin: tuple[Path, bool, str]
+    work: Callable[..., Result],
+    bag: Path,
+    given: tuple[Any, ...],
+    origin: tuple[Path, bool, str],
 ) -> BagResult[Result]:
     """Do the work on a bag as the user named it, in the process of a worker.
 
-    `origin`, where the task comes from: absolute path of the bag, whether it is there, our version.
+    `origin`, where the task comes from: absolute path of the bag, whether it is there,
+    our version.
     """
     path, exists, version = origin
-    host, problem = socket.gethostname(), None
+    host = socket.gethostname()
+    problem = None
     if version != __version__:
         problem = f"the worker on {host} has version {__version__} of ur_energy_model, the command "
         problem += f"{version}; install the same on all machines"
     elif exists and not path.exists():
-        problem = f"is not on {host}, where a worker runs; put the bags where all workers find "
+        problem = (
+            f"is not on {host}, where a worker runs; put the bags where all workers find "
+        )
         problem += "them under the same path"
     if problem is not None:
         return BagResult(bag, None, f"{path}: {problem}")
@@ -115,14 +124,15 @@ _LEAST_AHEAD = 16
 class DaskBags:
     """A `BagExecutor`: each bag is a task of a Dask cluster.
 
-    Only so many bags are at the cluster as keep its workers busy: memory does not grow with the
-    number of bags. The scheduler gives the bags of a worker that dies to other workers, and gives
-    up a bag with which several died. ClusterError: the scheduler does not answer any more, no
-    worker comes, or the workers lack this package.
+    Only so many bags are at the cluster as keep its workers busy: memory does not grow
+    with the number of bags. The scheduler gives the bags of a worker that dies to other
+    workers, and gives up a bag with which several died. ClusterError: the scheduler does
+    not answer any more, no worker comes, or the workers lack this package.
     """
 
     def __init__(self, client: Client, address: str) -> None:
-        self._client, self._address = client, address
+        self._client = client
+        self._address = address
         problem = "the scheduler does not answer any more"
         self._lost = ClusterError(address, problem, "start it and repeat")
 
@@ -143,14 +153,17 @@ class DaskBags:
                     origin = (bags[k].absolute(), bags[k].exists(), __version__)
                     task = (work, bags[k], () if given is None else (given[k],), origin)
                     sent.append(self._client.submit(run_task, *task, pure=False))
-                # Not result(timeout=...): on a busy machine it fails in many ways besides that.
+                # Not result(timeout=...): on a busy machine it fails in many ways besides
+                # that.
                 glance = time.monotonic() + _GLANCE
                 while not sent[0].done():
                     time.sleep(_STEP)
                     if time.monotonic() < glance:
                         continue
-                    threads, now = self._threads(), time.monotonic()
-                    glance, last_seen = now + _GLANCE, now if threads else last_seen
+                    threads = self._threads()
+                    now = time.monotonic()
+                    glance = now + _GLANCE
+                    last_seen = now if threads else last_seen
                     if now - last_seen > PATIENCE:
                         problem = f"has had no worker for {PATIENCE:.0f} s"
                         remedy = f"start workers with: dask worker {self._address}"
@@ -184,7 +197,9 @@ class DaskBags:
             raise self._lost from None
         except ModuleNotFoundError as error:
             problem = f"its workers lack the Python package {error.name!r}"
-            remedy = "install ur_energy_model, of the version of this machine, where they run"
+            remedy = (
+                "install ur_energy_model, of the version of this machine, where they run"
+            )
             raise ClusterError(self._address, problem, remedy) from None
 
 
@@ -199,8 +214,8 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     """A cluster that runs already; TLS by Dask's configuration.
 
     Raises:
-        ClusterError: the address is malformed, needs keys for TLS that are not configured, or no
-            scheduler answers there.
+        ClusterError: the address is malformed, needs keys for TLS that are not
+            configured, or no scheduler answers there.
     """
     from distributed import Client, Security
     from distributed.comm.addressing import parse_address, parse_host_port
@@ -213,7 +228,9 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     if scheme not in _SCHEMES:
         remedy = "give one such as tcp://10.0.0.5:8786"
         raise ClusterError(address, "is not the address of a scheduler", remedy)
-    if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
+    if scheme == "tls" and not Security().get_connection_args("client").get(
+        "ssl_context"
+    ):
         remedy = "name them in Dask's configuration (distributed.comm.tls)"
         raise ClusterError(address, "needs certificates", remedy)
     with ExitStack() as opened:
@@ -222,7 +239,9 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
             client = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError, RuntimeError, TypeError) as error:
             remedy = "start one with: dask scheduler --no-dashboard, and give its address"
-            raise ClusterError(address, f"no scheduler answers ({error})", remedy) from None
+            raise ClusterError(
+                address, f"no scheduler answers ({error})", remedy
+            ) from None
         opened.callback(_close, client)
         yield DaskBags(client, address)
 

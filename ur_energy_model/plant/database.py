@@ -3,8 +3,9 @@
 
 """HistoryDatabase: the tables of a store in DuckDB, for SQL that only reads them.
 
-Arrow reads the files, whether they are in a folder or on an S3 server; DuckDB sees the tables and
-nothing else: it has no access to files, networks, settings or variables of Python.
+Arrow reads the files, whether they are in a folder or on an S3 server; DuckDB sees the
+tables and nothing else: it has no access to files, networks, settings or variables of
+Python.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from ur_energy_model.plant.schema import TABLES, UNDIVIDED
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.typing import ClosedOnExit, Progress
 
-# Period: the days of the history that a question is about, in a time zone, and its shifts.
+# Period: the days of the history that a question is about, in a time zone, and its
+# shifts.
 
 UTC = ZoneInfo("UTC")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -54,7 +56,8 @@ class Period:
     ) -> Period:
         """The period between two ISO 8601 dates or times that a user gives, in an IANA zone.
 
-        A date as `last` is in it. InputError: no date, no known zone, or an end before the start.
+        A date as `last` is in it. InputError: no date, no known zone, or an end before
+        the start.
         """
         where = time_zone(zone)
         start = None if first is None else instant(first, "--from", where)
@@ -66,7 +69,11 @@ class Period:
     @property
     def days(self) -> tuple[str | None, str | None]:
         """First and last UTC day that it touches, YYYY-MM-DD; None where it is open."""
-        first = None if self.start is None else f"{self.start.astimezone(timezone.utc):%Y-%m-%d}"
+        first = (
+            None
+            if self.start is None
+            else f"{self.start.astimezone(timezone.utc):%Y-%m-%d}"
+        )
         if self.end is None:
             return first, None
         last = self.end.astimezone(timezone.utc) - timedelta(microseconds=1)
@@ -85,17 +92,21 @@ def time_zone(name: str) -> ZoneInfo:
 def shift_starts(text: str) -> tuple[int, ...]:
     """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending.
 
-    The first one is on the day before: the last shift of a day goes on until the first of the next.
-    InputError: no times.
+    The first one is on the day before: the last shift of a day goes on until the first of
+    the next. InputError: no times.
     """
     found = [_CLOCK.fullmatch(part.strip()) for part in text.split(",")]
     minutes = sorted({60 * int(match[1]) + int(match[2]) for match in found if match})
     if len(minutes) != len(found):
-        raise InputError("--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00")
+        raise InputError(
+            "--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00"
+        )
     return minutes[-1] - 24 * 60, *minutes
 
 
-def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) -> datetime:
+def instant(
+    text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False
+) -> datetime:
     """The time that a date or time names; of a date as an end, the midnight after it.
 
     InputError: no date; the message names the option.
@@ -115,7 +126,8 @@ def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) 
 
 
 MEMORY_GB = 2.0  # that DuckDB may use; buffers of Arrow come on top of it
-BATCH = 2_048  # rows of a result that are in memory at a time; DuckDB computes as many at once
+# rows of a result that are in memory at a time; DuckDB computes as many at once
+BATCH = 2_048
 LOCKED = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
@@ -181,9 +193,10 @@ class QueryResult(NamedTuple):
 class HistoryDatabase(ClosedOnExit):
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
-    Tables that the store does not have yet are empty. Columns that older files lack are NULL. The
-    rows are those of a period, whose zone is that of dates and hours, and of some arms, () for all.
-    `holdings` are the files that they are read from, and what is lost.
+    Tables that the store does not have yet are empty. Columns that older files lack are
+    NULL. The rows are those of a period, whose zone is that of dates and hours, and of
+    some arms, () for all. `holdings` are the files that they are read from, and what is
+    lost.
 
     Raises:
         StoreError: the store cannot be read.
@@ -206,20 +219,31 @@ class HistoryDatabase(ClosedOnExit):
             first, last = self.period.days
             holdings = store.holdings(first, last, arms)
             self.holdings = holdings
-            for table in TABLES.keys() - {"joint_seconds"}:  # here it is a view of seconds
-                rows, columns = store.rows(table, holdings), "*"
+            # here it is a view of seconds
+            for table in TABLES.keys() - {"joint_seconds"}:
+                rows = store.rows(table, holdings)
+                columns = "*"
                 if table not in UNDIVIDED:
-                    # The conditions also select files: those of other days and arms stay closed.
-                    time, day = ds.field(TABLES[table][0].name), ds.field("day")
-                    start, end = self.period.start, self.period.end
+                    # The conditions also select files: those of other days and arms stay
+                    # closed.
+                    time = ds.field(TABLES[table][0].name)
+                    day = ds.field("day")
+                    start = self.period.start
+                    end = self.period.end
                     instants = pa.timestamp("us", tz="UTC")
                     if start is not None:
-                        rows = rows.filter((day >= first) & (time >= pa.scalar(start, instants)))
+                        rows = rows.filter(
+                            (day >= first) & (time >= pa.scalar(start, instants))
+                        )
                     if end is not None:
-                        rows = rows.filter((day <= last) & (time < pa.scalar(end, instants)))
+                        rows = rows.filter(
+                            (day <= last) & (time < pa.scalar(end, instants))
+                        )
                     if arms:
                         rows = rows.filter(ds.field("arm").isin(list(arms)))
-                    columns = f"* REPLACE (CAST(day AS DATE) AS day {_FILLED.get(table, '')})"
+                    columns = (
+                        f"* REPLACE (CAST(day AS DATE) AS day {_FILLED.get(table, '')})"
+                    )
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
                     f"CREATE VIEW {table} AS SELECT {columns} FROM {table}_files"
@@ -287,7 +311,9 @@ class HistoryDatabase(ClosedOnExit):
             raise TooLargeError(self._memory_gb) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]
-            raise SqlError(text.strip().rstrip("!."), "repair the query or the store") from None
+            raise SqlError(
+                text.strip().rstrip("!."), "repair the query or the store"
+            ) from None
 
     def _wait_for(self, work: Callable[[], Any]) -> Any:
         """Result of work of the engine, in a thread: Ctrl-C must be able to end it."""
@@ -302,9 +328,11 @@ def unique(names: list[str]) -> list[str]:
     """Names of columns; one that repeats an earlier one has a number behind it."""
     found: dict[str, None] = {}
     for name in names:
-        candidate, number = name, 1
+        candidate = name
+        number = 1
         while candidate in found:
-            candidate, number = f"{name}_{number}", number + 1
+            candidate = f"{name}_{number}"
+            number = number + 1
         found[candidate] = None
     return list(found)
 
@@ -326,22 +354,33 @@ def export_csv(
 ) -> tuple[int, Holdings]:
     """Write rows of a table to a CSV file in order of arm and time, a day in memory at a time.
 
-    A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
-    `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and what the store holds.
-    StoreError, SqlError: the store cannot be read; OSError: the file cannot be written.
+    A list of the joints becomes one column per joint that any arm has, `<joint>_energy`
+    for `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and what the
+    store holds. StoreError, SqlError: the store cannot be read; OSError: the file cannot
+    be written.
     """
-    time, count = TABLES[table][0].name, 0
-    with HistoryDatabase(store, period, arms=arms) as database, new_file(path, "wb") as out:
-        lists = database.rows(f"SELECT joints FROM {table} GROUP BY 1 ORDER BY min(arm), 1")
+    time = TABLES[table][0].name
+    count = 0
+    with (
+        HistoryDatabase(store, period, arms=arms) as database,
+        new_file(path, "wb") as out,
+    ):
+        lists = database.rows(
+            f"SELECT joints FROM {table} GROUP BY 1 ORDER BY min(arm), 1"
+        )
         joints = dict.fromkeys(name for row in lists for name in row["joints"] or ())
         columns = {"arm": _no_formula("arm"), "day": "day"}
         for name, kind, *_ in TABLES[table]:
             if kind == "numbers":
                 for joint in joints:
-                    place = f"list_position(joints, '{joint.replace(chr(39), chr(39) * 2)}')"
+                    place = (
+                        f"list_position(joints, '{joint.replace(chr(39), chr(39) * 2)}')"
+                    )
                     columns[f"{joint}_{name.removeprefix('joint_')}"] = f"{name}[{place}]"
             elif kind == "time":
-                columns[name] = f"strftime(timezone('UTC', {name}), '%Y-%m-%dT%H:%M:%S.%fZ')"
+                columns[name] = (
+                    f"strftime(timezone('UTC', {name}), '%Y-%m-%dT%H:%M:%S.%fZ')"
+                )
             elif kind == "text":
                 columns[name] = _no_formula(name)
             elif kind != "texts":
@@ -357,7 +396,9 @@ def export_csv(
                 of_day = f"WHERE arm = '{arm}' AND day = '{row['day']}' ORDER BY {time}"
                 with database.stream(f"{select} {of_day}") as result:
                     for batch in result.batches:
-                        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+                        writer.write_batch(
+                            pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                        )
                         count += len(batch)
                 if progress is not None:
                     progress(done / len(days), f"{count} rows")

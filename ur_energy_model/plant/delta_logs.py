@@ -3,9 +3,9 @@
 
 """DeltaLogs: the logs of a store, read as they are now, also where they are damaged, and written.
 
-A log that is there and cannot be believed is damaged: commits or checkpoints of it are lost or
-changed, it contains links, names files elsewhere or has impossible numbers. It is never written on;
-what is left of it can be read, and a new log takes its place.
+A log that is there and cannot be believed is damaged: commits or checkpoints of it are
+lost or changed, it contains links, names files elsewhere or has impossible numbers. It is
+never written on; what is left of it can be read, and a new log takes its place.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class DamagedLogError(Exception):
 class DeltaLog:
     """One log as it is now; without `table` it is lost, or damaged, which is stated then.
 
-    Of a damaged one, `files` and `sources` (application transactions) are what is left of it.
+    Of a damaged one, `files` and `sources` (application transactions) are what is left of
+    it.
     """
 
     files: pa.Table
@@ -101,18 +102,28 @@ class DeltaLogs:
                 return known
             files = _named_files(name, table)
             numbers = [NUMBER, *(f"table:{each}" for each in TABLES if name == STORE)]
-            if any(not 0 <= (table.transaction_version(n) or 0) < HIGHEST for n in numbers):
+            if any(
+                not 0 <= (table.transaction_version(n) or 0) < HIGHEST for n in numbers
+            ):
                 raise DamagedLogError("it has an impossible number")
             self._known[name] = table, table.version(), DeltaLog(files, table)
             return self._known[name][2]
         except DamagedLogError as error:
             self._opened.pop(name, None)
-            rest = (FILES.empty_table(), frozenset[str]()) if name == STORE else self._rest(name)
+            rest = (
+                (FILES.empty_table(), frozenset[str]())
+                if name == STORE
+                else self._rest(name)
+            )
             return DeltaLog(rest[0], None, str(error), rest[1])
 
     def _open(self, name: str) -> DeltaTable | None:
         """A log; None if there is none. DamagedLogError: it is there and cannot be read."""
-        place = None if self._files.folder is None else self._files.folder / name / "_delta_log"
+        place = (
+            None
+            if self._files.folder is None
+            else self._files.folder / name / "_delta_log"
+        )
         if place is not None:
             if place.parent.is_symlink() or place.is_symlink():
                 raise DamagedLogError("a link is in its place")
@@ -120,17 +131,24 @@ class DeltaLogs:
                 return None
             if any(entry.is_symlink() for entry in place.iterdir()):
                 raise DamagedLogError("it contains a link")
-        # A log grows with every bag: only what is new is read, unless the store is another one.
+        # A log grows with every bag: only what is new is read, unless the store is
+        # another one.
         known, stamp = self._opened.pop(name, (None, None))
         with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-            if known is not None and stamp is not None and stamp == self._stamp(name, known):
+            if (
+                known is not None
+                and stamp is not None
+                and stamp == self._stamp(name, known)
+            ):
                 following = place and place / f"{known.version() + 1:020}.json"
                 if following is None or following.exists():
                     known.update_incremental()
                 self._opened[name] = known, self._stamp(name, known)
                 return known
         try:
-            found = DeltaTable(f"{self._files.address}/{name}", storage_options=self._files.options)
+            found = DeltaTable(
+                f"{self._files.address}/{name}", storage_options=self._files.options
+            )
         except TableNotFoundError:
             if self._names(name):
                 raise DamagedLogError("its first commit is lost") from None
@@ -168,7 +186,9 @@ class DeltaLogs:
             self._files.discard_log(name)
         address = f"{self._files.address}/{name}"
         if self._files.folder is not None:
-            self._files.path(f"{name}/_delta_log/x").parent.mkdir(parents=True, exist_ok=True)
+            self._files.path(f"{name}/_delta_log/x").parent.mkdir(
+                parents=True, exist_ok=True
+            )
         with suppress(CommitFailedError):  # another process makes it
             DeltaTable.create(
                 address,
@@ -186,14 +206,17 @@ class DeltaLogs:
     def _rest(self, name: str) -> tuple[pa.Table, frozenset[str]]:
         """Files that count by what is left of a damaged log, and its application transactions.
 
-        Each commit is a list of files that count from then on, or do not count any more. Without
-        one of them files can be named that a lost commit has replaced: of live writers, those whose
-        rows another one has. Bags with too many rows are found by their records.
+        Each commit is a list of files that count from then on, or do not count any more.
+        Without one of them files can be named that a lost commit has replaced: of live
+        writers, those whose rows another one has. Bags with too many rows are found by
+        their records.
         """
         named: dict[str, dict[str, Any]] = {}
         sources: set[str] = set()
         for action in self._actions(name):
-            add, remove, transaction = (action.get(kind) for kind in ("add", "remove", "txn"))
+            add, remove, transaction = (
+                action.get(kind) for kind in ("add", "remove", "txn")
+            )
             with suppress(TypeError, KeyError):
                 if add is not None:
                     named[f"{name}/{add['path']}"] = add
@@ -207,19 +230,22 @@ class DeltaLogs:
                 rows.append(row_of(name, path, add))
         files = checked(pa.Table.from_pylist(rows, FILES))
         kept = without_replaced(stored_files(files))
-        return files.filter(pc.is_in(files["path"], pa.array(kept, pa.string()))), frozenset(
-            sources
-        )
+        return files.filter(
+            pc.is_in(files["path"], pa.array(kept, pa.string()))
+        ), frozenset(sources)
 
     def _actions(self, name: str) -> Iterator[dict[str, Any]]:
         """Actions of the newest checkpoint that can be read, and of the commits after it."""
-        names, begin = sorted(self._files.log_names(name)), -1
+        names = sorted(self._files.log_names(name))
+        begin = -1
         for each in reversed(names):
             if match := re.fullmatch(r"(\d{20})\.checkpoint\.parquet", each):
                 with suppress(OSError, pa.ArrowException):
                     content = self._files.read(f"{name}/_delta_log/{each}")
                     table = pq.read_table(pa.BufferReader(content))
-                    known = [n for n in ("add", "remove", "txn") if n in table.schema.names]
+                    known = [
+                        n for n in ("add", "remove", "txn") if n in table.schema.names
+                    ]
                     yield from table.select(known).to_pylist()
                     begin = int(match[1])
                     break
@@ -232,7 +258,11 @@ class DeltaLogs:
                             yield action
 
     def transact(
-        self, name: str, log: DeltaTable, actions: Sequence[Any], numbers: Mapping[str, int]
+        self,
+        name: str,
+        log: DeltaTable,
+        actions: Sequence[Any],
+        numbers: Mapping[str, int],
     ) -> None:
         """One commit of a log, with application transactions."""
         transactions = [Transaction(key, number) for key, number in numbers.items()]

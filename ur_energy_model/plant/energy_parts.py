@@ -3,8 +3,8 @@
 
 """EnergyParts: the parts and cycles of a recording, from which rows of the history are made.
 
-A part ends where a second, a possible cycle or the time that another source covers begins or ends.
-Energies are those of the EnergyMeter, as `ur_energy estimate` counts them.
+A part ends where a second, a possible cycle or the time that another source covers begins
+or ends. Energies are those of the EnergyMeter, as `ur_energy estimate` counts them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 SECOND = 1_000_000_000  # ns
 Times = NDArray[np.int64]  # host times, ns since 1970 UTC
-_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_EARLIEST = np.iinfo(np.int64).min
+_LATEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class TimeRanges:
 
     def without(self, others: TimeRanges) -> TimeRanges:
         """The parts that are outside other ranges."""
-        free = np.array([_EARLIEST, *others.edges.ravel(), _LATEST]).reshape(-1, 2).tolist()
+        free = (
+            np.array([_EARLIEST, *others.edges.ravel(), _LATEST]).reshape(-1, 2).tolist()
+        )
         return TimeRanges.of(pair for gap in free for pair in self.within(*gap).pairs())
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -102,10 +105,11 @@ class PartTable:
     unaccounted: Array
     peak: Array
     net: Array  # integrals of the powers [parts, channels], J
-    # sums over the samples that have joint temperatures [parts, n], degC, and their number in a
-    # last column
+    # sums over the samples that have joint temperatures [parts, n], degC, and their
+    # number in a last column
     temperature: Array
-    scaling: Array  # sum over the samples that have a speed scaling, and their number [parts, 2]
+    # sum over the samples that have a speed scaling, and their number [parts, 2]
+    scaling: Array
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -122,7 +126,9 @@ class PartTable:
     @classmethod
     def join(cls, tables: Sequence[PartTable]) -> PartTable:
         """Consecutive tables as one; at least one."""
-        return cls(*(np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)))
+        return cls(
+            *(np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls))
+        )
 
     def ranges(self) -> TimeRanges:
         """Time that the parts cover which no other source covers; pauses of a second end it."""
@@ -170,7 +176,10 @@ class EnergyParts:
         before = self.meter.totals
         after = self.meter.integrate_steps(table.steps, table.power, behind[:-1].tolist())
         gained = Totals(
-            *(np.diff(each, axis=0, prepend=old) for old, each in zip(before, after, strict=True))
+            *(
+                np.diff(each, axis=0, prepend=old)
+                for old, each in zip(before, after, strict=True)
+            )
         )
         arm = self._channels.arm
         peak = np.maximum.reduceat(table.power[:, arm["total"]], first)
@@ -192,14 +201,17 @@ class EnergyParts:
         joints = len(self._channels.joints)
         warmth = columns.get("joint_temperatures", unknown.repeat(joints, axis=1))
         scaling = columns.get("speed_scaling", unknown[:, 0])
-        scaling = scaling * columns.get("target_speed_fraction", 1.0)  # slider times limiter
+        # slider times limiter
+        scaling = scaling * columns.get("target_speed_fraction", 1.0)
         self._parts.append(
             PartTable(
                 begin=times[first],
                 end=times[behind - 1],
                 covered=covered[first],
                 samples=behind - first,
-                bus_measured=np.logical_and.reduceat(table.power[:, arm["measured"]] > 0.0, first),
+                bus_measured=np.logical_and.reduceat(
+                    table.power[:, arm["measured"]] > 0.0, first
+                ),
                 accounted=gained.accounted,
                 unaccounted=gained.unaccounted,
                 peak=peak,

@@ -35,7 +35,10 @@ from ur_energy_model.identification.torque_constants import (
     expected_inertia,
 )
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
-from ur_energy_model.model.controller_constants import SAME_ARM_SPREAD, ControllerConstants
+from ur_energy_model.model.controller_constants import (
+    SAME_ARM_SPREAD,
+    ControllerConstants,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -44,17 +47,14 @@ from ur_energy_model.telemetry.samples import arm_name
 from ur_energy_model.typing import Array, Mask, Progress
 
 # Hierarchical normal model of one constant of one joint size over the arms of a fleet.
-#
-# The constant of joint j of arm a, relative to the nominal one, is
-#
-# mean + position_j + arm_a + own_aj
-#
-# `position` is common to the fleet (errors of the robot file's links, for instance), `arm` to the
-# joints of one arm, `own` belongs to one joint. Their standard deviations are unknown: the
-# marginal likelihood on a grid gives each combination a weight, and predictions are means over the
-# grid (empirical Bayes without the overconfidence of a single estimate; Gelman, Bayesian Data
-# Analysis, chapter 5). Zero is on the grid: arms that are alike share one constant; arms that
-# differ hardly inform each other.
+# The constant of joint j of arm a, relative to the nominal one, is mean + position_j +
+# arm_a + own_aj `position` is common to the fleet (errors of the robot file's links, for
+# instance), `arm` to the joints of one arm, `own` belongs to one joint. Their standard
+# deviations are unknown: the marginal likelihood on a grid gives each combination a
+# weight, and predictions are means over the grid (empirical Bayes without the
+# overconfidence of a single estimate; Gelman, Bayesian Data Analysis, chapter 5). Zero is
+# on the grid: arms that are alike share one constant; arms that differ hardly inform each
+# other.
 
 _ARM = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.18, 0.24)
 _OWN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12)
@@ -69,9 +69,10 @@ _LEAST = 1e-4  # least relative standard deviation of a prediction or a measurem
 class Prediction:
     """Constants of the k joints of a size in another arm, relative to the nominal one.
 
-    `mean` is [k], `covariance` [k, k]; `independent` is the part of each joint's variance that no
-    other joint shares; `spread` the likeliest standard deviation between arms, of `arm` and `own`
-    together, exceeding `spread_limit` with a probability of 5 %; `arms` the number learnt from.
+    `mean` is [k], `covariance` [k, k]; `independent` is the part of each joint's variance
+    that no other joint shares; `spread` the likeliest standard deviation between arms, of
+    `arm` and `own` together, exceeding `spread_limit` with a probability of 5 %; `arms`
+    the number learnt from.
     """
 
     mean: Array
@@ -113,8 +114,8 @@ class SizeHierarchy:
     def predict(self, without: int | None = None) -> Prediction:
         """Constants of a new arm, or of the arm `without` as the others show them.
 
-        How much arms differ is learnt from all of them, the one left out included: an arm that
-        differs from arms that are alike must not be taken for one of them.
+        How much arms differ is learnt from all of them, the one left out included: an arm
+        that differs from arms that are alike must not be taken for one of them.
         """
         used = self._measured.copy()
         if without is not None:
@@ -123,10 +124,11 @@ class SizeHierarchy:
         evidence = self._conditional(self._measured)[2]
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
-        # Errors of measurements come from the model (friction, gears, masses), the same in all
-        # arms: the mean of many arms has at least the uncertainty of a single arm. They enter as
-        # far as the prediction follows the measurements.
-        count, precision = self._known[used].sum(axis=0), self._precision[used].sum(axis=0)
+        # Errors of measurements come from the model (friction, gears, masses), the same
+        # in all arms: the mean of many arms has at least the uncertainty of a single arm.
+        # They enter as far as the prediction follows the measurements.
+        count = self._known[used].sum(axis=0)
+        precision = self._precision[used].sum(axis=0)
         systematic = np.where(count > 0, count / np.where(count > 0, precision, 1), 0)
         gain = posterior @ self._information[:, used].sum(axis=1)
         covariance = posterior + self._between + _LEAST**2 * np.eye(self._joints)
@@ -164,7 +166,8 @@ class SizeHierarchy:
         return covariance, mean, evidence
 
 
-_CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
+_CONSTANT = "torque_constant"
+_INERTIA = "reflected_inertia"
 _DIGITS = 9  # of nominal constants that are equal for joints of one size
 
 
@@ -186,8 +189,9 @@ class FleetArm:
 class SharedConstant:
     """What the arms of a fleet have in common in one constant of one joint size.
 
-    `what` is "torque_constant" or "reflected_inertia", `joints` are "<robot>: <joint>", `value` is
-    expected of each in another arm, N m/A or kg m^2; spreads are relative, see `Prediction`.
+    `what` is "torque_constant" or "reflected_inertia", `joints` are "<robot>: <joint>",
+    `value` is expected of each in another arm, N m/A or kg m^2; spreads are relative, see
+    `Prediction`.
     """
 
     what: str
@@ -201,8 +205,8 @@ class SharedConstant:
 class _Size(NamedTuple):
     """One constant of the joints of one size (robots and indices [k]) in all arms of a fleet.
 
-    `measured`: whether any arm shows it; `from_links`: whether the error of the links' weight, the
-    same in all arms, is in it.
+    `measured`: whether any arm shows it; `from_links`: whether the error of the links'
+    weight, the same in all arms, is in it.
     """
 
     what: str
@@ -217,22 +221,31 @@ class Fleet:
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
         self.arms = tuple(arms)
-        self._known: dict[tuple[str, ...], list[_Size]] = {}  # by names of the types of robot
+        # by names of the types of robot
+        self._known: dict[tuple[str, ...], list[_Size]] = {}
 
     def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
         """Prior of an arm, named or new, from all others; None without any joint of its sizes."""
-        constants, expected = TorqueConstantPrior.of_type(robot), expected_inertia(robot)
-        mean, covariance = constants.mean.copy(), constants.covariance.copy()
-        independent, source = constants.independent.copy(), list(constants.source)
-        inertia, inertia_std = expected.value.copy(), expected.std.copy()
+        constants = TorqueConstantPrior.of_type(robot)
+        expected = expected_inertia(robot)
+        mean = constants.mean.copy()
+        covariance = constants.covariance.copy()
+        independent = constants.independent.copy()
+        source = list(constants.source)
+        inertia = expected.value.copy()
+        inertia_std = expected.std.copy()
         names = [arm.name for arm in self.arms]
-        without, found = names.index(name) if name in names else None, False
+        without = names.index(name) if name in names else None
+        found = False
         for size in self._sizes(robot):
-            own = [k for k, (each, _) in enumerate(size.joints) if each.name == robot.name]
+            own = [
+                k for k, (each, _) in enumerate(size.joints) if each.name == robot.name
+            ]
             predicted = size.hierarchy.predict(without)
             if not own or not predicted.arms:
                 continue
-            found, joints = True, [size.joints[k][1] for k in own]
+            found = True
+            joints = [size.joints[k][1] for k in own]
             block = predicted.covariance[np.ix_(own, own)]
             if size.what == _CONSTANT:
                 mean[joints] = predicted.mean[own]
@@ -256,43 +269,65 @@ class Fleet:
         for what, joints, hierarchy, measured, _ in self._sizes():
             if measured:
                 found = hierarchy.predict()
-                names = tuple(f"{robot.name}: {robot.joint_names[j]}" for robot, j in joints)
+                names = tuple(
+                    f"{robot.name}: {robot.joint_names[j]}" for robot, j in joints
+                )
                 value = found.mean * [_nominal(robot)[what][j] for robot, j in joints]
                 spreads = (found.spread, found.spread_limit, found.arms)
-                shared.append(SharedConstant(what, names, tuple(value.tolist()), *spreads))
+                shared.append(
+                    SharedConstant(what, names, tuple(value.tolist()), *spreads)
+                )
         return tuple(shared)
 
     def _sizes(self, *others: RobotDescription) -> list[_Size]:
         """Joint sizes of the arms, with the joints of further types of robot."""
-        robots = {robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))}
+        robots = {
+            robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))
+        }
         known = tuple(sorted(robots))
         if known not in self._known:
-            groups: dict[tuple[str, float, float], list[tuple[RobotDescription, int]]] = {}
+            groups: dict[
+                tuple[str, float, float], list[tuple[RobotDescription, int]]
+            ] = {}
             for robot in robots.values():
                 for what, nominal in _nominal(robot).items():
                     for j in np.flatnonzero(np.isfinite(nominal)).tolist():
-                        key = (what, round(float(nominal[j]), _DIGITS), float(robot.gear_ratio[j]))
+                        key = (
+                            what,
+                            round(float(nominal[j]), _DIGITS),
+                            float(robot.gear_ratio[j]),
+                        )
                         groups.setdefault(key, []).append((robot, j))
-            self._known[known] = [self._size(what, of) for (what, *_), of in groups.items()]
+            self._known[known] = [
+                self._size(what, of) for (what, *_), of in groups.items()
+            ]
         return self._known[known]
 
     def _size(self, what: str, joints: list[tuple[RobotDescription, int]]) -> _Size:
         shape = (len(self.arms), len(joints))
-        value, std, links = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape)
+        value = np.full(shape, np.nan)
+        std = np.full(shape, np.nan)
+        links = np.zeros(shape)
         for a, arm in enumerate(self.arms):
-            own = [k for k, (robot, _) in enumerate(joints) if robot.name == arm.robot.name]
+            own = [
+                k for k, (robot, _) in enumerate(joints) if robot.name == arm.robot.name
+            ]
             columns = [joints[k][1] for k in own]
-            nominal, evidence = _nominal(arm.robot)[what], arm.evidence
-            shown, deviation = evidence.inertia, evidence.inertia_std
+            nominal = _nominal(arm.robot)[what]
+            evidence = arm.evidence
+            shown = evidence.inertia
+            deviation = evidence.inertia_std
             if what == _CONSTANT:
-                shown, deviation = evidence.torque_constant, evidence.torque_constant_std
+                shown = evidence.torque_constant
+                deviation = evidence.torque_constant_std
             value[a, own] = (shown / nominal)[columns]
             std[a, own] = (deviation / nominal)[columns]
             links[a, own] = evidence.from_links[columns]
         known = np.isfinite(value) & np.isfinite(std)
         from_links = not (known & (links == 0.0)).any()
         robot, j = joints[0]
-        expected, wide = expected_inertia(robot), ARM_SPREAD
+        expected = expected_inertia(robot)
+        wide = ARM_SPREAD
         if what != _CONSTANT:
             wide = float(expected.std[j] / expected.value[j])
         elif not from_links:
@@ -339,13 +374,14 @@ def identify_arms(
 ) -> FleetIdentification:
     """Identify one model per arm (serial number) from any number of bags.
 
-    Bags of one type without serial numbers are of one arm, unless the torque constants that their
-    controllers state differ: then of ur5e, ur5e_2, and so on. `check` is called with the name of
-    each arm before any is identified, and may refuse it.
+    Bags of one type without serial numbers are of one arm, unless the torque constants
+    that their controllers state differ: then of ur5e, ur5e_2, and so on. `check` is
+    called with the name of each arm before any is identified, and may refuse it.
 
-    Every arm is identified twice: first alone, then with the prior that all others give. What an
-    arm's own recordings show never enters its prior. `robot` is the description of all arms, None
-    takes the type in each bag; arms known before that have bags here are replaced.
+    Every arm is identified twice: first alone, then with the prior that all others give.
+    What an arm's own recordings show never enters its prior. `robot` is the description
+    of all arms, None takes the type in each bag; arms known before that have bags here
+    are replaced.
     """
     out = FleetIdentification()
     groups = _bags_of_arms(bags, robot, each, out.failed)
@@ -392,7 +428,10 @@ def identify_arms(
 
 
 def _bags_of_arms(
-    bags: Sequence[Path], robot: str | None, each: BagExecutor, failed: list[BagResult[Any]]
+    bags: Sequence[Path],
+    robot: str | None,
+    each: BagExecutor,
+    failed: list[BagResult[Any]],
 ) -> dict[str, tuple[str, tuple[Path, ...]]]:
     """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
     groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
@@ -432,7 +471,11 @@ def _arm_names(origins: Sequence[Origin]) -> list[str]:
     """Name of the arm of each recording: by serial number, else by type and stated constants."""
     names = [arm_name(origin.info) for origin in origins]
     for name in set(names):
-        rows = [k for k, each in enumerate(names) if each == name and not origins[k].info.serial]
+        rows = [
+            k
+            for k, each in enumerate(names)
+            if each == name and not origins[k].info.serial
+        ]
         numbers = arms_by_constants([origins[k] for k in rows])
         for k, number in zip(rows, numbers, strict=True):
             if number:
@@ -465,13 +508,16 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     stated: Any = model.provenance.get(EVIDENCE)
     columns: list[Array]
     try:
-        stated = {"session_std": stated["torque_constant_std"], **stated}  # of earlier versions
+        # of earlier versions
+        stated = {"session_std": stated["torque_constant_std"], **stated}
         columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
     except (KeyError, TypeError, ValueError):
         columns = []
     if not columns or any(column.shape != (model.dof,) for column in columns):
         remedy = "identify the arm again with this version"
-        raise InputError(f"model of {name}", "does not state what its recordings show", remedy)
+        raise InputError(
+            f"model of {name}", "does not state what its recordings show", remedy
+        )
     for std in (columns[1], columns[3], columns[5]):  # NaN stood for None
         std[~(std > 0)] = np.nan
     evidence = Evidence(*columns)
@@ -507,7 +553,11 @@ def changed_constants(known: Sequence[FleetArm], arm: FleetArm) -> tuple[str, ..
     """Torque constants of an arm that differ from those it had among the known ones, in words."""
     own = (arm.name, arm.robot.name)
     changes = [
-        zip(arm.robot.joint_names, *changes_between(each.evidence, arm.evidence), strict=True)
+        zip(
+            arm.robot.joint_names,
+            *changes_between(each.evidence, arm.evidence),
+            strict=True,
+        )
         for each in known
         if (each.name, each.robot.name) == own
     ]
@@ -545,5 +595,6 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        problem, remedy = f"cannot be made ({error.strerror})", "name a folder for the models"
+        problem = f"cannot be made ({error.strerror})"
+        remedy = "name a folder for the models"
         raise InputError(folder, problem, remedy) from error

@@ -3,10 +3,11 @@
 
 """Holdings: what a store has, and what it has lost, as data and in words with what mends it.
 
-Rows of a bag are lost if a file with them is lost or changed, or if there are fewer than the record
-of the bag states; `history add` of the bag makes them again. What follows from other files (rows of
-joints, records, rows of models, logs) is made again by `history compact`. Rows of a live writer
-cannot be made again, except by a recording of the same time.
+Rows of a bag are lost if a file with them is lost or changed, or if there are fewer than
+the record of the bag states; `history add` of the bag makes them again. What follows from
+other files (rows of joints, records, rows of models, logs) is made again by `history
+compact`. Rows of a live writer cannot be made again, except by a recording of the same
+time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
 from ur_energy_model.plant.store_log import State
 
 MOST_LINES = 20  # warnings; of more, the number
-MOST_CHECKED = 256_000_000  # of larger files together, sizes are compared, not contents [bytes]
+# of larger files together, sizes are compared, not contents [bytes]
+MOST_CHECKED = 256_000_000
 MOST_NAMED = 20  # bags in a command of a warning; the JSON has all
 DERIVED = ("joint_seconds", "sources", "models")  # tables that follow from other files
 
@@ -37,10 +39,11 @@ DERIVED = ("joint_seconds", "sources", "models")  # tables that follow from othe
 class Loss:
     """Rows that a store had, and has no more.
 
-    They are of a table, of an arm and a bag, None where these are not known or it is none; in the
-    time from `start` to `end` [ns], None where that is not known. `rows` is their number, None if
-    that is not known, `files` are the files that are lost or changed. `command` mends the loss,
-    None if nothing does, `there` whether the bag is where it was.
+    They are of a table, of an arm and a bag, None where these are not known or it is
+    none; in the time from `start` to `end` [ns], None where that is not known. `rows` is
+    their number, None if that is not known, `files` are the files that are lost or
+    changed. `command` mends the loss, None if nothing does, `there` whether the bag is
+    where it was.
     """
 
     table: str
@@ -82,8 +85,8 @@ def _text(nanoseconds: int | None) -> str | None:
 class Holdings:
     """What a store holds: files that count by table, and what it has lost.
 
-    `warnings` are the same, and what is foreign, in words, one line each; `repairs` are commands
-    that mend what can be mended, to be run in this order.
+    `warnings` are the same, and what is foreign, in words, one line each; `repairs` are
+    commands that mend what can be mended, to be run in this order.
     """
 
     files: Mapping[str, Sequence[StoredFile]]
@@ -196,7 +199,9 @@ class _Check:
         records: Sequence[SourceRecord],
         bad: Mapping[str, str],
     ) -> None:
-        self._store, self._state, self._records = store, state, records
+        self._store = store
+        self._state = state
+        self._records = records
         self._words = bad
         self._good = [file for file in files if file.path not in bad]
         self._bad = [file for file in files if file.path in bad]
@@ -207,7 +212,9 @@ class _Check:
         for record in self._records:
             if not record.bag:
                 continue
-            own = [f for f in self._bad if f.table not in DERIVED and may_have_had(f, record)]
+            own = [
+                f for f in self._bad if f.table not in DERIVED and may_have_had(f, record)
+            ]
             for table in dict.fromkeys((*record.rows, *(file.table for file in own))):
                 files = tuple(file.path for file in own if file.table == table)
                 expected = record.rows.get(table)
@@ -240,7 +247,9 @@ class _Check:
         have: Counter[tuple[str, str]] = Counter()
         uncounted: set[tuple[str, str]] = set()
         for record in self._records:
-            for table in (*TABLES.keys() - {*UNDIVIDED, "joint_seconds"},) if record.bag else ():
+            for table in (
+                (*TABLES.keys() - {*UNDIVIDED, "joint_seconds"},) if record.bag else ()
+            ):
                 if table in record.rows:
                     expected[record.arm, table] += record.rows[table]
                 else:
@@ -306,7 +315,8 @@ def unrecorded(
 ) -> set[str]:
     """Bags that have rows in good files of `seconds`, and no record.
 
-    Footers of files of several bags are read only of arms with more rows than the records state.
+    Footers of files of several bags are read only of arms with more rows than the records
+    state.
     """
     known = {record.source for record in records}
     rows: Counter[str | None] = Counter()
@@ -326,12 +336,16 @@ def unrecorded(
 
 
 def is_made_up_for(
-    store: StoreFiles, file: StoredFile, good: Sequence[StoredFile], bad: Sequence[StoredFile]
+    store: StoreFiles,
+    file: StoredFile,
+    good: Sequence[StoredFile],
+    bad: Sequence[StoredFile],
 ) -> bool:
     """Whether other sources have rows in place of those of a lost file of a live writer.
 
-    Of `seconds`, they cover all its time but for a second. Of another table, they cover some of its
-    time, and the writer has no rows of `seconds` of that time, nor lost ones that are lacking.
+    Of `seconds`, they cover all its time but for a second. Of another table, they cover
+    some of its time, and the writer has no rows of `seconds` of that time, nor lost ones
+    that are lacking.
 
     Args:
         store: the files.
@@ -339,7 +353,8 @@ def is_made_up_for(
         good: files that are whole.
         bad: files that are lost or changed.
     """
-    span, source = file.span, file.source
+    span = file.span
+    source = file.source
     if span is None or source is None:
         return False
 
@@ -347,7 +362,9 @@ def is_made_up_for(
         near = other.span is None or (other.span[0] < span[1] and span[0] < other.span[1])
         return other.table == "seconds" and other.arm == file.arm and near
 
-    parts = [part for other in good if meets(other) for part in store.parts(other).items()]
+    parts = [
+        part for other in good if meets(other) for part in store.parts(other).items()
+    ]
     others = TimeRanges.of(
         p for name, part in parts if name != source for p in part.covered.pairs()
     )
@@ -356,7 +373,9 @@ def is_made_up_for(
         return sum(end - start for start, end in left.pairs()) <= SECOND
     own = any(name == source and part.covered.within(*span) for name, part in parts)
     lacking = any(
-        meets(other) and other.may_hold(source) and not is_made_up_for(store, other, good, bad)
+        meets(other)
+        and other.may_hold(source)
+        and not is_made_up_for(store, other, good, bad)
         for other in bad
     )
     return bool(others.within(*span)) and not own and not lacking
@@ -387,7 +406,9 @@ def _lines(lost: Sequence[Loss], address: str) -> Iterator[str]:
             short += group
             continue
         where = (
-            _some(files) if files else f"{_some([str(loss.source) for loss in group])} in sources"
+            _some(files)
+            if files
+            else f"{_some([str(loss.source) for loss in group])} in sources"
         )
         many = len(files) > 1 or (not files and len(group) > 1)
         yield f"{where} {'are' if many else 'is'} {reason}, {_consequence(group, address)}"
@@ -411,7 +432,11 @@ def lost_sentences(holdings: Holdings) -> Iterator[str]:
     if live:
         starts = [loss.start for loss in live if loss.start is not None]
         ends = [loss.end for loss in live if loss.end is not None]
-        span = f", between {_text(min(starts))} and {_text(max(ends))}" if starts and ends else ""
+        span = (
+            f", between {_text(min(starts))} and {_text(max(ends))}"
+            if starts and ends
+            else ""
+        )
         yield (
             f"Rows that estimators wrote are lost ({_numbers(live)}){span}; nothing but recordings "
             "of that time can replace them."

@@ -3,9 +3,9 @@
 
 """LiveHistory: the history that the live estimator writes, and LiveRows: its rows.
 
-Every minute, the rows of the seconds that are over are committed as a small file; at the end of an
-hour one file replaces those of the minutes. A store that cannot be written costs no sample: rows
-wait in memory, for some hours, and are written once it can be.
+Every minute, the rows of the seconds that are over are committed as a small file; at the
+end of an hour one file replaces those of the minutes. A store that cannot be written
+costs no sample: rows wait in memory, for some hours, and are written once it can be.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from ur_energy_model.plant.store_files import Rows, divided, with_arm
 from ur_energy_model.telemetry.samples import arm_name, with_host_time
 
 HOUR = 3600 * SECOND  # ns
-MOST_ROWS, MOST_PARTS = 24 * 3600, 6 * 3600
+MOST_ROWS = 24 * 3600
+MOST_PARTS = 6 * 3600
 """Rows of a table, and parts before they are rows, that wait while a store cannot be written."""
 
 
@@ -54,8 +55,8 @@ class LiveRows:
 
     Nodes of the program are named by its script.
 
-    `parts` are those of the seconds that were not collected yet, `lost` is the number of seconds
-    that had to be given up.
+    `parts` are those of the seconds that were not collected yet, `lost` is the number of
+    seconds that had to be given up.
     """
 
     def __init__(
@@ -66,8 +67,11 @@ class LiveRows:
         path: Path | None = None,
         script: Script | None = None,
     ) -> None:
-        self.arm, self.keys, self.channels = arm, keys, channels
-        self.parts, self.lost = EnergyParts(channels), 0
+        self.arm = arm
+        self.keys = keys
+        self.channels = channels
+        self.parts = EnergyParts(channels)
+        self.lost = 0
         self._path = path
         self._calculator: EnergyCalculator | None = None
         self._health: HealthRows | None = None
@@ -82,11 +86,14 @@ class LiveRows:
         self._files: dict[int, list[str]] = {}
         """Paths of the files of an hour that is not over."""
 
-    def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
+    def update(
+        self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
+    ) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
         if self._health is None or calculator is not self._calculator:
             self._collect_minutes(last=True)
-            self._calculator, self._health = calculator, HealthRows(calculator)
+            self._calculator = calculator
+            self._health = HealthRows(calculator)
         self.parts.update(table, cycles)
         self._health.update(table)
         self._nodes.update(table)
@@ -113,7 +120,9 @@ class LiveRows:
 
     def _collect_minutes(self, *, last: bool) -> None:
         if self._health is not None:
-            self._rows["health"].append((self._health.rows(self.keys, last=last), NOTHING))
+            self._rows["health"].append(
+                (self._health.rows(self.keys, last=last), NOTHING)
+            )
             self._rows["program_nodes"].append((self._nodes.rows(self.keys), NOTHING))
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
@@ -131,8 +140,12 @@ class LiveRows:
         if self._cycles:
             start = min(cycle.start for cycle in self._cycles)
             others = store.covered(self.arm, start, besides=self.keys.source)
-            own = [each for each in self._cycles if not others.overlaps(each.start, each.end)]
-            self._rows["cycles"].append((cycle_rows(own, self.keys, self.channels), NOTHING))
+            own = [
+                each for each in self._cycles if not others.overlaps(each.start, each.end)
+            ]
+            self._rows["cycles"].append(
+                (cycle_rows(own, self.keys, self.channels), NOTHING)
+            )
             self._cycles = []
         try:
             self._write(store)
@@ -151,12 +164,14 @@ class LiveRows:
             OverlapError: another process has added time of them; nothing is written.
         """
         joints = [
-            (joint_rows(with_arm(each, self.arm)), NOTHING) for each, _ in self._rows["seconds"]
+            (joint_rows(with_arm(each, self.arm)), NOTHING)
+            for each, _ in self._rows["seconds"]
         ]
         tables = {**self._rows, "joint_seconds": joints}
         hours = {table: _by_hour(table, rows) for table, rows in tables.items()}
         files = {
-            table: [LivePart(*part) for _, *part in by_hour] for table, by_hour in hours.items()
+            table: [LivePart(*part) for _, *part in by_hour]
+            for table, by_hour in hours.items()
         }
         if any(files.values()):
             paths = store.write_live(self.arm, self.keys.source, files, self._model)
@@ -192,7 +207,9 @@ def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, Tim
         return []
     ranges = reduce(TimeRanges.joined, (each for _, each in rows), NOTHING)
     together = pa.concat_tables(each for each, _ in rows)
-    return [(begin // HOUR, *part) for begin, *part in divided(table, together, ranges, HOUR)]
+    return [
+        (begin // HOUR, *part) for begin, *part in divided(table, together, ranges, HOUR)
+    ]
 
 
 PERIOD = 60.0  # between two writings [s]
@@ -204,8 +221,8 @@ LAST_CHANCE = 5.0  # longest time that closing waits for the store [s]
 class LiveHistory:
     """Writes the history of one arm in a thread of its own, every `period` [s].
 
-    `robot` is the type of the arm where the telemetry does not give it; `model` the `model_key` of
-    the file at `path`, `script` that of the running program.
+    `robot` is the type of the arm where the telemetry does not give it; `model` the
+    `model_key` of the file at `path`, `script` that of the running program.
 
     Raises:
         StoreError: no such address.
@@ -222,14 +239,18 @@ class LiveHistory:
         period: float = PERIOD,
     ) -> None:
         self._store = HistoryStore(address)
-        self._robot, self._model, self._period = robot, model, period
-        self._path, self._script = path, script
+        self._robot = robot
+        self._model = model
+        self._period = period
+        self._path = path
+        self._script = script
         self._source = f"{LIVE}{uuid.uuid4().hex[:12]}"
         self._changed = threading.Condition()
         self._closing = False
         self._rows: list[LiveRows | None] = [None]
         """The last ones are in use; those before get no more powers."""
-        self._lost, self._hour = 0, int(time.time()) // 3600
+        self._lost = 0
+        self._hour = int(time.time()) // 3600
         self._problem: str | None = None
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
         self._thread.start()
@@ -245,12 +266,15 @@ class LiveHistory:
         lost = f"{self._lost} s of history are lost" if self._lost else None
         return "; ".join(filter(None, (self._problem, lost))) or None
 
-    def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
+    def update(
+        self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
+    ) -> None:
         """Take powers that follow those of the last call; never waits for the store.
 
         Without host stamps they are taken as of now.
         """
-        info, channels = table.samples.info, calculator.channels
+        info = table.samples.info
+        channels = calculator.channels
         robot = info.robot or self._robot
         arm = arm_name(replace(info, robot=robot))
         keys = SourceKeys(self._source, robot, self._model)
@@ -258,12 +282,14 @@ class LiveHistory:
         with self._changed:
             if self._closing:
                 return
-            before, same = self._rows[-1], (arm, keys, channels.names)
+            before = self._rows[-1]
+            same = (arm, keys, channels.names)
             rows = before
             if rows is None or (rows.arm, rows.keys, rows.channels.names) != same:
                 rows = LiveRows(arm, keys, channels, self._path, self._script)
                 if before is not None and before.arm == arm:
-                    # The step to the first sample with another model begins with the last power.
+                    # The step to the first sample with another model begins with the last
+                    # power.
                     last = before.parts.meter.last_power
                     rows.parts.meter.last_power = channels.convert_values(
                         last, before.channels.names
@@ -283,16 +309,19 @@ class LiveHistory:
     def _write(self) -> None:
         """Write all rows so far; for the thread of this object."""
         with self._changed:
-            count, last = len(self._rows) - 1, self._rows[-1]
+            count = len(self._rows) - 1
+            last = self._rows[-1]
             everything = [rows for rows in self._rows if rows is not None]
             for rows in everything:
                 rows.collect(last=rows is not last)
         for rows in everything:
-            self._lost, rows.lost = self._lost + rows.lost, 0
+            self._lost = self._lost + rows.lost
+            rows.lost = 0
             rows.write(self._store, last=rows is not last)
         hour = int(time.time()) // 3600
         if hour != self._hour and hour % 24 == int(self._source[-2:], 16) % 24:
-            self._store.compact(least=MOST_SMALL)  # once a day, each writer at an hour of its own
+            # once a day, each writer at an hour of its own
+            self._store.compact(least=MOST_SMALL)
         self._hour = hour
         with self._changed:
             del self._rows[:count]

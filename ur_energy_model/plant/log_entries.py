@@ -3,8 +3,8 @@
 
 """Entries of the logs: files that count, as rows of a table (`FILES`) and as actions of Delta Lake.
 
-What a log states of a file is believed as far as its path is one of the store's own; table, day,
-arm and checksum are those in the path.
+What a log states of a file is believed as far as its path is one of the store's own;
+table, day, arm and checksum are those in the path.
 """
 
 from __future__ import annotations
@@ -91,7 +91,11 @@ def stored_files(files: pa.Table) -> list[StoredFile]:
         known = row["start"] is not None and row["end"] is not None
         covered = None
         with suppress(ValueError, TypeError):
-            covered = None if row["covered"] is None else ranges_from(json.loads(row["covered"]))
+            covered = (
+                None
+                if row["covered"] is None
+                else ranges_from(json.loads(row["covered"]))
+            )
         found.append(
             StoredFile(
                 path=row["path"],
@@ -149,7 +153,9 @@ def files_of_log(name: str, actions: pa.Table) -> pa.Table:
         "start": times("min"),
         "end": times("max"),
         "covered": column("min.covered", kind=pa.string()),
-        "lost": pc.fill_null(pc.equal(column("partition.lost", kind=pa.string()), "true"), False),
+        "lost": pc.fill_null(
+            pc.equal(column("partition.lost", kind=pa.string()), "true"), False
+        ),
         "written": column("modification_time", kind=pa.int64()),
     }
     return checked(pa.table(found, schema=FILES))
@@ -162,13 +168,17 @@ def checked(files: pa.Table) -> pa.Table:
 
     def of(name: str) -> pa.Array:
         columns = [
-            pc.struct_field(each, name) for each in stated if each.type.get_field_index(name) >= 0
+            pc.struct_field(each, name)
+            for each in stated
+            if each.type.get_field_index(name) >= 0
         ]
         return pc.coalesce(*columns)
 
     for name in ("table", "day", "arm", "crc32"):
         files = files.set_column(files.schema.get_field_index(name), name, of(name))
-    days = [day for day in files["day"].unique().to_pylist() if day is None or _is_day(day)]
+    days = [
+        day for day in files["day"].unique().to_pylist() if day is None or _is_day(day)
+    ]
     known = pc.and_(
         pc.is_valid(files["table"]),
         pc.is_in(files["day"], pa.array(days, pa.string()), skip_nulls=False),
@@ -185,8 +195,10 @@ def _is_day(text: str) -> bool:
 def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
     """A row of FILES from an action of a log; raises any of several errors if it is none."""
     stats = json.loads(add.get("stats") or "{}")
-    low, high = stats.get("minValues", {}), stats.get("maxValues", {})
-    name, instant = "model" if table == "models" else "source", TABLES[table][0].name
+    low = stats.get("minValues", {})
+    high = stats.get("maxValues", {})
+    name = "model" if table == "models" else "source"
+    instant = TABLES[table][0].name
     times: list[int | None] = [None, None]
     for k, ends in enumerate((low, high)):
         with suppress(KeyError, ValueError, AttributeError):
@@ -235,7 +247,10 @@ def _instant_text(nanoseconds: int) -> str:
 
 
 def _add_action(
-    path: str, file: StoredFile, partition: dict[str, str | None], names: Mapping[str, Any]
+    path: str,
+    file: StoredFile,
+    partition: dict[str, str | None],
+    names: Mapping[str, Any],
 ) -> AddAction:
     """An action with the first and last values of columns, by which readers select files."""
     ends: list[dict[str, Any]] = [{}, {}]
@@ -246,12 +261,18 @@ def _add_action(
     stats = {"numRecords": file.rows, "minValues": ends[0], "maxValues": ends[1]}
     written = time.time_ns() if file.written is None else file.written
     milliseconds = written // 10**6
-    return AddAction(path, file.size or 0, partition, milliseconds, True, json.dumps(stats))
+    return AddAction(
+        path, file.size or 0, partition, milliseconds, True, json.dumps(stats)
+    )
 
 
 def store_partition(file: StoredFile) -> dict[str, str | None]:
     """Values of the columns by which the log of the store is divided."""
-    return {"table": file.table, "day": file.day, "lost": "true" if file.lost else "false"}
+    return {
+        "table": file.table,
+        "day": file.day,
+        "lost": "true" if file.lost else "false",
+    }
 
 
 def store_action(file: StoredFile) -> AddAction:
@@ -262,7 +283,9 @@ def store_action(file: StoredFile) -> AddAction:
     names = {
         "arm": (file.arm, file.arm),
         "source": file.sources,
-        "time": [None, None] if file.times is None else list(map(_instant_text, file.times)),
+        "time": [None, None]
+        if file.times is None
+        else list(map(_instant_text, file.times)),
         "covered": (covered, None),
     }
     return _add_action(file.path, file, store_partition(file), names)
@@ -270,7 +293,8 @@ def store_action(file: StoredFile) -> AddAction:
 
 def table_action(file: StoredFile) -> AddAction:
     """An action that names a file in the log of its table."""
-    name, instant = "model" if file.table == "models" else "source", TABLES[file.table][0].name
+    name = "model" if file.table == "models" else "source"
+    instant = TABLES[file.table][0].name
     names: dict[str, Any] = {name: file.sources}
     if file.arm is not None:
         names["arm"] = (file.arm, file.arm)

@@ -3,9 +3,10 @@
 
 """Mender: makes again what a store has lost and what follows from its other files.
 
-Rows of joints follow from `seconds`, records of bags and rows of models from the footers of all
-files. What does not is kept in mind as lost: such files do not count from then on, so that other
-programs can read the rest, and `compare` still states them. A file that is back counts again.
+Rows of joints follow from `seconds`, records of bags and rows of models from the footers
+of all files. What does not is kept in mind as lost: such files do not count from then on,
+so that other programs can read the rest, and `compare` still states them. A file that is
+back counts again.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Mender:
         if records:
             rows = records_table(records)
             made.append(self._files.write("sources", "", "", MADE_AGAIN, rows, {}))
-        known = {record.source for record in (*self._content.records(self._state), *records)}
+        known = {
+            record.source for record in (*self._content.records(self._state), *records)
+        }
         lost = [file for file in self._all if file.path in self._bad.words]
         for file in lost:
             again = (
@@ -96,7 +99,11 @@ class Mender:
         own = ds.field("source") == source
         rows = {}
         for table in COUNTED:
-            files = [file for file in self._good if file.table == table and file.may_hold(source)]
+            files = [
+                file
+                for file in self._good
+                if file.table == table and file.may_hold(source)
+            ]
             rows[table] = self._files.dataset(table, files).to_table(filter=own)
         if not len(rows["seconds"]):
             return None
@@ -110,7 +117,9 @@ class Mender:
         bags = (*self._content.records(self._state), *records)
         wanted = {(record.model, record.robot) for record in bags}
         there = self._content.model_names(self._state)
-        lost = any(file.table == "models" and file.path in self._bad.words for file in self._all)
+        lost = any(
+            file.table == "models" and file.path in self._bad.words for file in self._all
+        )
         rows: dict[tuple[str, str], ModelRow] = {}
         if lost or not wanted <= there:
             for row in self._named_models():
@@ -128,7 +137,9 @@ class Mender:
                 continue
             stated = [part.model for part in self._files.parts(file).values()]
             if None in stated:  # of an earlier version
-                rows = self._files.dataset("seconds", [file]).to_table(columns=["model", "robot"])
+                rows = self._files.dataset("seconds", [file]).to_table(
+                    columns=["model", "robot"]
+                )
                 yield from rows.group_by(["model", "robot"]).aggregate([]).to_pylist()
             yield from filter(None, stated)
 
@@ -141,7 +152,9 @@ class Mender:
         gone = [
             file
             for file in self._all
-            if file.table == "joint_seconds" and file.path in self._bad.words and not is_open(file)
+            if file.table == "joint_seconds"
+            and file.path in self._bad.words
+            and not is_open(file)
         ]
         lacking = {(file.arm, file.day) for file in gone}
         counts: dict[str | None, int] = {}  # joints of each arm
@@ -160,7 +173,9 @@ class Mender:
 
     def _joints(self, file: StoredFile) -> int:
         """Number of joints of an arm, by the first row of a file of `seconds`; 0 without any."""
-        rows = self._files.dataset("seconds", [file]).head(1, columns=["joints"]).to_pylist()
+        rows = (
+            self._files.dataset("seconds", [file]).head(1, columns=["joints"]).to_pylist()
+        )
         return len(rows[0]["joints"] or ()) if rows else 0
 
     def _joints_of(
@@ -170,7 +185,9 @@ class Mender:
         if not seconds:
             return
         rows = self._files.rows("seconds", seconds)
-        known = self._files.dataset("joint_seconds", there).to_table(columns=["source", "second"])
+        known = self._files.dataset("joint_seconds", there).to_table(
+            columns=["source", "second"]
+        )
         keys = set(_keys(known))
         rows = rows.filter(pa.array([key not in keys for key in _keys(rows)], pa.bool_()))
         if not len(rows):
@@ -183,7 +200,8 @@ class Mender:
             if counts[source]
         }
         name = next(iter(parts)) if len(parts) == 1 else joined_name(seconds)
-        arm, day = seconds[0].arm or "", seconds[0].day or ""
+        arm = seconds[0].arm or ""
+        day = seconds[0].day or ""
         yield self._files.write("joint_seconds", arm, day, name, made, parts)
 
 
@@ -197,7 +215,9 @@ def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
             yield replace(file, lost=False, size=bad.sizes.get(file.path, file.size))
 
 
-def _all_known(file: StoredFile, known: Collection[str], made: Sequence[SourceRecord]) -> bool:
+def _all_known(
+    file: StoredFile, known: Collection[str], made: Sequence[SourceRecord]
+) -> bool:
     """Whether there are as many records now as a lost file of `sources` had."""
     return file.source in known if file.source else len(made) >= (file.rows or 0)
 

@@ -42,7 +42,8 @@ _ADDED_LATER = ("settings",)  # to `SourceRecord`
 class OldSource(NamedTuple):
     """A record of an earlier version: its path, what it states, and its files.
 
-    The path is "" for the file of a model; `record` is None for that, and for a live writer.
+    The path is "" for the file of a model; `record` is None for that, and for a live
+    writer.
     """
 
     name: str
@@ -69,7 +70,8 @@ def old_sources(files: StoreFiles) -> Iterator[OldSource]:
 
 def _old_source(name: str, values: Any) -> OldSource:
     """From the content of a record; raises any of several errors if it is none."""
-    source, live = Path(name).stem, isinstance(values, list)
+    source = Path(name).stem
+    live = isinstance(values, list)
     named = values if live else values["files"]
     named = named if isinstance(named, dict) else {path: {} for path in named}
     files = []
@@ -91,7 +93,9 @@ def _old_source(name: str, values: Any) -> OldSource:
         )
     record = None
     if not live:
-        stated = [each.name for each in fields(SourceRecord) if each.name not in _ADDED_LATER]
+        stated = [
+            each.name for each in fields(SourceRecord) if each.name not in _ADDED_LATER
+        ]
         record = SourceRecord(**{each: values[each] for each in stated})
         if record.source != source:
             raise ValueError(source)

@@ -3,8 +3,8 @@
 
 """Health: levels of each arm day by day, and the changes in them in words.
 
-A level is taken at equal temperature over a unit of work; the first part follows the levels of one
-arm, the second reads those of all arms from a history.
+A level is taken at equal temperature over a unit of work; the first part follows the
+levels of one arm, the second reads those of all arms from a history.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from ur_energy_model.typing import Array, Indices, Progress
 class Quantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
-    Levels of relative ones are logarithms, and changes are stated in percent. `least` is the
-    smallest change that is stated; what follows are standard deviations: between sessions, between
-    units of one session, between sessions in common with the other channels, of the slope with
-    temperature beyond the model [per kelvin], between two models of the arm, and between programs
-    of work, which a change cannot be separated from.
+    Levels of relative ones are logarithms, and changes are stated in percent. `least` is
+    the smallest change that is stated; what follows are standard deviations: between
+    sessions, between units of one session, between sessions in common with the other
+    channels, of the slope with temperature beyond the model [per kelvin], between two
+    models of the arm, and between programs of work, which a change cannot be separated
+    from.
     """
 
     name: str
@@ -59,7 +60,16 @@ FRICTION = Quantity("friction", True, "N m", 0.06, *_NOISE, model=0.05, work=0.0
 the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
 bench_learning.py)."""
 TORQUE_CONSTANT = Quantity(
-    "torque constant", True, "N m/A", 0.03, 0.01, 0.005, 0.01, 0.0005, model=0.02, work=0.005
+    "torque constant",
+    True,
+    "N m/A",
+    0.03,
+    0.01,
+    0.005,
+    0.01,
+    0.0005,
+    model=0.02,
+    work=0.005,
 )
 """Magnets lose 0.1 % of their field per kelvin at most, joints differ by less than that; what
 remains of payloads that were not set in the controller is common to the joints."""
@@ -73,8 +83,10 @@ test/benchmarks/bench_health.py."""
 MOST_UNITS = 400
 """Units that are followed, the last ones: bounded time and memory for a store of any length."""
 DAY = 86400.0  # s
-_CORRELATED = 15.0  # consecutive minutes with errors in common (learning/changes.py: 900 s)
-_FEWEST = 30  # minutes of a unit from which its own warming up shows the effect of temperature
+# consecutive minutes with errors in common (learning/changes.py: 900 s)
+_CORRELATED = 15.0
+# minutes of a unit from which its own warming up shows the effect of temperature
+_FEWEST = 30
 _MOST_CHANGES = 6  # of one quantity of an arm
 _FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
 
@@ -83,8 +95,9 @@ _FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
 class MinuteLevels:
     """A quantity of c channels minute by minute: time ascending [minutes], s since 1970.
 
-    `value` (NaN where not measured), `std` and `temperature` (degC; NaN where unknown) are
-    [minutes, c], `model` numbers the models that the values are stated with [minutes].
+    `value` (NaN where not measured), `std` and `temperature` (degC; NaN where unknown)
+    are [minutes, c], `model` numbers the models that the values are stated with
+    [minutes].
     """
 
     time: Array
@@ -98,8 +111,9 @@ class MinuteLevels:
 class Levels:
     """The same by unit of work [u], the part of a session that is in one day.
 
-    `time` is a unit's mean time; `slope` the change of each channel with temperature as seen within
-    units [c], per kelvin, `slope_precision` the inverse of its variance, 0 where nothing is known.
+    `time` is a unit's mean time; `slope` the change of each channel with temperature as
+    seen within units [c], per kelvin, `slope_precision` the inverse of its variance, 0
+    where nothing is known.
     """
 
     time: Array
@@ -116,9 +130,10 @@ class Levels:
 class LevelChange:
     """A change of a level of a channel by number; None for one that all joints have in common.
 
-    `onset` is the index of the first unit after it, from which it may be gradual; `size` and `std`
-    are those up to the last unit, in the level's unit, `course` the change at each unit [u];
-    `ratio` is twice the logarithm of the likelihood ratio against no change.
+    `onset` is the index of the first unit after it, from which it may be gradual; `size`
+    and `std` are those up to the last unit, in the level's unit, `course` the change at
+    each unit [u]; `ratio` is twice the logarithm of the likelihood ratio against no
+    change.
     """
 
     onset: int
@@ -134,9 +149,10 @@ class LevelChange:
 class LevelCourse:
     """A quantity of c channels at equal temperature, by unit of work at mean times [u], s.
 
-    `reference` is the temperature of the levels [c], degC, `value` and `std` are they [u, c], `now`
-    and `now_std` the level after the changes, mean over the scatter of sessions [c]; NaN where
-    unknown. `changes` are those larger than their uncertainty, the likeliest first.
+    `reference` is the temperature of the levels [c], degC, `value` and `std` are they [u,
+    c], `now` and `now_std` the level after the changes, mean over the scatter of sessions
+    [c]; NaN where unknown. `changes` are those larger than their uncertainty, the
+    likeliest first.
     """
 
     quantity: Quantity
@@ -149,40 +165,53 @@ class LevelCourse:
     now_std: Array
 
 
-def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) -> LevelCourse:
+def follow(
+    minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN
+) -> LevelCourse:
     """Levels of a quantity of one arm over days, and its changes of at least a likelihood ratio."""
     units = levels(minutes, quantity.day)
-    known, n = np.isfinite(units.std), units.value.shape[1]
+    known = np.isfinite(units.std)
+    n = units.value.shape[1]
     warm = np.isfinite(units.temperature).any(axis=0)
     reference = np.full(n, np.nan)
     reference[warm] = np.nanmedian(units.temperature[:, warm], axis=0)
     excess = np.nan_to_num(units.temperature - reference)
-    # The effect of temperature: none before, what units show of it, then what they leave open.
+    # The effect of temperature: none before, what units show of it, then what they leave
+    # open.
     precision = units.slope_precision + quantity.slope**-2
-    slope, slope_std = units.slope * units.slope_precision / precision, precision**-0.5
+    slope = units.slope * units.slope_precision / precision
+    slope_std = precision**-0.5
     value = units.value - slope * excess
 
-    # Sessions have a part of each channel and a common one, which the other channels show.
-    own, common = quantity.session**2 + quantity.day**2, quantity.common**2
+    # Sessions have a part of each channel and a common one, which the other channels
+    # show.
+    own = quantity.session**2 + quantity.day**2
+    common = quantity.common**2
     others = n - 1 if n >= _FEWEST_JOINTS else 0
     left = common / (1.0 + others * common / own) if own else common
     alone = replace(quantity, session=float(np.hypot(quantity.session, np.sqrt(left))))
     columns = zip(units.std.T, excess.T, slope_std, strict=True)
     tests = [_ChangeTest(units, *column, alone) for column in columns]
-    together, count = None, known.sum(axis=1)
+    together = None
+    count = known.sum(axis=1)
     if others and common:  # joints of one lubricant share its temperature
         spread = float(np.hypot(quantity.common, quantity.session / np.sqrt(n)))
         std = np.where(count >= _FEWEST_JOINTS, quantity.day / np.sqrt(n), np.nan)
         shared = replace(quantity, session=spread)
         together = _ChangeTest(units, std, excess.mean(axis=1), slope_std.mean(), shared)
 
-    # One change after the other: each is taken out of the levels before the next is sought.
+    # One change after the other: each is taken out of the levels before the next is
+    # sought.
     changes: list[LevelChange] = []
-    shift, variance = np.zeros(value.shape), np.array([test.mean_std**2 for test in tests])
+    shift = np.zeros(value.shape)
+    variance = np.array([test.mean_std**2 for test in tests])
     while True:
         rest = value - shift
-        mean = np.array([test.mean(level) for test, level in zip(tests, rest.T, strict=True)])
-        rest, found = rest - mean, []
+        mean = np.array(
+            [test.mean(level) for test, level in zip(tests, rest.T, strict=True)]
+        )
+        rest = rest - mean
+        found = []
         for j, test in enumerate(tests):
             shown = np.zeros(len(rest))
             if together is not None:
@@ -196,13 +225,17 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
         stated = [
             each
             for each in found
-            if each is not None and each.ratio >= certain and abs(each.size) >= quantity.least
+            if each is not None
+            and each.ratio >= certain
+            and abs(each.size) >= quantity.least
         ]
         if not stated or len(changes) == _MOST_CHANGES:
             break
         best = max(stated, key=lambda each: each.ratio)
         changes.append(best)
-        part = slice(None) if best.channel is None else slice(best.channel, best.channel + 1)
+        part = (
+            slice(None) if best.channel is None else slice(best.channel, best.channel + 1)
+        )
         shift[:, part] += best.course[:, None]
         variance[part] += best.std**2
     return LevelCourse(
@@ -226,7 +259,8 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
     unit = unit[recent] - unit[recent][0]
     count = int(unit[-1]) + 1
     first = np.searchsorted(unit, np.arange(count))
-    value, temperature = minutes.value[recent], minutes.temperature[recent]
+    value = minutes.value[recent]
+    temperature = minutes.temperature[recent]
     known = np.isfinite(value) & np.isfinite(minutes.std[recent])
     weight = np.where(known, 1.0 / (np.square(minutes.std[recent]) + wander**2), 0.0)
     warm = np.where(np.isfinite(temperature), weight, 0.0)
@@ -234,20 +268,23 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
     def sums(values: Array) -> Array:
         return np.stack([np.bincount(unit, column, count) for column in values.T], axis=1)
 
-    information, many = sums(weight), sums(known.astype(float))
+    information = sums(weight)
+    many = sums(known.astype(float))
     with np.errstate(invalid="ignore", divide="ignore"):
         out = sums(np.where(weight > 0, weight * value, 0.0)) / information
         warmth = sums(np.where(warm > 0, warm * temperature, 0.0)) / sums(warm)
         fewer = np.maximum(1.0, np.minimum(many, _CORRELATED))
         std = np.where(many > 0, np.sqrt(fewer / information), np.nan)
-    # Within units: regression of the value on temperature, errors correlated over minutes.
+    # Within units: regression of the value on temperature, errors correlated over
+    # minutes.
     used = warm * (many >= _FEWEST)[unit]
     excess = np.where(used > 0, temperature - warmth[unit], 0.0)
     rest = np.where(used > 0, value - out[unit], 0.0)
     square = (used * excess**2).sum(axis=0)
     product = (used * excess * rest).sum(axis=0)
     return Levels(
-        time=np.bincount(unit, minutes.time[recent], count) / np.bincount(unit, minlength=count),
+        time=np.bincount(unit, minutes.time[recent], count)
+        / np.bincount(unit, minlength=count),
         session=session[recent][first],
         model=minutes.model[recent][first],
         value=out,
@@ -258,35 +295,44 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
     )
 
 
-# Test for a change of a level between sessions: steps and ramps by generalised least squares.
-#
-# The level of a unit of work is
-#
-# level = usual + slope (temperature - reference) + session + day + measurement error + change
-#
-# with random sessions and days. For every possible onset the sizes of a step and of ramps are
-# estimated at once, and the likeliest one is returned (Willsky and Jones 1976, with a block-
-# diagonal covariance instead of a filter). The scale of the scatter is estimated with the size,
-# from a scaled inverse chi-squared prior, so that an arm that scatters more needs a larger change.
+# Test for a change of a level between sessions: steps and ramps by generalised least
+# squares. The level of a unit of work is level = usual + slope (temperature - reference)
+# + session + day + measurement error + change with random sessions and days. For every
+# possible onset the sizes of a step and of ramps are estimated at once, and the likeliest
+# one is returned (Willsky and Jones 1976, with a block- diagonal covariance instead of a
+# filter). The scale of the scatter is estimated with the size, from a scaled inverse
+# chi-squared prior, so that an arm that scatters more needs a larger change.
 
-_BEFORE, _AFTER = 4, 2  # units needed before and after an onset
-_RAMPS = (20.0, 60.0, np.inf)  # days that a gradual change takes, at most up to the last unit
+# units needed before and after an onset
+_BEFORE = 4
+_AFTER = 2
+# days that a gradual change takes, at most up to the last unit
+_RAMPS = (20.0, 60.0, np.inf)
 _SCALE_LEAST = 0.25  # least variance of the scatter over the expected one
 
 
 class _ChangeTest:
     """Finds the likeliest change of one channel, from its std [u] (NaN where not measured).
 
-    `excess` is the temperature above the reference [u], K, 0 where unknown, with the effect
-    `slope_std` per kelvin; `mean_std` is the standard deviation of `mean`, sessions included.
+    `excess` is the temperature above the reference [u], K, 0 where unknown, with the
+    effect `slope_std` per kelvin; `mean_std` is the standard deviation of `mean`,
+    sessions included.
     """
 
     def __init__(
-        self, levels: Levels, std: Array, excess: Array, slope_std: float, scatter: Quantity
+        self,
+        levels: Levels,
+        std: Array,
+        excess: Array,
+        slope_std: float,
+        scatter: Quantity,
     ) -> None:
-        self._work, self._units = scatter.work, len(std)
+        self._work = scatter.work
+        self._units = len(std)
         self._rows = rows = np.flatnonzero(np.isfinite(std))
-        session, model, time = levels.session[rows], levels.model[rows], levels.time[rows]
+        session = levels.session[rows]
+        model = levels.model[rows]
+        time = levels.time[rows]
         covariance = scatter.session**2 * (session[:, None] == session)
         covariance = covariance + np.diag(scatter.day**2 + np.square(std[rows]))
         covariance += slope_std**2 * np.outer(excess[rows], excess[rows])
@@ -312,13 +358,16 @@ class _ChangeTest:
 
     def mean(self, level: Array) -> float:
         """Weighted mean of a level [u] over the units in which it is known."""
-        return float(self._weights @ level[self._rows]) if len(self._rows) else float("nan")
+        return (
+            float(self._weights @ level[self._rows]) if len(self._rows) else float("nan")
+        )
 
     def find(self, level: Array, channel: int | None = None) -> LevelChange | None:
         """The likeliest change of a level [u]; None with too few units."""
         if not len(self._onsets):
             return None
-        own, usable = level[self._rows], self._information > 1e-12
+        own = level[self._rows]
+        usable = self._information > 1e-12
         information = np.where(usable, self._information, 1.0)
         sizes = np.where(usable, self._filtered.T @ own / information, 0.0)
         explained = sizes**2 * information
@@ -329,7 +378,8 @@ class _ChangeTest:
         best = int(np.argmax(ratio))
         course = np.zeros(self._units)
         course[self._rows] = sizes[best] * self._shapes[:, best]
-        # Onset and shape are not known either: mean over all of them, by their likelihood.
+        # Onset and shape are not known either: mean over all of them, by their
+        # likelihood.
         weight = np.where(usable, np.exp(0.5 * (ratio - ratio[best])), 0.0)
         weight /= weight.sum()
         size = float(weight @ sizes)
@@ -360,8 +410,8 @@ _SAME_MINUTE = 0.5 * MINUTE  # rows closer to each other are of the same minute 
 class HealthChange:
     """A change that is larger than its uncertainty; of the whole arm if `joint` is None.
 
-    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W, with its 95 %
-    interval, `temperature` that of both levels, degC, None where unknown.
+    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W,
+    with its 95 % interval, `temperature` that of both levels, degC, None where unknown.
     """
 
     arm: str
@@ -416,12 +466,15 @@ def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
     if not rows.num_rows:
         return None
     robot, joints, minutes = minute_levels(rows)
-    levels, changes = [], []
+    levels = []
+    changes = []
     for quantity, each in minutes.items():
         course = follow(each, quantity)
         of = (None,) if quantity is STANDBY else joints
         levels += [
-            _level(course, j, joint) for j, joint in enumerate(of) if np.isfinite(course.now[j])
+            _level(course, j, joint)
+            for j, joint in enumerate(of)
+            if np.isfinite(course.now[j])
         ]
         changes += [_stated(arm, of, course, change) for change in course.changes]
     changes.sort(key=lambda change: change.since)
@@ -433,31 +486,41 @@ def minute_levels(
 ) -> tuple[str, tuple[str, ...], dict[Quantity, MinuteLevels]]:
     """Type and joints of an arm, and its levels minute by minute, from one or more rows.
 
-    Friction is that at 0.5 rad/s, joint side, as its logarithm in N m [minutes, n]; torque per
-    ampere, motor side, as its logarithm in N m/A [minutes, n]; standby power in W [minutes, 1].
-    Rows with another number of joints than the last one, and all but one of a minute, are left out.
+    Friction is that at 0.5 rad/s, joint side, as its logarithm in N m [minutes, n];
+    torque per ampere, motor side, as its logarithm in N m/A [minutes, n]; standby power
+    in W [minutes, 1]. Rows with another number of joints than the last one, and all but
+    one of a minute, are left out.
     """
     rows = rows.sort_by("minute")
     joints = tuple(rows["joints"][-1].as_py())
     rows = rows.filter(pc.equal(pc.list_value_length(rows["joints"]), len(joints)))
     time = rows["minute"].cast("int64").to_numpy() * 1e-6
     once = np.diff(time, prepend=-np.inf) > _SAME_MINUTE
-    rows, time = rows.filter(once), time[once]
-    model = np.unique(np.array(rows["model"].to_pylist(), dtype=str), return_inverse=True)[1]
+    rows = rows.filter(once)
+    time = time[once]
+    model = np.unique(
+        np.array(rows["model"].to_pylist(), dtype=str), return_inverse=True
+    )[1]
 
     def matrix(name: str) -> Array:
         values = rows[name].combine_chunks()
         flat = values.flatten() if pa.types.is_list(values.type) else values
-        return np.asarray(flat.to_numpy(zero_copy_only=False), dtype=float).reshape(len(rows), -1)
+        return np.asarray(flat.to_numpy(zero_copy_only=False), dtype=float).reshape(
+            len(rows), -1
+        )
 
-    temperature, reference = matrix("joint_temperature"), matrix("joint_friction_reference")
+    temperature = matrix("joint_temperature")
+    reference = matrix("joint_friction_reference")
 
     def logarithm(name: str, unit: Array | float) -> MinuteLevels:
-        value, std = matrix(name) * unit, matrix(f"{name}_std") * unit
+        value = matrix(name) * unit
+        std = matrix(f"{name}_std") * unit
         good = (value > 0) & (std >= 0)
         safe = np.where(good, value, 1.0)
         level = np.where(good, np.log(safe), np.nan)
-        return MinuteLevels(time, level, np.where(good, std / safe, np.nan), temperature, model)
+        return MinuteLevels(
+            time, level, np.where(good, std / safe, np.nan), temperature, model
+        )
 
     known = np.isfinite(temperature)
     count = known.sum(axis=1, keepdims=True)
@@ -466,14 +529,17 @@ def minute_levels(
     levels = {
         FRICTION: logarithm("joint_friction", reference),
         TORQUE_CONSTANT: logarithm("joint_torque_constant", 1.0),
-        STANDBY: MinuteLevels(time, matrix("standby"), matrix("standby_std"), mean, model),
+        STANDBY: MinuteLevels(
+            time, matrix("standby"), matrix("standby_std"), mean, model
+        ),
     }
     return str(rows["robot"][-1].as_py()), joints, levels
 
 
 def _level(course: LevelCourse, j: int, joint: str | None) -> dict[str, Any]:
     """The level of a channel now, and on each day (UTC)."""
-    quantity, reference = course.quantity, float(course.reference[j])
+    quantity = course.quantity
+    reference = float(course.reference[j])
 
     def entry(level: float, std: float) -> dict[str, Any]:
         ends = level + CONFIDENCE * std * np.array([0.0, -1.0, 1.0])
@@ -509,12 +575,17 @@ def _stated(
     temperature = float(known.mean()) if known.size else None
     ends = change.size + CONFIDENCE * change.std * np.array([0.0, -1.0, 1.0])
     size, low, high = (np.expm1(ends) if quantity.relative else ends).tolist()
-    since, last = _day(course.time[change.onset]), _day(course.time[-1])
+    since = _day(course.time[change.onset])
+    last = _day(course.time[-1])
     owner = arm if arm.lower().startswith("arm") else f"arm {arm}"
     if quantity is not STANDBY:
         owner = f"{'all joints' if joint is None else joint} of {owner}"
-    amount = f"{100 * size:+.0f} %" if quantity.relative else f"{size:+.1f} {quantity.unit}"
-    when = f"{since.day} {since:%B}" + ("" if since.year == last.year else f" {since.year}")
+    amount = (
+        f"{100 * size:+.0f} %" if quantity.relative else f"{size:+.1f} {quantity.unit}"
+    )
+    when = f"{since.day} {since:%B}" + (
+        "" if since.year == last.year else f" {since.year}"
+    )
     warm = f", at {temperature:.0f} degC" if temperature is not None else ""
     gradual = " (gradually)" if change.gradual else ""
     return HealthChange(

@@ -3,10 +3,11 @@
 
 """Query: SQL of a user on a history, in a process of its own with limits of memory and time.
 
-DuckDB's own limit leaves out much of what it allocates (texts, lists, aggregates), and it looks
-rarely whether it has been interrupted. Here the operating system bounds the memory of the process
-that runs the SQL, and the process is killed when its time is over, at Ctrl-C, and with its parent.
-It sends the result in messages of bounded size, and waits until they are read.
+DuckDB's own limit leaves out much of what it allocates (texts, lists, aggregates), and it
+looks rarely whether it has been interrupted. Here the operating system bounds the memory
+of the process that runs the SQL, and the process is killed when its time is over, at
+Ctrl-C, and with its parent. It sends the result in messages of bounded size, and waits
+until they are read.
 """
 
 from __future__ import annotations
@@ -25,13 +26,19 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.plant.database import HistoryDatabase, Period, SqlError, TooLargeError
+from ur_energy_model.plant.database import (
+    HistoryDatabase,
+    Period,
+    SqlError,
+    TooLargeError,
+)
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.processes import start_main
 from ur_energy_model.typing import ClosedOnExit
 
-MEMORY = 2_000_000_000  # of the process, that of Python and libraries (200 MB) included [bytes]
+# of the process, that of Python and libraries (200 MB) included [bytes]
+MEMORY = 2_000_000_000
 DATABASE_GB = 1.4  # that DuckDB counts itself: it then says so before an allocation fails
 TIMEOUT = 60.0  # of the computation [s]
 MOST_CORES = 4  # each thread takes memory
@@ -49,27 +56,32 @@ class _Message(NamedTuple):
     content: bytes
 
 
-_OPENED, _SCHEMA, _ROWS, _DONE, _REFUSED = b"o", b"s", b"r", b"d", b"x"
+_OPENED = b"o"
+_SCHEMA = b"s"
+_ROWS = b"r"
+_DONE = b"d"
+_REFUSED = b"x"
 
 
 class Query(ClosedOnExit):
     """The result of one SELECT statement; a context manager.
 
-    `warnings` and `lost` are those of the store (`Holdings`, the latter as entries), `schema` that
-    of the result, with unique names of columns; `pid` is the number of the process.
+    `warnings` and `lost` are those of the store (`Holdings`, the latter as entries),
+    `schema` that of the result, with unique names of columns; `pid` is the number of the
+    process.
 
     Args:
         address: of the store.
         sql: the statement.
         period: of the rows.
         arms: of the rows, () for all.
-        timeout: longest time until the whole result has been read [s]; time in `paused` is not
-            counted.
+        timeout: longest time until the whole result has been read [s]; time in `paused`
+            is not counted.
 
     Raises:
         StoreError: the store cannot be read.
-        SqlError: it is not a single SELECT, fails, or needs more memory or time than it may have;
-            also while the rows are read.
+        SqlError: it is not a single SELECT, fails, or needs more memory or time than it
+            may have; also while the rows are read.
     """
 
     def __init__(
@@ -131,11 +143,14 @@ class Query(ClosedOnExit):
             left = self._end - time.monotonic()
             if left < 0.0 or not self._pipe.poll(left):
                 if kind == _OPENED:
-                    raise SqlError("cannot begin: the store is not open yet", "try again later")
+                    raise SqlError(
+                        "cannot begin: the store is not open yet", "try again later"
+                    )
                 remedy = "query fewer days or arms, or give --timeout SECONDS"
                 raise SqlError(f"takes longer than {self._timeout:g} s", remedy)
             received = self._pipe.recv_bytes()
-        except (EOFError, ConnectionError):  # an allocation failed where that cannot be handled
+        # an allocation failed where that cannot be handled
+        except (EOFError, ConnectionError):
             raise _too_much() from None
         message = _Message(received[:1], received[1:])
         if message.kind == _REFUSED:

@@ -52,9 +52,11 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
     def sums(values: np.ndarray, over: np.ufunc = np.add) -> np.ndarray:
         return over.reduceat(values, first, axis=0) if len(first) else values
 
-    net, arm = sums(parts.net), channels.arm
+    net = sums(parts.net)
+    arm = channels.arm
     bus = np.where(sums(parts.bus_measured, np.logical_and), net[:, arm["bus"]], np.nan)
-    temperature, scaling = sums(parts.temperature), sums(parts.scaling)
+    temperature = sums(parts.temperature)
+    scaling = sums(parts.scaling)
     states = {}
     for state in ArmState:
         name = state.name.lower()
@@ -66,7 +68,8 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
         "joint_friction_energy": "friction_loss",
         "joint_copper_energy": "copper_loss",
     }
-    with np.errstate(invalid="ignore"):  # of no sample with temperatures, or with a scaling
+    # of no sample with temperatures, or with a scaling
+    with np.errstate(invalid="ignore"):
         temperature = temperature[:, :-1] / temperature[:, -1:]
         scaling = scaling[:, 0] / scaling[:, 1]
     columns = {
@@ -160,7 +163,8 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
         "peak_power": np.array([cycle.peak_power for cycle in cycles], dtype=float),
         "motion_time": motion_time,
         "motion_energy": motion_energy,
-        "idle_time": net[:, channels.state_time :][:, : len(ArmState)].sum(axis=1) - motion_time,
+        "idle_time": net[:, channels.state_time :][:, : len(ArmState)].sum(axis=1)
+        - motion_time,
         "idle_energy": whole["total_energy"] - motion_energy,
         UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
         "joints": channels.joints,
@@ -172,18 +176,25 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
 class ProgramRows:
     """Rows of `program_nodes` from the powers of consecutive samples.
 
-    Time that other sources cover is left out. A single script is that of all programs (names of
-    programs come late, or not at all), of several each is of the program of its name.
+    Time that other sources cover is left out. A single script is that of all programs
+    (names of programs come late, or not at all), of several each is of the program of its
+    name.
     """
 
     def __init__(
-        self, channels: Channels, scripts: Sequence[Script] = (), covered: TimeRanges = NOTHING
+        self,
+        channels: Channels,
+        scripts: Sequence[Script] = (),
+        covered: TimeRanges = NOTHING,
     ) -> None:
-        self._channels, self._scripts, self._covered = channels, scripts, covered
+        self._channels = channels
+        self._scripts = scripts
+        self._covered = covered
         self._counted = ProgramEnergy(channels)
         self._before: dict[Part, Spent] = {}
         self._program: str | None = None
-        self._of: tuple[int, bool] | None = None  # minute, and whether another source covers it
+        # minute, and whether another source covers it
+        self._of: tuple[int, bool] | None = None
         self._rows: list[tuple[int, str | None, str, Spent]] = []
 
     def update(self, table: PowerTable) -> None:
@@ -204,7 +215,8 @@ class ProgramRows:
     def rows(self, keys: SourceKeys) -> pa.Table:
         """Rows of the minutes so far, each part of them once."""
         self._close()
-        rows, self._rows = self._rows, []
+        rows = self._rows
+        self._rows = []
         seconds = np.array([row[3].seconds for row in rows], dtype=float)
         measured = np.array([row[3].measured for row in rows], dtype=float)
         columns = {
@@ -233,7 +245,8 @@ class ProgramRows:
         if self._of is None:
             return
         minute, covered = self._of
-        spent, script = self._counted.spent(), self._counted.tracker.script
+        spent = self._counted.spent()
+        script = self._counted.tracker.script
         for part, now in spent.items():
             passed = now.since(self._before.get(part))
             if passed.seconds > 0.0 and not covered:
@@ -243,9 +256,11 @@ class ProgramRows:
 
 PROGRAM_STEP = 60 * SECOND  # ns
 
-# Motion thinned to means over short blocks of time, cheap enough for every sample of a year.
+# Motion thinned to means over short blocks of time, cheap enough for every sample of a
+# year.
 
-BLOCK = 0.04  # length of a block [s]: all that minutes of friction use (learning/minute.py)
+# length of a block [s]: all that minutes of friction use (learning/minute.py)
+BLOCK = 0.04
 _PERIODS = 2.0  # length of a block in sample periods, at least
 _ROUNDING = 1e-4
 """Share of a block by which a sample may miss its begin: clocks count in binary fractions."""
@@ -256,9 +271,9 @@ ACTUALS = ("actual_q", "actual_qd")
 def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     """Stretches of consecutive block means, two blocks or more each.
 
-    Positions, speeds and accelerations are the controller's targets where it reports them, as
-    these have no noise; else measured ones, with accelerations from differences of the means. The
-    samples are usable, ascending in time and of one setup.
+    Positions, speeds and accelerations are the controller's targets where it reports
+    them, as these have no noise; else measured ones, with accelerations from differences
+    of the means. The samples are usable, ascending in time and of one setup.
     """
     names = TARGETS if all(name in samples for name in TARGETS) else ACTUALS
     if "actual_current" not in samples or any(name not in samples for name in names):
@@ -287,14 +302,15 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     for part in slices_between(cuts.tolist(), len(kept)):
         if part.stop - part.start < 2:
             continue
-        q, qd = motion[0][part], motion[1][part]
+        q = motion[0][part]
+        qd = motion[1][part]
         qdd = motion[2][part] if len(motion) > 2 else np.gradient(qd, block, axis=0)
         rest = (each[part] for each in (current, unknown, warmth, payload))
         yield FilteredMotion(time[part], q, qd, qdd, *rest)
 
 
-# Health: friction and torque constants of the learning's minutes (learning/minute.py), and the
-# standby power as tracked so far. Nothing is read twice, memory is constant.
+# Health: friction and torque constants of the learning's minutes (learning/minute.py),
+# and the standby power as tracked so far. Nothing is read twice, memory is constant.
 
 LEAST_STILL = 2.0  # standstill in a minute from which its standby power is stated [s]
 _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
@@ -304,11 +320,13 @@ class HealthRows:
     """Rows of `health` from the powers of consecutive samples; keeps one small row per minute."""
 
     def __init__(self, calculator: EnergyCalculator) -> None:
-        self._calculator, model = calculator, calculator.model
+        self._calculator = calculator
+        model = calculator.model
         self._reference = friction_torque(model, np.array([TYPICAL_SPEED]))[0]
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         self._constant = np.array([joint.torque_constant for joint in model.joints])
-        self._meter, self._windows = MinuteMeter(model), Windows()
+        self._meter = MinuteMeter(model)
+        self._windows = Windows()
         self._dynamics: ArmDynamics | None = None
         self._time = -np.inf
         self._shift: float | None = None
@@ -332,7 +350,10 @@ class HealthRows:
             samples = replace(samples, time=samples.time + self._shift)
             self._time = float(samples.time[-1])
             self._rest(table, run, samples.time, host[run])
-            if self._dynamics is not None and self._calculator.dynamics is not self._dynamics:
+            if (
+                self._dynamics is not None
+                and self._calculator.dynamics is not self._dynamics
+            ):
                 self._learn(self._windows.finish())  # another payload
             self._dynamics = self._calculator.dynamics
             columns = {name: samples.columns[name] for name in _FIELDS if name in samples}
@@ -344,7 +365,8 @@ class HealthRows:
         """Rows of the minutes that are over, each once; `last` ends the minute in progress."""
         if last:
             self._finish()
-        rows, self._rows = self._rows, []
+        rows = self._rows
+        self._rows = []
         n = len(self._constant)
         unknown: dict[str, Any] = dict.fromkeys(_OF_JOINTS, np.full(n, np.nan))
         unknown |= {"joint_moving": np.zeros(n), "standby": np.nan, "standby_std": np.nan}

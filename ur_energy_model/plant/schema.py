@@ -3,9 +3,9 @@
 
 """Tables of the history: columns with type, unit and meaning, and Arrow tables of them.
 
-They are Delta Lake tables, divided by `day` (UTC), which is not repeated in the files; `arm` (see
-`arm_name`) is the first column of the files. `source` is the SHA-256 of the bag, or the name of a
-live writer.
+They are Delta Lake tables, divided by `day` (UTC), which is not repeated in the files;
+`arm` (see `arm_name`) is the first column of the files. `source` is the SHA-256 of the
+bag, or the name of a live writer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Column(NamedTuple):
 _SOURCE = (
     Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
     Column("robot", "text", "", "type of the arm, such as ur5e"),
-    Column("model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"),
+    Column(
+        "model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"
+    ),
 )
 _WHOLE_ARM = (
     Column("total_energy", "number", "J", "at the supply: measured where bus power is, else by "
@@ -82,7 +84,9 @@ _SOURCE_OF_TOTAL = (
            nullable=True),
 )  # fmt: skip
 _JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
-_JOINT_ENERGY = Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted")
+_JOINT_ENERGY = Column(
+    "joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"
+)
 
 SECONDS: tuple[Column, ...] = (
     Column("second", "time", "UTC", "begin of the second"),
@@ -105,9 +109,14 @@ SECONDS: tuple[Column, ...] = (
         column
         for state in ArmState
         for column in (
-            Column(f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"),
             Column(
-                f"{state.name.lower()}_energy", "number", "J", f"total_energy in state {state.name}"
+                f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"
+            ),
+            Column(
+                f"{state.name.lower()}_energy",
+                "number",
+                "J",
+                f"total_energy in state {state.name}",
             ),
         )
     ),
@@ -157,9 +166,16 @@ HEALTH: tuple[Column, ...] = (
     _JOINTS,
     Column("joint_moving", "numbers", "s", "motion that was used"),
     Column("joint_temperature", "numbers", "degC", "mean temperature in motion"),
-    Column("joint_friction", "numbers", "", "friction over the model's at that temperature"),
+    Column(
+        "joint_friction", "numbers", "", "friction over the model's at that temperature"
+    ),
     Column("joint_friction_std", "numbers", "", "standard deviation of joint_friction"),
-    Column("joint_friction_reference", "numbers", "N m", "the model's at 0.5 rad/s, joint side"),
+    Column(
+        "joint_friction_reference",
+        "numbers",
+        "N m",
+        "the model's at 0.5 rad/s, joint side",
+    ),
     Column("joint_torque_constant", "numbers", "N m/A", "torque per ampere, motor side"),
     Column("joint_torque_constant_std", "numbers", "N m/A", "its standard deviation"),
     Column("standby", "number", "W", "standby power at standstill", nullable=True),
@@ -198,11 +214,29 @@ JOINT_SECONDS: tuple[Column, ...] = (
 MODELS: tuple[Column, ...] = (
     Column("model", "text", "", "as in the column model of the other tables"),
     Column("robot", "text", "", "type of the arm"),
-    Column("sha256", "text", "", "of the model file; missing for a generic model", nullable=True),
+    Column(
+        "sha256",
+        "text",
+        "",
+        "of the model file; missing for a generic model",
+        nullable=True,
+    ),
     Column("serial", "text", "", "of the arm that was identified", nullable=True),
     Column("date", "text", "", "when it was identified, ISO 8601", nullable=True),
-    Column("path", "text", "", "absolute path of the model file when it was used", nullable=True),
-    Column("content", "text", "", "of the model file: bags are added again with it", nullable=True),
+    Column(
+        "path",
+        "text",
+        "",
+        "absolute path of the model file when it was used",
+        nullable=True,
+    ),
+    Column(
+        "content",
+        "text",
+        "",
+        "of the model file: bags are added again with it",
+        nullable=True,
+    ),
 )
 """Per model that energies were computed with; a generic one has a row per type of arm."""
 
@@ -214,14 +248,21 @@ SOURCES: tuple[Column, ...] = (
     Column("model", "text", "", "as in the column model of the other tables"),
     Column("start", "time", "UTC", "first sample"),
     Column("end", "time", "UTC", "last sample"),
-    Column("host_time", "flag", "", "whether these are times of day, not those of the controller"),
+    Column(
+        "host_time",
+        "flag",
+        "",
+        "whether these are times of day, not those of the controller",
+    ),
     Column("seconds", "integer", "", "number of rows of seconds"),
     Column("cycles", "integer", "", "number of rows of cycles"),
     Column("health", "integer", "", "number of rows of health"),
     Column("energy", "number", "J", "sum of total_energy of seconds"),
     Column("accounted", "number", "s", "time integrated over"),
     Column("left_out", "number", "s", "time that other sources had covered"),
-    Column("program_nodes", "integer", "", "number of rows of program_nodes", nullable=True),
+    Column(
+        "program_nodes", "integer", "", "number of rows of program_nodes", nullable=True
+    ),
     Column("settings", "text", "", "options of history add, JSON", nullable=True),
 )
 """Per bag: numbers of rows are those that it had when it was added."""
@@ -251,14 +292,16 @@ def arrow_schema(table: str) -> pa.Schema:
 def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
     """Rows of a table of the history from every column of it, the first one an array.
 
-    Columns are values [rows]; times in ns since 1970 UTC; numbers of the joints [rows, n]; names of
-    the joints, or a text, the same in all rows. NaN (of all joints) is missing where allowed.
+    Columns are values [rows]; times in ns since 1970 UTC; numbers of the joints [rows,
+    n]; names of the joints, or a text, the same in all rows. NaN (of all joints) is
+    missing where allowed.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
     arrays = []
     for column, field in zip(TABLES[table], schema, strict=True):
-        value, mask = columns[column.name], None
+        value = columns[column.name]
+        mask = None
         if value is None or isinstance(value, str):
             arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
         elif column.kind == "time":
@@ -297,7 +340,9 @@ def model_key(model: Path | None) -> str:
 
 def content_key(content: str | None) -> str | None:
     """The same of the content of a model file."""
-    return None if content is None else hashlib.sha256(content.encode()).hexdigest()[:DIGITS]
+    return (
+        None if content is None else hashlib.sha256(content.encode()).hexdigest()[:DIGITS]
+    )
 
 
 ModelRow = Mapping[str, str | None]  # a row of the table `models`
@@ -313,7 +358,8 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
     def text(name: str) -> str | None:
         return None if made.get(name) is None else str(made[name])
 
-    digest, content = None, None
+    digest = None
+    content = None
     if path is not None:
         with suppress(OSError, UnicodeDecodeError), open_regular(path) as file:
             found = file.read()

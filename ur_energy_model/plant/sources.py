@@ -3,9 +3,10 @@
 
 """Sources of a history: a bag or a live writer, its record, and its part in each file.
 
-The footer of every file of a store states which sources its rows are of (`SourcePart`), with the
-record of each bag: files that are joined keep that, and what is lost can be made again from what is
-left. Files of earlier versions lack it; there it is found from the rows.
+The footer of every file of a store states which sources its rows are of (`SourcePart`),
+with the record of each bag: files that are joined keep that, and what is lost can be made
+again from what is left. Files of earlier versions lack it; there it is found from the
+rows.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ UNKNOWN_BAG = "unknown"
 class SourceRecord:
     """A source: a row of the table `sources`, see there; `bag` is "" for a live writer.
 
-    `start` and `end` are ns since 1970 UTC, `rows` numbers of rows by table, without those that an
-    earlier version did not count; `settings` (JSON) are those of `BagWork` that rows depend on.
+    `start` and `end` are ns since 1970 UTC, `rows` numbers of rows by table, without
+    those that an earlier version did not count; `settings` (JSON) are those of `BagWork`
+    that rows depend on.
     """
 
     source: str
@@ -109,8 +111,9 @@ def nanoseconds(time: datetime) -> int:
 class SourcePart:
     """What a file has of a source: number of rows, and the host time that they cover.
 
-    Rows of other tables than `seconds` cover none. `record` is that of the source, None for a live
-    writer, `model` the row of the table `models` without its content; None where it is not known.
+    Rows of other tables than `seconds` cover none. `record` is that of the source, None
+    for a live writer, `model` the row of the table `models` without its content; None
+    where it is not known.
     """
 
     rows: int
@@ -182,12 +185,14 @@ def ranges_from(pairs: Iterable[Iterable[int]]) -> TimeRanges:
     return TimeRanges.of((int(start), int(end)) for start, end in pairs)
 
 
-def parts_from_rows(rows: pa.Table, time: str, covered: TimeRanges) -> dict[str, SourcePart]:
+def parts_from_rows(
+    rows: pa.Table, time: str, covered: TimeRanges
+) -> dict[str, SourcePart]:
     """Parts of a file of an earlier version from its columns `source` and time (and `accounted`).
 
-    `covered` is the time that all its rows cover; NOTHING for other tables than `seconds`. Where
-    two sources share a second, each has as much of it as it accounts for, on the side of its other
-    rows.
+    `covered` is the time that all its rows cover; NOTHING for other tables than
+    `seconds`. Where two sources share a second, each has as much of it as it accounts
+    for, on the side of its other rows.
     """
     sources = np.array(rows["source"].to_pylist(), dtype=object)
     begins = rows[time].cast("int64").to_numpy() * 1000
@@ -203,14 +208,19 @@ def parts_from_rows(rows: pa.Table, time: str, covered: TimeRanges) -> dict[str,
     return found
 
 
-def _seconds_covered(begins: np.ndarray, accounted: np.ndarray, others: set[int]) -> TimeRanges:
+def _seconds_covered(
+    begins: np.ndarray, accounted: np.ndarray, others: set[int]
+) -> TimeRanges:
     """Time of rows of `seconds` with these begins [ns] and accounted times [s] of one source.
 
     `others` are begins of seconds [ns] in which other sources have rows, too.
     """
-    own, pairs = set(begins.tolist()), []
+    own = set(begins.tolist())
+    pairs = []
     for begin, seconds in zip(begins.tolist(), accounted.tolist(), strict=True):
-        start, end, length = begin, begin + SECOND, round(seconds * SECOND)
+        start = begin
+        end = begin + SECOND
+        length = round(seconds * SECOND)
         if begin in others and begin + SECOND in own:
             start = end - length
         elif begin in others:
@@ -221,7 +231,9 @@ def _seconds_covered(begins: np.ndarray, accounted: np.ndarray, others: set[int]
 
 def _within(ranges: TimeRanges, limits: TimeRanges) -> TimeRanges:
     """The parts of ranges that are in others."""
-    return TimeRanges.of(pair for limit in limits.pairs() for pair in ranges.within(*limit).pairs())
+    return TimeRanges.of(
+        pair for limit in limits.pairs() for pair in ranges.within(*limit).pairs()
+    )
 
 
 def without(parts: Parts, source: str) -> dict[str, SourcePart]:

@@ -8,16 +8,17 @@
     STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a source on a day
     STORE/models/, STORE/sources/                                tables without days
 
-A change of the store (a bag, a minute of a live writer, files that are joined) is one commit for
-all tables. What a killed process wrote before that does not count, and is replaced when the source
-is added again. Commits follow each other: who finds that another process was faster looks again at
-what others cover, so that no time of an arm counts twice.
+A change of the store (a bag, a minute of a live writer, files that are joined) is one
+commit for all tables. What a killed process wrote before that does not count, and is
+replaced when the source is added again. Commits follow each other: who finds that another
+process was faster looks again at what others cover, so that no time of an arm counts
+twice.
 
-A bag whose rows are lost is added again with the model and settings of the first time, and all its
-rows are replaced; rows of other sources are never removed. What follows from other files (joints,
-records, rows of models, logs) is made again without the bag (`mend`). Nothing that the logs do not
-name is ever removed. Stores of earlier versions are read as they are, and become tables with the
-first writing (`take_over`).
+A bag whose rows are lost is added again with the model and settings of the first time,
+and all its rows are replaced; rows of other sources are never removed. What follows from
+other files (joints, records, rows of models, logs) is made again without the bag
+(`mend`). Nothing that the logs do not name is ever removed. Stores of earlier versions
+are read as they are, and become tables with the first writing (`take_over`).
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ class LivePart(NamedTuple):
 class HistoryStore:
     """A store in a folder, which the first writing makes, or below s3://BUCKET/PREFIX.
 
-    `address` is the absolute path or s3:// address, `notes` what writing has found that a user
-    should see. Credentials, region and server come from the environment or the files of AWS. All
-    methods raise StoreError if the store cannot be read or written.
+    `address` is the absolute path or s3:// address, `notes` what writing has found that a
+    user should see. Credentials, region and server come from the environment or the files
+    of AWS. All methods raise StoreError if the store cannot be read or written.
 
     Raises:
         StoreError: no such address.
@@ -142,14 +143,17 @@ class HistoryStore:
     ) -> tuple[EnergyModel, ModelRow | None]:
         """The model with which a source was added, and its row, None if that is not there.
 
-        It is in the store, or at the path of then, or the one that is `given` with its key.
+        It is in the store, or at the path of then, or the one that is `given` with its
+        key.
 
         Raises:
             StoreError: it is none of these.
         """
         key, model = given
         with self._problems("read"):
-            files = [f for f in self._log.read().select("models") if self._content.is_good(f)]
+            files = [
+                f for f in self._log.read().select("models") if self._content.is_good(f)
+            ]
             found = self._files.dataset("models", files).to_table().to_pylist()
         name = record.model, record.robot
         row = next((row for row in found if (row["model"], row["robot"]) == name), None)
@@ -158,14 +162,22 @@ class HistoryStore:
         if key == record.model and model is not None:
             return model, None
         if row is not None and content_key(row["content"]) == record.model:
-            with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            with tempfile.NamedTemporaryFile(
+                "w", suffix=".yaml", encoding="utf-8"
+            ) as file:
                 file.write(row["content"])
                 file.flush()
                 return load_model(file.name), row
-        if row is not None and row["path"] and model_key(Path(row["path"])) == record.model:
+        if (
+            row is not None
+            and row["path"]
+            and model_key(Path(row["path"])) == record.model
+        ):
             return load_model(row["path"]), row
         place = f" ({row['path']})" if row is not None and row["path"] else ""
-        problem = f"was added with model {record.model}{place}, which is not there any more"
+        problem = (
+            f"was added with model {record.model}{place}, which is not there any more"
+        )
         raise StoreError(record.bag, problem, "add it again with --model and that file")
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
@@ -174,29 +186,45 @@ class HistoryStore:
             return self._content.covered(self._log.read(), arm, start, besides)
 
     def holdings(
-        self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
+        self,
+        first: str | None = None,
+        last: str | None = None,
+        arms: Collection[str] = (),
     ) -> Holdings:
         """What the store holds and what it has lost, see `compare`.
 
-        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
-        () for all. A folder that is no store, or an empty one, is refused.
+        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those
+        that matter, () for all. A folder that is no store, or an empty one, is refused.
         """
         with self._problems("read"):
             state = self._log.read()
             # A killed process has made tables of the others, and not removed their files.
             taken = {record.source for record in self._content.records(state)}
             old = list(old_sources(self._files))
-            left = [each for each in old if each.source not in taken and not _is_known(each, state)]
+            left = [
+                each
+                for each in old
+                if each.source not in taken and not _is_known(each, state)
+            ]
             self._refuse_nothing(state, left)
             return compare(
-                self._files, state, self._content.records(state), old, left, first, last, arms
+                self._files,
+                state,
+                self._content.records(state),
+                old,
+                left,
+                first,
+                last,
+                arms,
             )
 
     def _refuse_nothing(self, state: State, old: Sequence[OldSource]) -> None:
         """Refuse a folder that is no store, or an empty one."""
         if not len(state.files) and not old:
             remedy = "add recordings with ur_energy history add"
-            raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
+            raise StoreError(
+                self.address, "is no history store, or holds nothing yet", remedy
+            )
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
         """Rows of the files that count, with the columns of today's schema, null in older files.
@@ -226,19 +254,30 @@ class HistoryStore:
             checked: whether other sources must not cover the same time.
 
         Raises:
-            OverlapError: another source covers some of that time meanwhile; nothing counts.
+            OverlapError: another source covers some of that time meanwhile; nothing
+                counts.
         """
-        source, arm = record.source, record.arm
+        source = record.source
+        arm = record.arm
         record = counted(record, {name: len(rows) for name, rows in tables.items()})
         with self._problems("written"):
             if self._content.is_whole(self._log.read(), source):
                 return None
-            rows = {**tables, "joint_seconds": joint_rows(with_arm(tables["seconds"], arm))}
-            pieces = {table: list(divided(table, each, ranges)) for table, each in rows.items()}
+            rows = {
+                **tables,
+                "joint_seconds": joint_rows(with_arm(tables["seconds"], arm)),
+            }
+            pieces = {
+                table: list(divided(table, each, ranges)) for table, each in rows.items()
+            }
             if (days := len(pieces["seconds"])) > MOST_DAYS:
                 problem = f"its stamps are on {days} days"
                 raise RecordingError(source, problem, "record again with a host clock")
-            named = None if model is None else {k: v for k, v in model.items() if k != "content"}
+            named = (
+                None
+                if model is None
+                else {k: v for k, v in model.items() if k != "content"}
+            )
             new = [self._files.write("sources", "", "", source, record.table(), {})]
             for table, parts in pieces.items():
                 for _, day, part, covered in parts:
@@ -256,7 +295,9 @@ class HistoryStore:
                     self._check_free(state, arm, source, ranges)
                 again = self._content.record(state, source) is not None
                 kept, gone = self._cut_out(state, record)
-                models = [] if model is None else self._content.write_models(state, [model])
+                models = (
+                    [] if model is None else self._content.write_models(state, [model])
+                )
                 return Change([*new, *kept, *models], gone)
 
             if not self._change(change):
@@ -280,7 +321,9 @@ class HistoryStore:
         Raises:
             OverlapError: another source covers some of that time meanwhile.
         """
-        named = None if model is None else {k: v for k, v in model.items() if k != "content"}
+        named = (
+            None if model is None else {k: v for k, v in model.items() if k != "content"}
+        )
         with self._problems("written"):
             new: dict[str, list[StoredFile]] = {table: [] for table in tables}
             for table, parts in tables.items():
@@ -302,14 +345,16 @@ class HistoryStore:
     ) -> ModelRow:
         """Write the row of a model, unless it is there, and return it.
 
-        `keys` are of a source whose energies were computed with the model; model and path are None
-        if it is generic.
+        `keys` are of a source whose energies were computed with the model; model and path
+        are None if it is generic.
         """
         name = keys.model, keys.robot
         if name not in self._models:
             row = model_row(keys, model, path)
             with self._problems("written"):
-                self._keep_models(pa.Table.from_pylist([dict(row)], arrow_schema("models")))
+                self._keep_models(
+                    pa.Table.from_pylist([dict(row)], arrow_schema("models"))
+                )
             self._models[name] = row
         return self._models[name]
 
@@ -334,9 +379,9 @@ class HistoryStore:
     def compact(self, *, least: int = 2) -> dict[str, int]:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Days with fewer files of a table than `least`, of all arms, stay as they are. What is lost
-        is mended first, see `mend`. Returns how many files counted before and after, and how many
-        old ones were removed.
+        Days with fewer files of a table than `least`, of all arms, stay as they are. What
+        is lost is mended first, see `mend`. Returns how many files counted before and
+        after, and how many old ones were removed.
         """
         with self._problems("read"):
             self._refuse_nothing(self._log.read(), list(old_sources(self._files)))
@@ -364,13 +409,19 @@ class HistoryStore:
                 if path not in counting and self._files.remove(path)
             ]
             after = len(state.select())
-            return {"files_before": len(files), "files_after": after, "removed": len(removed)}
+            return {
+                "files_before": len(files),
+                "files_after": after,
+                "removed": len(removed),
+            }
 
     def compact_if_many(self) -> None:
         """Compact the days of many files."""
         with self._problems("written"):
             state = self._log.read()
-            files = Counter((t, f.day) for t in ("seconds", "sources") for f in state.select(t))
+            files = Counter(
+                (t, f.day) for t in ("seconds", "sources") for f in state.select(t)
+            )
         if max(files.values(), default=0) > MOST_SMALL:
             self.compact(least=MOST_SMALL)
 
@@ -386,9 +437,12 @@ class HistoryStore:
                     self._files.remove(name)
 
     def _take_over(self, old: OldSource) -> None:
-        good, record = list(filter(self._content.is_good, old.files)), old.record
+        good = list(filter(self._content.is_good, old.files))
+        record = old.record
         tables = {
-            table: self._files.dataset(table, [file for file in good if file.table == table])
+            table: self._files.dataset(
+                table, [file for file in good if file.table == table]
+            )
             .to_table()
             .drop_columns(["arm", "day"])
             for table in COUNTED
@@ -413,13 +467,16 @@ class HistoryStore:
     def mend(self) -> None:
         """Make again what is lost and follows from other files, and keep in mind what is lost.
 
-        Rows of joints follow from `seconds`, records and rows of models from the footers of all
-        files, logs from each other. Other files that are lost do not count from now on: the logs of
-        the tables leave them out, so that other programs can read the rest.
+        Rows of joints follow from `seconds`, records and rows of models from the footers
+        of all files, logs from each other. Other files that are lost do not count from
+        now on: the logs of the tables leave them out, so that other programs can read the
+        rest.
         """
         with self._problems("written"):
             if len(self._log.read().files):
-                self._change(lambda state: Mender(self._content, state).change, always=True)
+                self._change(
+                    lambda state: Mender(self._content, state).change, always=True
+                )
 
     # Changes of the log
 
@@ -432,8 +489,8 @@ class HistoryStore:
     ) -> bool:
         """Commit a change of the state, made anew as long as other processes are faster.
 
-        Returns whether there was one. `always` brings logs up to date also without a change;
-        `publish` is false where further changes follow at once.
+        Returns whether there was one. `always` brings logs up to date also without a
+        change; `publish` is false where further changes follow at once.
         """
         end = time.monotonic() + MOST_WAIT
         pause, longest = PAUSE
@@ -454,7 +511,9 @@ class HistoryStore:
             except ConflictError:
                 if time.monotonic() > end:
                     problem = "is written by others again and again"
-                    raise StoreError(self.address, problem, "repeat the command later") from None
+                    raise StoreError(
+                        self.address, problem, "repeat the command later"
+                    ) from None
             time.sleep(random.uniform(0.0, pause))
             pause = min(2.0 * pause, longest)
 
@@ -465,7 +524,9 @@ class HistoryStore:
 
         Lost files of several bags are replaced with the last of these.
         """
-        kept, gone, source = [], [], record.source
+        kept = []
+        gone = []
+        source = record.source
         for file in state.select():
             mine = file.table in UNDIVIDED or file.arm == record.arm
             if file.table == "models" or not mine or file.live != source.startswith(LIVE):
@@ -480,7 +541,9 @@ class HistoryStore:
                 gone.append(file)
                 if len(rest):
                     place = (file.table, file.arm or "", file.day or "")
-                    kept.append(self._files.write(*place, joined_name([file]), rest, parts))
+                    kept.append(
+                        self._files.write(*place, joined_name([file]), rest, parts)
+                    )
         return kept, gone
 
     def _is_last_of(self, state: State, file: StoredFile, source: str) -> bool:
@@ -498,18 +561,23 @@ class HistoryStore:
     def _join(self, groups: Sequence[Sequence[StoredFile]]) -> None:
         """Replace groups of files of one table, arm and day by one file each, in one commit.
 
-        Groups with a file that is not whole stay as they are, and those of which another process
-        replaces a file meanwhile.
+        Groups with a file that is not whole stay as they are, and those of which another
+        process replaces a file meanwhile.
         """
         made = []
         for group in groups:
             if len(group) < 2 or not all(map(self._content.is_good, group)):
                 continue
-            table, arm, day = group[0].table, group[0].arm or "", group[0].day or ""
+            table = group[0].table
+            arm = group[0].arm or ""
+            day = group[0].day or ""
             rows = self._files.rows(table, group)
             parts = {} if table in UNDIVIDED else joined(map(self._files.parts, group))
             made.append(
-                (group, self._files.write(table, arm, day, joined_name(group), rows, parts))
+                (
+                    group,
+                    self._files.write(table, arm, day, joined_name(group), rows, parts),
+                )
             )
 
         def change(state: State) -> Change | None:
@@ -521,7 +589,9 @@ class HistoryStore:
         if made:
             self._change(change, publish=False)
 
-    def _check_free(self, state: State, arm: str, source: str, ranges: TimeRanges) -> None:
+    def _check_free(
+        self, state: State, arm: str, source: str, ranges: TimeRanges
+    ) -> None:
         if ranges:
             taken = self._content.covered(state, arm, int(ranges.edges[0, 0]), source)
             if any(taken.within(*pair) for pair in ranges.pairs()):
@@ -538,7 +608,9 @@ class HistoryStore:
             problem = error.strerror if isinstance(error, OSError) else None
             problem = problem or " ".join(re.sub("\x1b\\[\\d*m", "", str(error)).split())
             remedy = "check the place and its free space, then repeat the command"
-            raise StoreError(self.address, f"cannot be {what} ({problem})", remedy) from error
+            raise StoreError(
+                self.address, f"cannot be {what} ({problem})", remedy
+            ) from error
 
 
 def _is_known(old: OldSource, state: State) -> bool:

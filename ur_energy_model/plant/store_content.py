@@ -45,7 +45,11 @@ class StoreContent:
 
     def records(self, state: State) -> list[SourceRecord]:
         """Records of the table `sources` that can be read."""
-        return [record for file in state.select("sources") for record in self._records_of(file)]
+        return [
+            record
+            for file in state.select("sources")
+            for record in self._records_of(file)
+        ]
 
     def record(self, state: State, source: str) -> SourceRecord | None:
         """Record of a source; None if there is none, or it is lost."""
@@ -106,7 +110,9 @@ class StoreContent:
         for row in rows:
             if (row["model"], row["robot"]) not in there:
                 name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{row['model']}-{row['robot']}")
-                table = pa.Table.from_pylist([{n: row.get(n) for n in schema.names}], schema)
+                table = pa.Table.from_pylist(
+                    [{n: row.get(n) for n in schema.names}], schema
+                )
                 found.append(self.files.write("models", "", "", name, table, {}))
         return found
 
@@ -119,7 +125,9 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
         return True
     if file.arm != record.arm or file.live != record.source.startswith(LIVE):
         return False
-    return file.span is None or (file.span[0] <= record.end and record.start <= file.span[1])
+    return file.span is None or (
+        file.span[0] <= record.end and record.start <= file.span[1]
+    )
 
 
 def is_open(file: StoredFile) -> bool:

@@ -3,9 +3,9 @@
 
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
-A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or removed, also
-where a link leads there: a link in place of a file is no file, and is replaced as such; a link in
-place of a folder is refused.
+A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or
+removed, also where a link leads there: a link in place of a file is no file, and is
+replaced as such; a link in place of a folder is refused.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class OutsideError(OSError):
 class StoredFile:
     """A file that the log of a store names, or a record of an earlier version.
 
-    `path` is that in the store, `size` in bytes; what is not known is None. `sources` are the first
-    and last name of the sources of its rows (of `models`, of the models), `times` those of the
-    first and last row, `covered` the time that its rows cover [ns]. `lost` are files whose loss was
-    noticed before: they are kept in mind until their rows are there again. `written` is when the
-    file was added [ns].
+    `path` is that in the store, `size` in bytes; what is not known is None. `sources` are
+    the first and last name of the sources of its rows (of `models`, of the models),
+    `times` those of the first and last row, `covered` the time that its rows cover [ns].
+    `lost` are files whose loss was noticed before: they are kept in mind until their rows
+    are there again. `written` is when the file was added [ns].
     """
 
     path: str
@@ -140,7 +140,8 @@ def own_path(path: str) -> dict[str, str] | None:
 class StoreFiles:
     """Files of a store, by paths with "/" between folders; arguments as of `HistoryStore`.
 
-    `folder` is an absolute path, None on an S3 server; `options` are that server's for Delta Lake.
+    `folder` is an absolute path, None on an S3 server; `options` are that server's for
+    Delta Lake.
     """
 
     def __init__(self, address: str) -> None:
@@ -160,7 +161,8 @@ class StoreFiles:
         self.options = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "3"}
         self.options |= {"retry_timeout": "30s"}
         self.options |= {"allow_http": str(endpoint.startswith("http://")).lower()}
-        # Not the file system of Delta Lake: while it waits, no other thread of Python works.
+        # Not the file system of Delta Lake: while it waits, no other thread of Python
+        # works.
         server = urlsplit(endpoint)
         self._system = pyarrow.fs.S3FileSystem(
             endpoint_override=server.netloc or None,
@@ -191,8 +193,8 @@ class StoreFiles:
     ) -> StoredFile:
         """Write rows of one arm and day; they count once the file is committed.
 
-        The same rows have the same name: a process that was killed is repeated, not added to.
-        `name` begins that of the file; `parts` are those of the sources of the rows.
+        The same rows have the same name: a process that was killed is repeated, not added
+        to. `name` begins that of the file; `parts` are those of the sources of the rows.
         """
         divided = table not in UNDIVIDED
         if divided and "arm" not in rows.schema.names:
@@ -290,7 +292,9 @@ class StoreFiles:
     def _read_parts(self, file: StoredFile) -> dict[str, SourcePart]:
         name = self._root + file.path
         if file.table in UNDIVIDED:
-            names = pq.read_table(name, columns=["source"], filesystem=self._system)["source"]
+            names = pq.read_table(name, columns=["source"], filesystem=self._system)[
+                "source"
+            ]
             return dict.fromkeys(names.to_pylist(), SourcePart(1))
         with self._system.open_input_file(name) as stream:
             found = pq.read_metadata(stream)
@@ -332,7 +336,9 @@ class StoreFiles:
                     status = os.lstat(f"{place}/{name}")
                     if not name.startswith("."):
                         path = f"{place}/{name}".removeprefix(self._root)
-                        found[path] = status.st_size if stat.S_ISREG(status.st_mode) else None
+                        found[path] = (
+                            status.st_size if stat.S_ISREG(status.st_mode) else None
+                        )
         return found
 
     def log_names(self, table: str) -> list[str]:
@@ -344,12 +350,17 @@ class StoreFiles:
             return []
         prefix = f"{self._root}{table}/_delta_log"
         selector = pyarrow.fs.FileSelector(prefix, allow_not_found=True)
-        return [info.base_name for info in self._system.get_file_info(selector) if info.is_file]
+        return [
+            info.base_name
+            for info in self._system.get_file_info(selector)
+            if info.is_file
+        ]
 
     def discard_log(self, table: str) -> None:
         """Remove a log that is damaged; of a link in its place, the link.
 
-        Others who write must not mix theirs with what is removed: it gets another name first.
+        Others who write must not mix theirs with what is removed: it gets another name
+        first.
         """
         if self.folder is None:
             for name in sorted(self.log_names(table), reverse=True):
@@ -370,27 +381,38 @@ class StoreFiles:
         """Rows of files, see `HistoryStore.rows`; conditions on day and arm leave out files."""
         columns = [field.with_nullable(True) for field in arrow_schema(table)]
         divided = table not in UNDIVIDED
-        columns += [pa.field(name, pa.string()) for name in ("arm", "day")] if divided else []
+        columns += (
+            [pa.field(name, pa.string()) for name in ("arm", "day")] if divided else []
+        )
         schema = pa.schema(columns)
         if not files:
             return ds.dataset(schema.empty_table())
-        kind, parts = ds.ParquetFileFormat(), []
+        kind = ds.ParquetFileFormat()
+        parts = []
         for file in files:
             known = ds.scalar(True)
             if divided:
                 known = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
             path = self._root + file.path
-            parts.append(kind.make_fragment(path, self._system, partition_expression=known))
+            parts.append(
+                kind.make_fragment(path, self._system, partition_expression=known)
+            )
         return ds.FileSystemDataset(parts, schema, kind, self._system)
 
     def rows(
-        self, table: str, files: Sequence[StoredFile], condition: ds.Expression | None = None
+        self,
+        table: str,
+        files: Sequence[StoredFile],
+        condition: ds.Expression | None = None,
     ) -> pa.Table:
         """Rows of files as `write` takes them: with the arm, without the day, in order of time."""
         rows = self.dataset(table, files).to_table(filter=condition)
         if table in UNDIVIDED:
             return rows
-        names = ["arm", *(name for name in rows.schema.names if name not in ("arm", "day"))]
+        names = [
+            "arm",
+            *(name for name in rows.schema.names if name not in ("arm", "day")),
+        ]
         return rows.select(names).sort_by(TABLES[table][0].name)
 
 
@@ -415,7 +437,9 @@ def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
     if not len(rows):
         return None
     first, last = pc.min_max(rows[TABLES[table][0].name]).as_py().values()
-    return (nanoseconds(first), nanoseconds(last)) if isinstance(first, datetime) else None
+    return (
+        (nanoseconds(first), nanoseconds(last)) if isinstance(first, datetime) else None
+    )
 
 
 def divided(
@@ -454,10 +478,14 @@ def _folder(address: str) -> Path | None:
             raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
         return None
     if "://" in address:
-        raise StoreError(address, "is neither a folder nor an s3:// address", "give one of these")
+        raise StoreError(
+            address, "is neither a folder nor an s3:// address", "give one of these"
+        )
     folder = user_path(address).absolute()
     if str(folder) != str(folder).encode(errors="replace").decode():
-        raise StoreError(folder, "has a name that is not UTF-8, which Parquet needs", "rename it")
+        raise StoreError(
+            folder, "has a name that is not UTF-8, which Parquet needs", "rename it"
+        )
     if folder.exists() and not folder.is_dir():
         raise StoreError(folder, "is not a folder", "name the folder of the store")
     return folder

@@ -6,16 +6,16 @@
     STORE/_store/_delta_log/     the log of the store: files of all tables
     STORE/<table>/_delta_log/    the log of a table, as other programs read it
 
-Both are logs of Delta Lake. A change of the store is one commit in the first one, whatever tables
-it concerns: it is seen whole or not at all. Each commit has a number, and is made only if it
-follows the one that was read (`commit`). The logs of the tables follow it (`publish`); each states
-the number of the last change that it contains. So a log that is lost, damaged or behind is made
-again from the other one:
+Both are logs of Delta Lake. A change of the store is one commit in the first one,
+whatever tables it concerns: it is seen whole or not at all. Each commit has a number, and
+is made only if it follows the one that was read (`commit`). The logs of the tables follow
+it (`publish`); each states the number of the last change that it contains. So a log that
+is lost, damaged or behind is made again from the other one:
 
 - a log of a table from that of the store;
-- the log of the store from those of the tables, if it is not there (in stores of earlier versions,
-  which have none), cannot be read, or lacks commits that a table contains. There a source counts
-  once the log of `seconds` has its application transaction.
+- the log of the store from those of the tables, if it is not there (in stores of earlier
+  versions, which have none), cannot be read, or lacks commits that a table contains.
+  There a source counts once the log of `seconds` has its application transaction.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
 class State:
     """A store at one moment: files that count [`FILES`], after `number` commits.
 
-    `behind` are tables whose own logs have to be made again or to follow, with what is wrong, "" if
-    a process has not published its commit yet. `known` are the files that the log of the store
-    names itself, `log` is that, None if it is lost, which `damage` states if it was there.
+    `behind` are tables whose own logs have to be made again or to follow, with what is
+    wrong, "" if a process has not published its commit yet. `known` are the files that
+    the log of the store names itself, `log` is that, None if it is lost, which `damage`
+    states if it was there.
     """
 
     number: int
@@ -70,7 +71,11 @@ class State:
     damage: str | None = None
 
     def select(
-        self, table: str | None = None, *, arm: str | None = None, path: set[str] | None = None
+        self,
+        table: str | None = None,
+        *,
+        arm: str | None = None,
+        path: set[str] | None = None,
     ) -> list[StoredFile]:
         """Files of a table, of an arm, with some paths; all where these are None."""
         chosen = self.files
@@ -78,7 +83,9 @@ class State:
             if value is not None:
                 chosen = chosen.filter(pc.equal(chosen[name], value))
         if path is not None:
-            chosen = chosen.filter(pc.is_in(chosen["path"], pa.array(sorted(path), pa.string())))
+            chosen = chosen.filter(
+                pc.is_in(chosen["path"], pa.array(sorted(path), pa.string()))
+            )
         return stored_files(chosen)
 
 
@@ -91,8 +98,8 @@ class StoreLog:
     def read(self) -> State:
         """The store as it is now.
 
-        The logs of the tables are read first: none of them then is ahead of that of the store,
-        unless that has lost commits.
+        The logs of the tables are read first: none of them then is ahead of that of the
+        store, unless that has lost commits.
         """
         tables = {table: self._logs.read(table) for table in TABLES}
         store = self._logs.read(STORE)
@@ -103,16 +110,21 @@ class StoreLog:
             )
             behind = {table: log.damage or "" for table, log in tables.items()}
             return State(number, files, behind, FILES.empty_table(), None, store.damage)
-        chosen, behind = [], {}
+        chosen = []
+        behind = {}
         for table, log in tables.items():
             known = store.files.filter(pc.equal(store.files["table"], table))
             lost = known.filter(known["lost"])
-            here, there = named(known.filter(pc.invert(known["lost"]))), named(log.files)
-            changed, published = store.number(f"table:{table}"), log.number()
+            here = named(known.filter(pc.invert(known["lost"])))
+            there = named(log.files)
+            changed = store.number(f"table:{table}")
+            published = log.number()
             foreign = FILES.empty_table()
             if log.table is not None and published == changed:
                 # An earlier version of this package may have written beside this one.
-                unknown = sorted(there.keys() - here.keys() - set(lost["path"].to_pylist()))
+                unknown = sorted(
+                    there.keys() - here.keys() - set(lost["path"].to_pylist())
+                )
                 foreign = log.files.filter(
                     pc.is_in(log.files["path"], pa.array(unknown, pa.string()))
                 )
@@ -142,7 +154,8 @@ class StoreLog:
         log = state.log or self._logs.created(STORE, again=state.damage is not None)
         new = {file.path: file for file in added}
         gone = {file.path: file for file in removed if file.path not in new}
-        before, after = named(state.known), named(state.files)
+        before = named(state.known)
+        after = named(state.files)
         if before != after:
             for file in stored_files(state.files):
                 if file.path not in gone and before.get(file.path) != after[file.path]:
@@ -167,7 +180,8 @@ class StoreLog:
             state = self.read()
             if state.log is None or not state.behind:
                 break
-            for table in sorted(state.behind, key=lambda table: table == "seconds"):  # it is last
+            # it is last
+            for table in sorted(state.behind, key=lambda table: table == "seconds"):
                 with suppress(ConflictError):  # another process does the same
                     self._follow(table, state)
         return state
@@ -185,7 +199,9 @@ class StoreLog:
             log = self._logs.read(table).table
             if log is None:
                 continue
-            for inside in log.vacuum(KEPT_HOURS, dry_run=True, enforce_retention_duration=False):
+            for inside in log.vacuum(
+                KEPT_HOURS, dry_run=True, enforce_retention_duration=False
+            ):
                 if own_path(path := f"{table}/{inside}") is not None:
                     yield path
 
@@ -200,7 +216,9 @@ class StoreLog:
         if log is None:
             log = self._logs.created(table, again=own.damage is not None)
             own = DeltaLog(FILES.empty_table(), log)
-        missing = set(delta_schema(table).names) - {field.name for field in log.schema().fields}
+        missing = set(delta_schema(table).names) - {
+            field.name for field in log.schema().fields
+        }
         if missing:  # columns that this version adds
             fields = [field for field in delta_schema(table) if field.name in missing]
             log.alter.add_columns(Schema.from_arrow(pa.schema(fields)).fields)
@@ -211,14 +229,17 @@ class StoreLog:
         counting = state.files.filter(
             pc.and_(pc.equal(state.files["table"], table), pc.invert(state.files["lost"]))
         )
-        before, after = named(own.files), named(counting)
+        before = named(own.files)
+        after = named(counting)
         new = [f for f in stored_files(counting) if before.get(f.path) != after[f.path]]
         actions: list[Any] = [table_action(file) for file in new]
         now = int(time.time() * 1e3)
         for file in stored_files(own.files):
             if file.path not in after:
                 values: dict[str, str | None] = {"day": file.day} if file.day else {}
-                actions.append(RemoveAction(file.inside, True, now, file.size or 0, values))
+                actions.append(
+                    RemoveAction(file.inside, True, now, file.size or 0, values)
+                )
         numbers = {NUMBER: changed}
         if table == "seconds":
             numbers |= {file.source: 1 for file in new if file.source}
@@ -230,7 +251,8 @@ def _complete(files: pa.Table, seconds: DeltaLog) -> pa.Table:
 
     Files of several sources have complete ones only.
     """
-    first, last = files["first_source"], files["last_source"]
+    first = files["first_source"]
+    last = files["last_source"]
     alone = pc.fill_null(pc.equal(first, last), False)
     alone = pc.and_(alone, pc.invert(pc.is_in(files["table"], pa.array(UNDIVIDED))))
     names = first.filter(alone).unique().to_pylist()

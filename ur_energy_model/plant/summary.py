@@ -23,7 +23,9 @@ from ur_energy_model.typing import Array, Indices
 
 def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
     """Select list of keys, "" or ending in a comma; `time` is the column with a row's begin."""
-    columns = {key: f"CAST(date_trunc('{key}', {time}) AS DATE)" for key in ("week", "month")}
+    columns = {
+        key: f"CAST(date_trunc('{key}', {time}) AS DATE)" for key in ("week", "month")
+    }
     columns["day"] = f"CAST({time} AS DATE)"
     columns["hour"] = f"date_trunc('hour', {time})"
     if shifts:  # the local begin as text; a shift may begin on the day before
@@ -46,12 +48,13 @@ SUMS: tuple[str, ...] = (
     "unaccounted",
 )  # fmt: skip
 """Of each row besides its keys, J and s: energy is that at the supply, measured where bus power is,
-which it was for the time `measured`, else by the model. standby, drivers, regeneration and what the
-model leaves unexplained are parts of it, joints are the rest; model_energy is all but the latter.
-motion and idle (without motion) add up to the energy, too. bus_energy is the measured one, None
-unless it was measured throughout; measured_energy is the same of the rows that have it, and
-explained_energy that of the model in these. wall_energy and wall_std, its standard deviation, are
-at the mains, None where rows of earlier versions lack them. duration is the time accounted for."""
+which it was for the time `measured`, else by the model. standby, drivers, regeneration
+and what the model leaves unexplained are parts of it, joints are the rest; model_energy
+is all but the latter. motion and idle (without motion) add up to the energy, too.
+bus_energy is the measured one, None unless it was measured throughout; measured_energy is
+the same of the rows that have it, and explained_energy that of the model in these.
+wall_energy and wall_std, its standard deviation, are at the mains, None where rows of
+earlier versions lack them. duration is the time accounted for."""
 
 
 def total_source(row: Row) -> TotalSource | None:
@@ -115,7 +118,8 @@ _OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
 def _joints(columns: str, most: int) -> str:
     """Sums of the lists of `seconds`, a row per joint and part of each arm and its joints.
 
-    The lists are summed up entry by entry, up to the most joints of an arm, and unnested then.
+    The lists are summed up entry by entry, up to the most joints of an arm, and unnested
+    then.
     """
     lists = ", ".join(
         f"[{', '.join(f'sum(joint_{name}[{k + 1}])' for k in range(most))}] AS {name}"
@@ -156,10 +160,11 @@ _ONE_JOINT = ", ".join(
 class Summary:
     """Energy by some keys.
 
-    `rows` are SUMS by key, in the order of the keys; by program also cycles, mean_duration and
-    energy_per_cycle, of cycles without gaps, by node executions, by joint mechanical_energy,
-    friction_energy and copper_energy, and rows of PARTS. `total` has the SUMS of the whole period
-    and the number of arms, `outside_cycles`, by program, what no complete cycle contains.
+    `rows` are SUMS by key, in the order of the keys; by program also cycles,
+    mean_duration and energy_per_cycle, of cycles without gaps, by node executions, by
+    joint mechanical_energy, friction_energy and copper_energy, and rows of PARTS. `total`
+    has the SUMS of the whole period and the number of arms, `outside_cycles`, by program,
+    what no complete cycle contains.
     """
 
     rows: tuple[Row, ...]
@@ -172,31 +177,45 @@ def summarise(
 ) -> Summary:
     """Sum up the energy of the database's period.
 
-    Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and month; ()
-    for the total alone. Shifts are those of `shift_starts`. InputError: keys that do not go
-    together, or a store that cannot be read.
+    Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
+    month; () for the total alone. Shifts are those of `shift_starts`. InputError: keys
+    that do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
     if "joint" in keys and (other := {"program", "node"} & set(keys)):
-        raise InputError("--by", f"{other.pop()} and joint do not go together", "choose one")
+        raise InputError(
+            "--by", f"{other.pop()} and joint do not go together", "choose one"
+        )
     if "shift" in keys and not shifts:
         remedy = "add --shifts 06:00,14:00,22:00"
         raise InputError("--by shift", "needs the begins of shifts", remedy)
-    time, sums, table = "second", _SECONDS, "seconds"
+    time = "second"
+    sums = _SECONDS
+    table = "seconds"
     order = [f"{key} NULLS LAST" for key in keys if key != "joint"]
     if "node" in keys:
-        order = [each for each in order if not each.startswith("node")] + ["energy DESC", "node"]
-        time, sums, table = "minute", _NODES, "program_nodes"
+        order = [each for each in order if not each.startswith("node")] + [
+            "energy DESC",
+            "node",
+        ]
+        time = "minute"
+        sums = _NODES
+        table = "program_nodes"
     elif "program" in keys:
-        time, sums, table = "start", _CYCLES, "cycles"
-        if (end := database.period.end) is not None:  # the last cycle's energy is not all of this
+        time = "start"
+        sums = _CYCLES
+        table = "cycles"
+        # the last cycle's energy is not all of this
+        if (end := database.period.end) is not None:
             until = f"epoch(start) + duration <= {end.timestamp()!r}"
             table = f"(SELECT * FROM cycles WHERE {until})"
     columns = _key_columns([key for key in keys if key != "joint"], time, shifts)
     if "joint" in keys:
         (most,) = database.rows("SELECT max(len(joints)) AS joints FROM seconds")
-        sums, table = _ONE_JOINT, _joints(columns, most["joints"] or 1)
-        columns, order = f"{', '.join(keys)},", [*order, "place", "joint"]
+        sums = _ONE_JOINT
+        table = _joints(columns, most["joints"] or 1)
+        columns = f"{', '.join(keys)},"
+        order = [*order, "place", "joint"]
     rows: list[Row] = []
     if keys:
         grouped = ", ".join(map(str, range(1, len(keys) + 1)))  # `day` is a column, too
@@ -214,7 +233,8 @@ def summarise(
     total = _added(whole)
     outside = None
     if "program" in keys and "node" not in keys:
-        within, outside = _added(rows), dict.fromkeys(SUMS)
+        within = _added(rows)
+        outside = dict.fromkeys(SUMS)
         for name in SUMS:
             if total[name] is not None and within[name] is not None:
                 rest = total[name] - within[name]
@@ -225,22 +245,31 @@ def summarise(
 def _added(rows: Sequence[Row]) -> Row:
     """Sums of rows; None where one of them is None."""
     columns = {name: [row[name] for row in rows] for name in SUMS}
-    return {name: None if None in values else math.fsum(values) for name, values in columns.items()}
+    return {
+        name: None if None in values else math.fsum(values)
+        for name, values in columns.items()
+    }
 
 
-# FleetDays: energies of every arm on every day, of the fleet in every hour, and cycles by day.
-#
-# This is all that the report of a plant is made of; its size does not depend on the number of
-# seconds in the store.
+# FleetDays: energies of every arm on every day, of the fleet in every hour, and cycles by
+# day. This is all that the report of a plant is made of; its size does not depend on the
+# number of seconds in the store.
 
 QUANTITIES: tuple[str, ...] = (
     "energy", "standby", "motion", "left_on", "left_on_wall", "bus", "unexplained", "wall",
     "duration", "motion_time", "left_on_time", "measured", "unaccounted",
 )  # fmt: skip
 """Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all, and
-left_on_wall that at the mains; bus is the measured energy, unexplained what the model lacks of it;
-measured is the time in which the energy is the measured one."""
-CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "wall", "duration", "idle")
+left_on_wall that at the mains; bus is the measured energy, unexplained what the model
+lacks of it; measured is the time in which the energy is the measured one."""
+CYCLE_SUMS: tuple[str, ...] = (
+    "cycles",
+    "energy",
+    "energy_squared",
+    "wall",
+    "duration",
+    "idle",
+)
 """Of an arm's program on a day: number, J, J^2, J at the mains, s, J."""
 
 _HOURS = """
@@ -311,9 +340,9 @@ class Work:
 class FleetDays:
     """Energies of a fleet: names, types and models of its arms, in alphabetical order.
 
-    `first` is the first day, since 1970; `daily` are QUANTITIES by name [arms, days] and `hourly`
-    energies of the fleet [days, 24], J, NaN where there are no rows; `works` those with the most
-    energy first.
+    `first` is the first day, since 1970; `daily` are QUANTITIES by name [arms, days] and
+    `hourly` energies of the fleet [days, 24], J, NaN where there are no rows; `works`
+    those with the most energy first.
     """
 
     arms: tuple[str, ...]
@@ -348,9 +377,11 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     """Sum up the database's period by its days and hours; SqlError: the store cannot be read."""
-    arms, rows = database.rows(_ARMS), database.rows(_DAYS)
+    arms = database.rows(_ARMS)
+    rows = database.rows(_DAYS)
     days = [row["day"].toordinal() - _EPOCH for row in rows]
-    first, count = min(days, default=0), max(days) - min(days) + 1 if days else 0
+    first = min(days, default=0)
+    count = max(days) - min(days) + 1 if days else 0
     place = {row["arm"]: number for number, row in enumerate(arms)}
     daily = {name: np.full((len(arms), count), np.nan) for name in QUANTITIES}
     hourly = np.full((count, 24), np.nan)
@@ -375,16 +406,16 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     return FleetDays(names, robots, models, first, daily, hourly, tuple(works))
 
 
-# Days on which an arm was unlike itself, in words.
-#
-# A quantity of an arm on a day is compared with its median over all days. It is unusual if it is
-# further away than OUTLIER standard deviations (1.4826 times the median absolute deviation;
-# Rousseeuw and Croux, J. Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a
-# user.
+# Days on which an arm was unlike itself, in words. A quantity of an arm on a day is
+# compared with its median over all days. It is unusual if it is further away than OUTLIER
+# standard deviations (1.4826 times the median absolute deviation; Rousseeuw and Croux, J.
+# Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a user.
 
 OUTLIER = 6.0  # standard deviations
 FEWEST_DAYS = 7  # without as many days it is not known what is usual
-LEAST_TIME, LEAST_CYCLES = 600.0, 5  # of a day that is compared: s accounted for; cycles
+# of a day that is compared: s accounted for; cycles
+LEAST_TIME = 600.0
+LEAST_CYCLES = 5
 LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 
 
@@ -392,7 +423,8 @@ LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 class Anomaly:
     """Consecutive days (since 1970) on which a quantity of an arm was unusual.
 
-    `usual` is the median over all days, `value` the furthest from it, by many standard deviations.
+    `usual` is the median over all days, `value` the furthest from it, by many standard
+    deviations.
     """
 
     arm: str
@@ -407,7 +439,8 @@ class Anomaly:
     @property
     def when(self) -> str:
         """The days."""
-        begin, end = day_of(self.first), day_of(self.last)
+        begin = day_of(self.first)
+        end = day_of(self.last)
         return f"{begin}" if begin == end else f"{begin} to {end}"
 
     @property
@@ -442,8 +475,12 @@ def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
         enough = work.sums["cycles"] >= LEAST_CYCLES
         energies = np.where(enough, work.mean, np.nan)
         lengths = np.where(enough, work.sums["duration"] / work.sums["cycles"], np.nan)
-        found += _unusual(work.arm, f"energy per cycle{of}", "J", 0.0, work.days, energies)
-        found += _unusual(work.arm, f"duration of a cycle{of}", "s", 0.0, work.days, lengths)
+        found += _unusual(
+            work.arm, f"energy per cycle{of}", "J", 0.0, work.days, energies
+        )
+        found += _unusual(
+            work.arm, f"duration of a cycle{of}", "s", 0.0, work.days, lengths
+        )
     return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
 
 
@@ -452,7 +489,8 @@ def _unusual(
 ) -> Iterator[Anomaly]:
     """Runs of days with unusual values [k], NaN where there is none, that differ by `least`."""
     known = np.isfinite(values)
-    days, values = days[known], values[known]
+    days = days[known]
+    values = values[known]
     if len(values) < FEWEST_DAYS:
         return
     usual = float(np.median(values))
@@ -460,8 +498,13 @@ def _unusual(
     deviations = distance / max(1.4826 * float(np.median(distance)), 1e-12)
     matters = max(least, LEAST_SHARE * abs(usual))
     unusual = np.flatnonzero((deviations > OUTLIER) & (distance > matters))
-    breaks = np.flatnonzero(np.diff(unusual) > 1) + 1  # days without work do not end a run
+    # days without work do not end a run
+    breaks = np.flatnonzero(np.diff(unusual) > 1) + 1
     for run in np.split(unusual, breaks) if len(unusual) else ():
-        worst, first, last = run[np.argmax(distance[run])], int(days[run[0]]), int(days[run[-1]])
+        worst = run[np.argmax(distance[run])]
+        first = int(days[run[0]])
+        last = int(days[run[-1]])
         value = float(values[worst])
-        yield Anomaly(arm, first, last, quantity, unit, value, usual, float(deviations[worst]))
+        yield Anomaly(
+            arm, first, last, quantity, unit, value, usual, float(deviations[worst])
+        )

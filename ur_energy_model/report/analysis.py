@@ -4,8 +4,9 @@
 """Analysis: a recording compared with the model, as arrays for the figures of a report.
 
 Torques are joint side, like target_moment. The compared samples are those of METRICS
-(`identification.evaluation.comparison`), so figures and tables are consistent. Equations of powers
-and energies: Clochiatti et al., Robotica 2024 (eq. 19-26) and Heredia et al., EcBot (eq. 13-21).
+(`identification.evaluation.comparison`), so figures and tables are consistent. Equations
+of powers and energies: Clochiatti et al., Robotica 2024 (eq. 19-26) and Heredia et al.,
+EcBot (eq. 13-21).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Indices, Mask
 
-CHUNK = 20_000  # samples processed at a time, which bounds the memory of the sensitivities
+# samples processed at a time, which bounds the memory of the sensitivities
+CHUNK = 20_000
 DRAWN_SECONDS = 1200.0  # longest part of a recording that figures over time show [s]
 FOCUS_SECONDS = 30.0
 """Length of the part that the page shows first if a recording is three times as long [s]."""
@@ -48,8 +50,8 @@ PATH_POINTS = 2000  # approximate number of points of the flange's path
 class Powers(Timeline):
     """Powers [W] of n samples and energies [J] of a recording; half widths of 95 % intervals.
 
-    Motors, drivers, standby, regeneration and what is unexplained sum to the total, which is
-    measured where bus power is.
+    Motors, drivers, standby, regeneration and what is unexplained sum to the total, which
+    is measured where bus power is.
     """
 
     electrical: Array  # of the motors [n, joints], as the next two
@@ -104,7 +106,9 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         pieces.append((table.samples.time, steps, columns, joint_std, model_std, energy))
     if not pieces:
         source = telemetry.info.source
-        raise RecordingError(source, "contains no sample with finite values", "record again")
+        raise RecordingError(
+            source, "contains no sample with finite values", "record again"
+        )
     time, steps, power, joint_std, model_std, energy = map(
         np.concatenate, zip(*pieces, strict=True)
     )
@@ -163,7 +167,8 @@ class CurrentComparison(Timeline):
     qdd: Array
     measured: Array
     modelled: Array
-    friction_measured: Array  # of the measured current, minus links, payload and motor inertia
+    # of the measured current, minus links, payload and motor inertia
+    friction_measured: Array
     friction_modelled: Array
     moving: Mask
     temperature: Array  # degC, NaN where not recorded
@@ -180,7 +185,8 @@ class Analysis:
     joint_names: tuple[str, ...]
     flange: Array  # its path in the base frame, at some samples of `current` [k, 3], m
     flange_time: Array  # of these samples [k], s
-    flange_speed: Array  # that of the tool centre point of a controller without tool [k], m/s
+    # that of the tool centre point of a controller without tool [k], m/s
+    flange_speed: Array
     torque: TorqueComparison | None  # None if target_moment was not recorded
     current: CurrentComparison
     powers: Powers
@@ -189,11 +195,14 @@ class Analysis:
     @property
     def focus(self) -> tuple[float, float] | None:
         """Part of a long recording with the most energy [s]; None for a short recording."""
-        time, energy = self.powers.time, self.powers.total_energy
+        time = self.powers.time
+        energy = self.powers.total_energy
         if time[-1] < 3 * FOCUS_SECONDS:
             return None
         starts = np.arange(0.0, time[-1] - FOCUS_SECONDS, FOCUS_SECONDS / 4)
-        gains = np.interp(starts + FOCUS_SECONDS, time, energy) - np.interp(starts, time, energy)
+        gains = np.interp(starts + FOCUS_SECONDS, time, energy) - np.interp(
+            starts, time, energy
+        )
         start = float(starts[np.argmax(gains)])
         return start, start + FOCUS_SECONDS
 
@@ -208,13 +217,14 @@ def analyse(
 ) -> Analysis:
     """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
-    Mounting and payload are estimated from the bag, unless the actual `payload` is given. `label`
-    and `motion` are those of `Analysis`.
+    Mounting and payload are estimated from the bag, unless the actual `payload` is given.
+    `label` and `motion` are those of `Analysis`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    batches, covered = [], 0.0
+    batches = []
+    covered = 0.0
     for batch in checked_clock(iterate_bag(Path(bag), MEASURED_FIELDS), Path(bag)):
         batches.append(batch)
         covered += batch.duration

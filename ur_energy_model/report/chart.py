@@ -23,8 +23,9 @@ simulation, or context in a muted colour."""
 class Line:
     """A curve, or a cloud of `points`; x and y are [n], NaN in y breaks the curve.
 
-    The role determines colour and stroke, `joint` the colour of that index if it is "model".
-    `half_width` is that of a 95 % band [n], `base` the lower edge of an area up to the curve [n].
+    The role determines colour and stroke, `joint` the colour of that index if it is
+    "model". `half_width` is that of a 95 % band [n], `base` the lower edge of an area up
+    to the curve [n].
     """
 
     label: str
@@ -41,8 +42,8 @@ class Line:
 class Panel:
     """One pair of axes, with curves from back to front.
 
-    `joint` is the index of the joint that it shows, `note` a short result shown inside ("R²
-    0.998"), and `y_label` replaces that of the chart.
+    `joint` is the index of the joint that it shows, `note` a short result shown inside
+    ("R² 0.998"), and `y_label` replaces that of the chart.
     """
 
     title: str
@@ -72,7 +73,8 @@ class LineChart(Chart):
     equal: bool = False  # one scale for x and y (paths in space)
     log_y: bool = False  # logarithmic y axis
     common_y: bool = False  # one y range for all panels
-    group: str = ""  # charts of one group zoom together; "" for a chart that does not zoom
+    # charts of one group zoom together; "" for a chart that does not zoom
+    group: str = ""
     from_zero: bool = False  # y axes begin at 0 at the latest
     dates: bool = False  # x is in days since 1970, and shown as dates
     # part of the x axis that the page shows first, and in detail; None for all of it
@@ -125,7 +127,8 @@ class BoxChart(Chart):
 class IntervalChart(Chart):
     """Parameters of joints (the categories) with their 95 % intervals.
 
-    `panels` are title, unit, and rows of joint, value, half width and prior value (or NaN).
+    `panels` are title, unit, and rows of joint, value, half width and prior value (or
+    NaN).
     """
 
     categories: Sequence[str]
@@ -136,8 +139,8 @@ class IntervalChart(Chart):
 class HeatPanel:
     """A grid of coloured cells.
 
-    `cells` are their names and `values` their values (NaN for no cell) [rows][columns], `ticks`
-    columns below which a text stands.
+    `cells` are their names and `values` their values (NaN for no cell) [rows][columns],
+    `ticks` columns below which a text stands.
     """
 
     title: str
@@ -187,7 +190,9 @@ class Timeline:
 
     def curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
         """A curve for each joint, labelled with its name; values [n, joints]."""
-        return tuple(self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints))
+        return tuple(
+            self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints)
+        )
 
     def stack(
         self, standby: Array, driver: Array, electrical: Array, joints: Sequence[str]
@@ -196,9 +201,13 @@ class Timeline:
         layers: list[tuple[str, Array, Role, int | None]] = [
             ("standby", standby, "aside", None),
             ("drivers", driver, "model", None),
-            *((n, np.maximum(electrical[:, j], 0.0), "model", j) for j, n in enumerate(joints)),
+            *(
+                (n, np.maximum(electrical[:, j], 0.0), "model", j)
+                for j, n in enumerate(joints)
+            ),
         ]
-        lines, base = [], np.zeros(len(self.time))
+        lines = []
+        base = np.zeros(len(self.time))
         for label, values, role, joint in layers:
             lines.append(self.curve(label, base + values, role, joint, base=base))
             base = base + values
@@ -210,9 +219,9 @@ def decimate(
 ) -> tuple[Array, Array]:
     """The smallest and the largest sample of each bucket, and its first hole (NaN), in order.
 
-    Ascending x [n] and y [n] become at most 3 * buckets samples, the first and the last among them;
-    up to 2 * buckets samples stay as they are. Two thirds of the buckets are for the focus, a part
-    of the x axis, if any.
+    Ascending x [n] and y [n] become at most 3 * buckets samples, the first and the last
+    among them; up to 2 * buckets samples stay as they are. Two thirds of the buckets are
+    for the focus, a part of the x axis, if any.
     """
     n = len(x)
     if n <= 2 * buckets or n == 0:
@@ -220,10 +229,14 @@ def decimate(
     if focus is not None:
         start, stop = np.searchsorted(x, focus)
         pieces = []
-        for k, part in enumerate((slice(0, start), slice(start, stop), slice(stop, None))):
+        for k, part in enumerate(
+            (slice(0, start), slice(start, stop), slice(stop, None))
+        ):
             share = 2 / 3 if k == 1 else len(x[part]) / max(1, n - (stop - start)) / 3
             pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
-        return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
+        return np.concatenate([p[0] for p in pieces]), np.concatenate(
+            [p[1] for p in pieces]
+        )
     edges = np.linspace(0, n, buckets + 1).astype(int)
     hole = np.isnan(y)
     keep: list[Iterable[int]] = [[0, n - 1]]
@@ -233,7 +246,9 @@ def decimate(
     )
     for found in (*(y == np.repeat(each, np.diff(edges)) for each in extremes), hole):
         places = np.flatnonzero(found)
-        _, first = np.unique(np.searchsorted(edges, places, side="right"), return_index=True)
+        _, first = np.unique(
+            np.searchsorted(edges, places, side="right"), return_index=True
+        )
         keep.append(places[first])
     kept = np.unique(np.concatenate([np.asarray(each) for each in keep]))
     return x[kept], y[kept]

@@ -3,8 +3,8 @@
 
 """Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
 
-Stacked bars, heat maps, intervals, dates and logarithmic axes are on pages only. Figures are
-objects with an Agg canvas; without pyplot no display is needed.
+Stacked bars, heat maps, intervals, dates and logarithmic axes are on pages only. Figures
+are objects with an Agg canvas; without pyplot no display is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ur_energy_model.report.chart import BarChart, BoxChart, Chart, Line, LineChart, Panel, decimate
+from ur_energy_model.report.chart import (
+    BarChart,
+    BoxChart,
+    Chart,
+    Line,
+    LineChart,
+    Panel,
+    decimate,
+)
 from ur_energy_model.report.palette import THEMES
 
 THEME = THEMES["light"]
@@ -48,7 +56,8 @@ def save_chart(
 ) -> list[Path]:
     """Draw one chart into a folder, which is made if necessary, as "png", "svg" or both.
 
-    `name` is that of the files without suffix, None takes the chart's key; `dpi` is of PNG files.
+    `name` is that of the files without suffix, None takes the chart's key; `dpi` is of
+    PNG files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +116,12 @@ _STYLE: Any = {
 
 
 def _sheet(
-    chart: Chart, rows: int, columns: int, height: float, handles: Sequence[Any] = (), **shared: Any
+    chart: Chart,
+    rows: int,
+    columns: int,
+    height: float,
+    handles: Sequence[Any] = (),
+    **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
     """Figure with a title, a caption, a legend and its axes, row by row."""
     caption = "\n".join(wrap(chart.caption, 130))
@@ -116,10 +130,14 @@ def _sheet(
         below = -(-sum(len(handle.get_label()) + 6 for handle in handles) // LEGEND_LINE)
     head = 0.67 + 0.17 * caption.count("\n") + 0.22 * below
     full = head + rows * height + 0.2
-    layout = ConstrainedLayoutEngine(rect=(0.005, 0.0, 0.99, 1 - head / full), hspace=0.06)
+    layout = ConstrainedLayoutEngine(
+        rect=(0.005, 0.0, 0.99, 1 - head / full), hspace=0.06
+    )
     figure = Figure(figsize=(WIDTH, full), layout=layout)
     FigureCanvasAgg(figure)
-    figure.text(0.012, 1 - 0.10 / full, chart.title, va="top", fontsize=13, fontweight="bold")
+    figure.text(
+        0.012, 1 - 0.10 / full, chart.title, va="top", fontsize=13, fontweight="bold"
+    )
     muted = rcParams["axes.labelcolor"]
     figure.text(0.012, 1 - 0.38 / full, caption, va="top", color=muted, linespacing=1.35)
     if handles:
@@ -165,8 +183,13 @@ def box_figure(chart: BoxChart) -> Figure:
     width = 0.7 / count
     for s, boxes in enumerate(chart.boxes):
         for j, (minimum, low, first, median, third, high, maximum) in enumerate(boxes):
-            x, colour = j + (s - (count - 1) / 2) * width, THEME.joint(j)
-            look: dict[str, Any] = {"color": colour, "alpha": shades[s], "edgecolor": colour}
+            x = j + (s - (count - 1) / 2) * width
+            colour = THEME.joint(j)
+            look: dict[str, Any] = {
+                "color": colour,
+                "alpha": shades[s],
+                "edgecolor": colour,
+            }
             middle = [x - width * 0.4, x + width * 0.4]
             axes.plot([x, x], [low, high], color=colour, linewidth=1.1)
             axes.bar(x, third - first, width * 0.8, bottom=first, **look)
@@ -194,13 +217,18 @@ def bar_figure(chart: BarChart) -> Figure:
         style = look(bars.role, THEME.ink)
         handles.append(Patch(label=bars.label, facecolor=style.pop("color"), **style))
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
-    width, places = 0.76 / count, np.arange(len(chart.categories), dtype=float)
+    width = 0.76 / count
+    places = np.arange(len(chart.categories), dtype=float)
     colours = [THEME.joint(joint) for joint in (chart.joints or [None] * len(places))]
     for s, bars in enumerate(chart.bars):
         x = places + (s - (count - 1) / 2) * width
         axes.bar(x, bars.values, width * 0.92, **look(bars.role, colours))
         if bars.half_width is not None:
-            marks: dict[str, Any] = {"ecolor": THEME.ink, "elinewidth": 1.0, "capsize": 2.5}
+            marks: dict[str, Any] = {
+                "ecolor": THEME.ink,
+                "elinewidth": 1.0,
+                "capsize": 2.5,
+            }
             axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
         for place, value in zip(x, bars.values, strict=True) if s == 0 else ():
             if np.isfinite(value):
@@ -221,7 +249,9 @@ def line_figure(chart: LineChart) -> Figure:
     height = 3.2 if chart.equal else {1: 2.1, 2: 2.2}.get(columns, 1.85)
     handles = _handles(chart.panels)
     shared = {"sharex": not chart.equal, "sharey": chart.common_y}
-    figure, places = _sheet(chart, -(-count // columns), columns, height, handles, **shared)
+    figure, places = _sheet(
+        chart, -(-count // columns), columns, height, handles, **shared
+    )
     for axes in places[count:]:
         axes.set_axis_off()
     for index, (panel, axes) in enumerate(zip(chart.panels, places, strict=False)):
@@ -230,7 +260,11 @@ def line_figure(chart: LineChart) -> Figure:
         if panel.title:
             axes.set_title(panel.title, color=THEME.ink)
         if panel.note:
-            small: dict[str, Any] = {"fontsize": 8, "fontweight": "normal", "color": THEME.muted}
+            small: dict[str, Any] = {
+                "fontsize": 8,
+                "fontweight": "normal",
+                "color": THEME.muted,
+            }
             axes.set_title(panel.note, loc="right", **small)
         axes.yaxis.set_major_locator(MaxNLocator(5))
         low, high = axes.get_ylim()
@@ -263,7 +297,9 @@ def _curve(axes: Axes, line: Line, *, exact: bool) -> None:
     if line.half_width is not None:
         _, half = decimate(line.x, line.half_width, BUCKETS)
         if len(half) == len(y):
-            axes.fill_between(x, y - half, y + half, color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(
+                x, y - half, y + half, color=colour, alpha=0.18, linewidth=0
+            )
 
 
 def _fill_alpha(line: Line) -> float:
@@ -296,6 +332,10 @@ def _handles(panels: Sequence[Panel]) -> list[Any]:
             handles.append(Patch(facecolor=colour, alpha=_fill_alpha(line), label=label))
             continue
         if line.points:
-            look = {"marker": ".", "linestyle": "", "markersize": 12 if len(line.x) <= FEW else 6}
+            look = {
+                "marker": ".",
+                "linestyle": "",
+                "markersize": 12 if len(line.x) <= FEW else 6,
+            }
         handles.append(Line2D([], [], label=label, color=colour, **look))
     return handles if len(handles) > 1 else []

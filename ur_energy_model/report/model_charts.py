@@ -29,9 +29,15 @@ _CONSTANTS = (
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
     """All identified constants with their 95 % intervals, beside the robot file's values."""
-    kinds = dict.fromkeys(n for joint in model.joints for n in joint.friction.law.parameters)
+    kinds = dict.fromkeys(
+        n for joint in model.joints for n in joint.friction.law.parameters
+    )
     laws = [
-        (kind, f"Friction: {kind.replace('_', ' ')}, motor side", PARAMETER_UNITS.get(kind, ""))
+        (
+            kind,
+            f"Friction: {kind.replace('_', ' ')}, motor side",
+            PARAMETER_UNITS.get(kind, ""),
+        )
         for kind in kinds
     ]
     panels = []
@@ -58,7 +64,8 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
     """Friction of unloaded joints against temperature; None if no law depends on it."""
     panels = []
     for j, joint in enumerate(model.joints):
-        law, span = joint.friction, joint.friction.temperature_range
+        law = joint.friction
+        span = joint.friction.temperature_range
         if not law.law.uses_temperature or span is None:
             continue
         temperature = np.linspace(*span, 60)
@@ -67,10 +74,16 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
             load=np.zeros_like(temperature),
             gear_ratio=joint.gear_ratio,
             temperature=temperature,
-            temperature_model=None if (of := law.temperature_model) is None else np.array(of),
+            temperature_model=None
+            if (of := law.temperature_model) is None
+            else np.array(of),
         )
-        friction = joint.gear_ratio * (law.law.regressor(point, law.all_shape) @ law.values)
-        panels.append(Panel(joint.name, (Line("friction", temperature, friction, joint=j),), j))
+        friction = joint.gear_ratio * (
+            law.law.regressor(point, law.all_shape) @ law.values
+        )
+        panels.append(
+            Panel(joint.name, (Line("friction", temperature, friction, joint=j),), j)
+        )
     if not panels:
         return None
     return LineChart(
@@ -84,7 +97,9 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
     )
 
 
-def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart, LineChart]:
+def singular_value_charts(
+    singular_values: Array, rank: int
+) -> tuple[LineChart, LineChart]:
     """Singular values of the stacked regressor, descending [columns], and their cumulative energy.
 
     The rank is the number of base parameters (RAAD 2021, Fig. 1).
@@ -121,7 +136,9 @@ def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart,
 
 def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> LineChart:
     """Held-out error, intervals and version of the model over the time of one or more attempts."""
-    learned = np.cumsum([0.0, *(max(0.0, b.time - a.time) for a, b in pairwise(attempts))])
+    learned = np.cumsum(
+        [0.0, *(max(0.0, b.time - a.time) for a, b in pairwise(attempts))]
+    )
     minutes = np.asarray(learned) / 60.0
     errors = [attempt.supply_energy_error_percent for attempt in attempts]
     error = np.array([np.nan if value is None else value for value in errors])
@@ -129,13 +146,20 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
     version = np.array([attempt.version for attempt in attempts], dtype=float)
     accepted = np.array([attempt.accepted for attempt in attempts])
     versions = (
-        Line("version", np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1], "measured"),
+        Line(
+            "version", np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1], "measured"
+        ),
         Line("taken over", minutes[accepted], version[accepted], "truth", points=True),
     )
     errors_shown = (Line("error", minutes, error, "measured"),)
-    widths, title = _joint_lines(minutes, intervals, joint_names), "95 % intervals of the joints'"
+    widths = _joint_lines(minutes, intervals, joint_names)
+    title = "95 % intervals of the joints'"
     panels = (
-        Panel("Energy at the supply: model minus measured", errors_shown, y_label="error [%]"),
+        Panel(
+            "Energy at the supply: model minus measured",
+            errors_shown,
+            y_label="error [%]",
+        ),
         Panel(f"{title} electrical energies", widths, y_label="± [%]"),
         Panel("Version of the model in use", versions, y_label="version"),
     )
@@ -178,10 +202,16 @@ def comparison_chart(
 ) -> LineChart:
     """One panel for each joint, with a curve of every label, role and values [samples, n]."""
     panels = [
-        Panel(name, [Line(label, time, values[:, j], role, j) for label, role, values in curves], j)
+        Panel(
+            name,
+            [Line(label, time, values[:, j], role, j) for label, role, values in curves],
+            j,
+        )
         for j, name in enumerate(names)
     ]
-    return LineChart(key=key, title=caption, x_label="time [s]", y_label=y_label, panels=panels)
+    return LineChart(
+        key=key, title=caption, x_label="time [s]", y_label=y_label, panels=panels
+    )
 
 
 def bode_chart(
@@ -189,7 +219,8 @@ def bode_chart(
 ) -> LineChart:
     """Magnitude and phase of complex responses [m] over the angular frequency [m], rad/s."""
     x = np.log10(frequency)
-    magnitude, phase = [], []
+    magnitude = []
+    phase = []
     for k, (label, response) in enumerate(responses.items()):
         magnitude.append(Line(label, x, 20 * np.log10(np.abs(response)), joint=k))
         phase.append(Line(label, x, np.degrees(np.unwrap(np.angle(response))), joint=k))

@@ -15,10 +15,31 @@ from ur_energy_model.energy.tariff import DAYS_PER_YEAR, Tariff
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
-from ur_energy_model.optimization.optimized_cycle import BREAK, MeasuredSaving, OptimizedCycle
+from ur_energy_model.optimization.optimized_cycle import (
+    BREAK,
+    MeasuredSaving,
+    OptimizedCycle,
+)
 from ur_energy_model.optimization.pendant import Step, typed_stretches
-from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
-from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, arm_name, items
+from ur_energy_model.report.chart import (
+    BarChart,
+    Bars,
+    Line,
+    LineChart,
+    Panel,
+    Role,
+    Timeline,
+)
+from ur_energy_model.report.page import (
+    Cell,
+    Lock,
+    Page,
+    Section,
+    Table,
+    Tile,
+    arm_name,
+    items,
+)
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
 
@@ -42,8 +63,8 @@ class CyclePowers(Timeline):
 class OptimizationReport:
     """The content of the page: powers of the cycle as recorded and as typed.
 
-    `scaled` are cycle times [s] and energies [J] of speed scaling [k, 2], None without the curve of
-    least energy.
+    `scaled` are cycle times [s] and energies [J] of speed scaling [k, 2], None without
+    the curve of least energy.
     """
 
     optimized: OptimizedCycle
@@ -58,14 +79,17 @@ def make_optimization_report(
     model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
     """Powers of an optimized cycle over time, and its energy with speed scaling."""
-    cycle, pareto, scaled = optimized.cycle, optimized.pareto, None
+    cycle = optimized.cycle
+    pareto = optimized.pareto
+    scaled = None
     energies = CycleEnergies(model, cycle.temperature)
     if pareto is not None:  # the recorded moves slowed down, without slack
         moving = sum(move.duration for move in cycle.moves)
         kept = sum(rest.kept for rest in cycle.rests)
         longest = max(float(pareto[-1, 0]), moving + kept)
         times = np.linspace(moving + kept, longest, SCALED_POINTS)
-        factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
+        # 1 would keep the slack
+        factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)
         stretched = (recorded_stretches(cycle, stretch=float(each)) for each in factors)
         scaled = np.column_stack([times, [energies.total(each) for each in stretched]])
     return OptimizationReport(
@@ -81,7 +105,8 @@ def make_optimization_report(
 def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> CyclePowers:
     """Predicted powers over the stretches of a cycle, in order."""
     powers = PlanPowers(energies.model, energies.temperature, std=False)
-    start, rows = 0.0, []
+    start = 0.0
+    rows = []
     for stretch in stretches:
         dynamics = energies.dynamics(stretch.payload)
         for motion in stretch.plan.motion(STEP):
@@ -128,18 +153,27 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 
     None if the curve of least energy was not computed.
     """
-    found, scaled = report.optimized, report.scaled
+    found = report.optimized
+    scaled = report.scaled
     if found.pareto is None or scaled is None:
         return None
     points: tuple[tuple[str, float, float, Role], ...] = (
         ("as recorded", found.cycle.duration, found.energy, "truth"),
-        ("as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"),
+        (
+            "as fast as possible",
+            found.time_optimal_duration,
+            found.time_optimal_energy,
+            "aside",
+        ),
         ("as typed", found.typed_duration, found.typed_energy, "model"),
     )
     lines = [
         Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
         Line("speed scaling", scaled[:, 0], scaled[:, 1], "measured"),
-        *(Line(n, np.array([x]), np.array([y]), role, points=True) for n, x, y, role in points),
+        *(
+            Line(n, np.array([x]), np.array([y]), role, points=True)
+            for n, x, y, role in points
+        ),
     ]
     return LineChart(
         key="cycle_time",
@@ -205,7 +239,10 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
     """What to type, step by step; each move with its lock."""
     sheet = optimized.sheet
     numbered = any(step.lines for step in sheet)
-    rows = [_sheet_row(number, step, numbered=numbered) for number, step in enumerate(sheet, 1)]
+    rows = [
+        _sheet_row(number, step, numbered=numbered)
+        for number, step in enumerate(sheet, 1)
+    ]
     return Table(
         "What to type",
         (
@@ -241,13 +278,16 @@ def _sheet_row(number: int, step: Step, *, numbered: bool) -> tuple[Cell, ...]:
     else:
         row += [step.text("speed"), step.text("acceleration"), Lock(number, step.kept)]
     row.append(step.reason)
-    row.append("" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint))
+    row.append(
+        "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint)
+    )
     return tuple(row)
 
 
 def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     """Saving of one cycle, one day and one year."""
-    measured, saved = optimized.measured, optimized.energy - optimized.typed_energy
+    measured = optimized.measured
+    saved = optimized.energy - optimized.typed_energy
     if measured is not None:
         saved = measured.energy - measured.new_energy
     hours = tariff.hours_per_year / DAYS_PER_YEAR  # of work in a day
@@ -273,7 +313,8 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
 
 def energies_table(optimized: OptimizedCycle) -> Table:
     """Energies of the cycle: recorded, new, and those it is compared with."""
-    cycle, new = optimized.cycle, optimized.duration
+    cycle = optimized.cycle
+    new = optimized.duration
     fastest = (optimized.time_optimal_duration, optimized.time_optimal_energy)
     rows = []
     for name, duration, energy in (
@@ -285,7 +326,9 @@ def energies_table(optimized: OptimizedCycle) -> Table:
         ("as fast as the limits allow", *fastest),
     ):
         if energy is not None:
-            difference = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace("-", "−")
+            difference = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace(
+                "-", "−"
+            )
             rows.append((name, f"{duration:.2f}", f"{energy:.1f}", difference))
     return Table(
         "Energy of one cycle",
@@ -299,7 +342,8 @@ def energies_table(optimized: OptimizedCycle) -> Table:
 
 def ceiling_table(optimized: OptimizedCycle) -> Table:
     """What can be saved at all, and what speed costs the arm."""
-    ceiling, loads = optimized.ceiling, optimized.loads
+    ceiling = optimized.ceiling
+    loads = optimized.loads
     second = ceiling.joules_per_second
     now, typed, fast = loads
     return Table(
@@ -356,7 +400,9 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
 
 def optimization_page(report: OptimizationReport) -> Page:
     """The page of an optimized cycle: the saving in a sentence, what it rests on, and the rest."""
-    found, cycle, measured = report.optimized, report.optimized.cycle, report.optimized.measured
+    found = report.optimized
+    cycle = report.optimized.cycle
+    measured = report.optimized.measured
     saving = found.typed_saving_percent if measured is None else measured.saving_percent
     grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
     low, high = found.typed_interval if measured is None else measured.interval
@@ -374,10 +420,15 @@ def optimization_page(report: OptimizationReport) -> Page:
             *(Statement("fair", note) for note in found.notes),
         ),
     )
-    before, after = (float(powers.total.max()) for powers in (report.before, report.after))
+    before, after = (
+        float(powers.total.max()) for powers in (report.before, report.after)
+    )
     tiles = [
         Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
-        Tile(f"{found.typed_energy:.0f} J", f"per cycle, predicted; now {found.energy:.0f} J"),
+        Tile(
+            f"{found.typed_energy:.0f} J",
+            f"per cycle, predicted; now {found.energy:.0f} J",
+        ),
         Tile(f"{found.typed_duration:.2f} s", f"cycle time; now {cycle.duration:.2f} s"),
         Tile(f"{cycle.slack:.1f} s", "of waiting that need not stay"),
         Tile(f"{after:.0f} W", f"peak power; now {before:.0f} W"),

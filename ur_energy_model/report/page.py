@@ -3,8 +3,8 @@
 
 """A page: tiles, sections, charts and tables, as one HTML file that needs no network.
 
-All text is escaped, or is JSON that the script puts into text nodes. A content security policy
-allows only the page's own script and style (by their hashes).
+All text is escaped, or is JSON that the script puts into text nodes. A content security
+policy allows only the page's own script and style (by their hashes).
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ Cell = str | float | Lock | None
 class Table:
     """A table; the first cell of a row names it.
 
-    `note` is how to read it, `command` what computes it anew (options of ticked locks follow).
+    `note` is how to read it, `command` what computes it anew (options of ticked locks
+    follow).
     """
 
     title: str
@@ -165,14 +166,16 @@ def duration_text(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
-# Charts as compact JSON. A curve is decimated to the extremes of its buckets and sent as 16-bit
-# steps of its range in base64: 65535 steps are finer than any screen. Equal arrays (such as the
-# times of several curves) are sent once.
+# Charts as compact JSON. A curve is decimated to the extremes of its buckets and sent as
+# 16-bit steps of its range in base64: 65535 steps are finer than any screen. Equal arrays
+# (such as the times of several curves) are sent once.
 
 BUDGET = 3_000_000  # most characters for all curves of a page
-MOST_BUCKETS, FEWEST_BUCKETS = 2500, 150
+MOST_BUCKETS = 2500
+FEWEST_BUCKETS = 150
 STEPS = 65534  # largest code of a finite value; the next code is a hole
-_TEXTS = {field.name for field in fields(Chart)}  # fields that are part of the page's HTML
+# fields that are part of the page's HTML
+_TEXTS = {field.name for field in fields(Chart)}
 _KINDS: dict[type[Chart], str] = {
     LineChart: "lines",
     BoxChart: "boxes",
@@ -207,7 +210,10 @@ class ChartEncoder:
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
             out["panels"] = [
-                {**vars(panel), "lines": [self._line(line, chart) for line in panel.lines]}
+                {
+                    **vars(panel),
+                    "lines": [self._line(line, chart) for line in panel.lines],
+                }
                 for panel in chart.panels
             ]
         if isinstance(chart, HeatMap):
@@ -215,7 +221,9 @@ class ChartEncoder:
         return {"kind": _KINDS[type(chart)], **plain(out)}
 
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
-        x, y, edges = line.x, line.y, {"band": line.half_width, "base": line.base}
+        x = line.x
+        y = line.y
+        edges = {"band": line.half_width, "base": line.base}
         if not (line.points or chart.equal):
             x, y = decimate(line.x, y, self.buckets, chart.focus)
             edges = {
@@ -223,13 +231,19 @@ class ChartEncoder:
                 for name, each in edges.items()
             }
         arrays = {"x": x, "y": y, **edges}.items()
-        shown = {name: getattr(line, name) for name in ("label", "role", "joint", "points")}
-        return shown | {k: None if each is None else self._array(each) for k, each in arrays}
+        shown = {
+            name: getattr(line, name) for name in ("label", "role", "joint", "points")
+        }
+        return shown | {
+            k: None if each is None else self._array(each) for k, each in arrays
+        }
 
     def _array(self, values: Array) -> list[float]:
         """Lowest and highest value, and the index of the codes in the pool."""
         known = np.isfinite(values)
-        low, high = (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
+        low, high = (
+            (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
+        )
         span = high - low
         codes = np.full(len(values), STEPS + 1, dtype="<u2")
         codes[known] = np.round((values[known] - low) / span * STEPS) if span > 0 else 0
@@ -269,7 +283,9 @@ def render(page: Page) -> str:
         "pool": encoder.pool,
     }
     # Data with "<" could close the script element.
-    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     style = stylesheet() + _asset("report.css")
     script = '"use strict";{' + "".join(_asset(name) for name in SCRIPTS) + "}"
     policy = (
@@ -277,7 +293,8 @@ def render(page: Page) -> str:
         f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     )
     contents = "".join(
-        f'<li><a href="#{escape(each.key)}">{escape(each.title)}</a></li>' for each in sections
+        f'<li><a href="#{escape(each.key)}">{escape(each.title)}</a></li>'
+        for each in sections
     )
     parts = {
         "policy": policy,
@@ -306,7 +323,8 @@ def _digest(text: str) -> str:
 
 def _summary(page: Page) -> str:
     """Verdict and tiles."""
-    text, verdict = "", page.verdict
+    text = ""
+    verdict = page.verdict
     if verdict is not None:
         findings = "".join(f"<li>{escape(each.text)}</li>" for each in verdict.statements)
         text = (
@@ -338,7 +356,9 @@ def _tools(page: Page) -> str:
     if not page.joint_names:
         rows = ""
     if len(page.recordings) > 1:
-        rows += row("Recording", choice("pick-recording", "recording", page.recordings, 0))
+        rows += row(
+            "Recording", choice("pick-recording", "recording", page.recordings, 0)
+        )
     rows += row(
         "Time",
         '<button type="button" id="closer" aria-label="Zoom in">+</button>'
@@ -371,10 +391,13 @@ def _section(section: Section, page: Page) -> str:
 
 
 def _table(table: Table, recording: int | None) -> str:
-    # Decimals that show a column's largest number with four digits; None for tiny numbers.
+    # Decimals that show a column's largest number with four digits; None for tiny
+    # numbers.
     digits: list[int | None] = []
     for column in zip(*table.rows, strict=True):
-        sizes = [abs(cell) for cell in column if isinstance(cell, float) and isfinite(cell)]
+        sizes = [
+            abs(cell) for cell in column if isinstance(cell, float) and isfinite(cell)
+        ]
         largest = max(sizes, default=0.0)
         places = 3 - floor(log10(largest)) if largest else 0
         digits.append(None if places > 6 else max(0, places))
@@ -382,7 +405,8 @@ def _table(table: Table, recording: int | None) -> str:
     def shown(cell: Cell, column: int) -> str:
         if not isinstance(cell, Lock):
             text = escape(cell_text(cell, digits[column]))
-            # On a narrow screen names of joints may be broken, but only between their words.
+            # On a narrow screen names of joints may be broken, but only between their
+            # words.
             return text if column else text.replace("_", "_<wbr>")
         ticked = " checked" if cell.kept else ""
         box = f'<input type="checkbox" class="lock" value="{cell.step}"{ticked}>'
@@ -397,7 +421,9 @@ def _table(table: Table, recording: int | None) -> str:
         f"<tr>{''.join(f'<td>{shown(cell, i)}</td>' for i, cell in enumerate(row))}</tr>"
         for row in table.rows
     )
-    command = escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
+    command = (
+        escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
+    )
     note = f'<p class="caption">{escape(table.note)}{command}</p>' if table.note else ""
     of = "" if recording is None else f' data-recording="{recording}"'
     return (

@@ -3,8 +3,8 @@
 
 """Colours of the report: one per joint, the same in every figure, in a light and a dark theme.
 
-Hues are distinguishable with any common colour vision deficiency. The contrast with the background
-is at least 3:1 for curves and 4.5:1 for text.
+Hues are distinguishable with any common colour vision deficiency. The contrast with the
+background is at least 3:1 for curves and 4.5:1 for text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ThemeName = Literal["light", "dark"]
 class Theme:
     """Colours of one theme.
 
-    Of page and boxes, main and secondary text, recorded curves, grid, the whole arm, verdicts, and
-    joints, base to tool (repeated for longer arms).
+    Of page and boxes, main and secondary text, recorded curves, grid, the whole arm,
+    verdicts, and joints, base to tool (repeated for longer arms).
     """
 
     ground: str

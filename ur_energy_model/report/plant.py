@@ -68,11 +68,16 @@ class PlantReport:
     @property
     def verdict(self) -> ModelVerdict:
         """What an energy manager needs first."""
-        fleet, headline = self.fleet, "The store has no energy of this time."
+        fleet = self.fleet
+        headline = "The store has no energy of this time."
         if fleet.arms:
-            energy, count, days = fleet.total("energy"), len(fleet.arms), len(fleet.days)
+            energy = fleet.total("energy")
+            count = len(fleet.arms)
+            days = len(fleet.days)
             used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
-            priced = " and ".join(f"{text}{of}" for text, of in _prices(self.tariff, fleet))
+            priced = " and ".join(
+                f"{text}{of}" for text, of in _prices(self.tariff, fleet)
+            )
             headline = (
                 f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
                 f"{': ' if priced else ''}{priced}."
@@ -93,24 +98,29 @@ def make_plant_report(
     fleet = read_fleet_days(database)
     zone = database.period.zone.key
     lost = tuple(lost_sentences(database.holdings))
-    return PlantReport(store, zone, fleet, find_anomalies(fleet), tariff or Tariff(), lost)
+    return PlantReport(
+        store, zone, fleet, find_anomalies(fleet), tariff or Tariff(), lost
+    )
 
 
 def _prices(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
     """Cost and CO₂ of all energy as texts, as far as the tariff has them."""
     paid = fleet.total("energy"), fleet.total("wall")
-    cost, emission = tariff.cost(*paid), tariff.emission(*paid)
+    cost = tariff.cost(*paid)
+    emission = tariff.emission(*paid)
     priced = [] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]
     return priced + ([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")])
 
 
 def _statements(report: PlantReport) -> Iterator[Statement]:
     yield from (Statement("poor", sentence) for sentence in report.lost)
-    fleet, tariff = report.fleet, report.tariff
+    fleet = report.fleet
+    tariff = report.tariff
     energy = fleet.total("energy")
     if energy <= 0:
         return
-    left_on, idle = fleet.total("left_on"), energy - fleet.total("motion")
+    left_on = fleet.total("left_on")
+    idle = energy - fleet.total("motion")
     cost = tariff.cost(left_on, fleet.total("left_on_wall"))
     worth = "" if cost is None else f", {cost:,.2f} {tariff.currency}"
     text = f"{100 * idle / energy:.0f} % of the energy was used while no joint moved"
@@ -128,7 +138,8 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
             f"The models explain {100 * (1 - share):.1f} % of the measured energy.",
         )
     yield Statement("good", f"Source of the energy: {source.words()}.")
-    gaps, known = fleet.total("unaccounted"), fleet.total("duration")
+    gaps = fleet.total("unaccounted")
+    known = fleet.total("duration")
     if gaps > 0.01 * (gaps + known):
         share = 100 * gaps / (gaps + known)
         missing = f"Gaps in the recordings are {share:.1f} % of the time: their energy is"
@@ -164,13 +175,18 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
     order = np.argsort(-fleet.by_arm("energy"), kind="stable")[:SHOWN_ARMS]
     arms = [shortened(fleet.arms[k]) for k in order]
     energy, motion, left_on = (
-        fleet.by_arm(name)[order] / JOULES_PER_KWH for name in ("energy", "motion", "left_on")
+        fleet.by_arm(name)[order] / JOULES_PER_KWH
+        for name in ("energy", "motion", "left_on")
     )
     ranking = BarChart(
         key="arms",
         title="Arms by energy",
         caption="In motion, idle, and left on for whole hours without motion."
-        + (f" The {SHOWN_ARMS} with the most energy." if len(fleet.arms) > SHOWN_ARMS else ""),
+        + (
+            f" The {SHOWN_ARMS} with the most energy."
+            if len(fleet.arms) > SHOWN_ARMS
+            else ""
+        ),
         y_label="energy [kWh]",
         categories=arms,
         joints=[None] * len(arms),
@@ -181,18 +197,22 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
         ),
         stacked=True,
     )
-    energies, starts = fleet.daily["energy"][order] / JOULES_PER_KWH, fleet.days
+    energies = fleet.daily["energy"][order] / JOULES_PER_KWH
+    starts = fleet.days
     weekly = len(starts) > MOST_DAYS
     if weekly:
         week = (starts + 3) // 7  # that of day 4 (a Monday) is 1
         first = np.flatnonzero(np.diff(week, prepend=week[0] - 1))
         known = np.add.reduceat(np.isfinite(energies), first, axis=1) > 0
         sums = np.add.reduceat(np.nan_to_num(energies), first, axis=1)
-        energies, starts = np.where(known, sums, np.nan), starts[first]
+        energies = np.where(known, sums, np.nan)
+        starts = starts[first]
     dates = [day_of(day) for day in starts]
     of, span = ("week of ", "week") if weekly else ("", "day")
     names = [[f"{fleet.arms[k]}, {of}{day:%d %b %Y}" for day in dates] for k in order]
-    ticks = [(k, f"{day:%d %b}") for k, day in enumerate(dates) if weekly or not day.weekday()]
+    ticks = [
+        (k, f"{day:%d %b}") for k, day in enumerate(dates) if weekly or not day.weekday()
+    ]
     days = HeatMap(
         key="arm_days",
         title=f"Arms by {span}",
@@ -209,10 +229,13 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
         return None
     panels = []
     for work in works[:SHOWN_WORKS]:
-        days, half_width = work.days.astype(float), CONFIDENCE * work.deviation
+        days = work.days.astype(float)
+        half_width = CONFIDENCE * work.deviation
         one = len(days) == 1
         line = Line("mean of the day", days, work.mean, half_width=half_width, points=one)
-        panels.append(Panel(work.name, [line], note=f"{int(work.sums['cycles'].sum())} cycles"))
+        panels.append(
+            Panel(work.name, [line], note=f"{int(work.sums['cycles'].sum())} cycles")
+        )
     more = f" The {SHOWN_WORKS} with the most energy of {len(works)}."
     return LineChart(
         key="cycles_over_time",
@@ -235,7 +258,9 @@ def _daily(fleet: FleetDays) -> LineChart:
         for name in ("motion", "energy", "left_on")
     )
     x = (fleet.days[:, None] + [0.0, 1.0 - INSTANT]).reshape(-1)
-    edges = [np.repeat(each, 2) for each in (0.0 * motion, motion, energy - left_on, energy)]
+    edges = [
+        np.repeat(each, 2) for each in (0.0 * motion, motion, energy - left_on, energy)
+    ]
     looks: tuple[tuple[str, Role, int | None], ...] = (
         ("motion", "model", None), ("idle", "measured", None), ("left on", "model", LEFT_ON_COLOUR)
     )  # fmt: skip
@@ -311,8 +336,12 @@ def _calendar(fleet: FleetDays) -> HeatMap:
             row = dates[k].weekday()
             values[row, column] = energy[k]
             names[row][column] = f"{WEEKDAYS[row]} {dates[k]:%d %b %Y}"
-        months = [f"{day_of(monday + 7 * column):%b}" for column in range(values.shape[1])]
-        ticks = [(k, name) for k, name in enumerate(months) if k == 0 or name != months[k - 1]]
+        months = [
+            f"{day_of(monday + 7 * column):%b}" for column in range(values.shape[1])
+        ]
+        ticks = [
+            (k, name) for k, name in enumerate(months) if k == 0 or name != months[k - 1]
+        ]
         panels.append(HeatPanel(str(year), WEEKDAYS, names, values, ticks))
     return HeatMap(
         key="calendar",
@@ -331,7 +360,9 @@ def _week(fleet: FleetDays) -> HeatMap:
         of_day = fleet.hourly[weekday == row]
         values[row] = np.nan_to_num(of_day).mean(axis=0) / 3600
         values[row, np.isnan(of_day).all(axis=0)] = np.nan
-    names = [[f"{day} {h:02d}:00 to {h + 1:02d}:00" for h in range(24)] for day in WEEKDAYS]
+    names = [
+        [f"{day} {h:02d}:00 to {h + 1:02d}:00" for h in range(24)] for day in WEEKDAYS
+    ]
     ticks = [(hour, f"{hour:02d}:00") for hour in range(0, 24, 3)]
     return HeatMap(
         key="week",
@@ -362,9 +393,18 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
     order = np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]
     names = ("energy", "wall", "duration", "measured", "bus", "unexplained", "standby", "motion",
              "left_on", "left_on_time")  # fmt: skip
-    energy, wall, time, measured, bus, unexplained, standby, motion, left_on, left_on_time = (
-        sums[name][order] for name in names
-    )
+    (
+        energy,
+        wall,
+        time,
+        measured,
+        bus,
+        unexplained,
+        standby,
+        motion,
+        left_on,
+        left_on_time,
+    ) = (sums[name][order] for name in names)
     with np.errstate(divide="ignore", invalid="ignore"):
         figures = {
             "time [h]": time / 3600,
@@ -413,7 +453,8 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
         count, energy, square, wall, duration, idle = (
             float(work.sums[name].sum()) for name in CYCLE_SUMS
         )
-        mean, cost = energy / count, tariff.cost(1000 * energy / count, 1000 * wall / count)
+        mean = energy / count
+        cost = tariff.cost(1000 * energy / count, 1000 * wall / count)
         spread = float(np.sqrt(max(square / count - mean**2, 0.0)))
         cells: list[Cell] = [work.name, f"{count:.0f}", duration / count, mean, spread]
         cells.append(100 * idle / energy if energy > 0 else None)
@@ -449,7 +490,9 @@ def history_table(report: PlantReport) -> Table:
     fleet = report.fleet
     rows = [("store", report.store), ("days and hours", report.zone)]
     if len(fleet.days):
-        models = sorted({name for text in fleet.models for name in text.split(", ") if name})
+        models = sorted(
+            {name for text in fleet.models for name in text.split(", ") if name}
+        )
         generic = sum("generic" in text for text in fleet.models)
         rows += [
             ("period", f"{day_of(fleet.days[0])} to {day_of(fleet.days[-1])}"),
@@ -473,12 +516,16 @@ _NO_ANOMALIES = (
 
 def plant_page(report: PlantReport) -> Page:
     """The page of a plant."""
-    fleet, tariff, days = report.fleet, report.tariff, report.fleet.days
+    fleet = report.fleet
+    tariff = report.tariff
+    days = report.fleet.days
     anomalies = items(anomalies_table(report.anomalies))
     works = items(cycle_chart(fleet.works), works_table(fleet.works, tariff))
     sections = (
         Section("fleet", "The fleet", "", items(*plant_charts(fleet))),
-        Section("arms", "The arms", "", items(*arm_charts(fleet), arms_table(fleet, tariff))),
+        Section(
+            "arms", "The arms", "", items(*arm_charts(fleet), arms_table(fleet, tariff))
+        ),
         Section("cycles", "Cycles over time", "", works),
         Section("anomalies", "Anomalies", "" if anomalies else _NO_ANOMALIES, anomalies),
         Section("source", "Source", "", items(history_table(report))),
@@ -499,17 +546,29 @@ def plant_page(report: PlantReport) -> Page:
 
 
 def _tiles(report: PlantReport) -> list[Tile]:
-    fleet, tariff = report.fleet, report.tariff
-    energy, time = fleet.total("energy"), fleet.total("duration")
+    fleet = report.fleet
+    tariff = report.tariff
+    energy = fleet.total("energy")
+    time = fleet.total("duration")
     if energy <= 0:
         return []
-    share, at = 100 / energy, "" if tariff.price is None else f"at {tariff.price:g} per kWh"
+    share = 100 / energy
+    at = "" if tariff.price is None else f"at {tariff.price:g} per kWh"
     cycles = sum(float(work.sums["cycles"].sum()) for work in fleet.works)
     return [
-        Tile(energy_text(energy), f"by {len(fleet.arms)} arms in {duration_text(time)} of work"),
+        Tile(
+            energy_text(energy),
+            f"by {len(fleet.arms)} arms in {duration_text(time)} of work",
+        ),
         Tile(f"{energy / time:.0f} W", "mean power of an arm that is on"),
-        Tile(f"{share * fleet.total('standby'):.0f} %", "standby, which arms take at all times"),
-        Tile(f"{share * (energy - fleet.total('motion')):.0f} %", "of the energy without motion"),
+        Tile(
+            f"{share * fleet.total('standby'):.0f} %",
+            "standby, which arms take at all times",
+        ),
+        Tile(
+            f"{share * (energy - fleet.total('motion')):.0f} %",
+            "of the energy without motion",
+        ),
         Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
         *(Tile(text, of.strip() or at) for text, of in _prices(tariff, fleet)),
         *([Tile(f"{cycles:,.0f}", "program cycles")] if cycles else []),

@@ -44,7 +44,9 @@ def profile_page(
 
     `compared`: what is compared with the other version, in words.
     """
-    nodes, rest, cycles = profile.nodes(), profile.unattributed(), profile.counted.cycles
+    nodes = profile.nodes()
+    rest = profile.unattributed()
+    cycles = profile.counted.cycles
     source = profile.total_source.words(profile.explained_share)
     took = f"in {duration_text(profile.duration)}, {profile.total_source.words()}"
     tiles = [
@@ -72,11 +74,16 @@ def profile_page(
         recordings=(),
         sections=(
             Section("nodes", "Nodes", note, items(part_table("Nodes", profile, nodes))),
-            Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
+            Section(
+                "flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))
+            ),
             Section("lines", "The program", "", items(listing)),
             Section("shifts", "By shift", "", items(*shift_tables(profile))),
             Section(
-                "changes", "Beside the other recording", compared, items(changes_table(changes))
+                "changes",
+                "Beside the other recording",
+                compared,
+                items(changes_table(changes)),
             ),
         ),
     )
@@ -125,7 +132,9 @@ def changes_table(changes: Sequence[Row]) -> Table | None:
             change["label"],
             change["energy"],
             change["other"],
-            with_interval(change["difference"], np.ptp(change["interval"]) / (2.0 * CONFIDENCE)),
+            with_interval(
+                change["difference"], np.ptp(change["interval"]) / (2.0 * CONFIDENCE)
+            ),
             "; ".join(change["text"]),
         )
         for change in changes
@@ -154,26 +163,28 @@ def shift_tables(profile: ProgramProfile) -> Iterator[Table]:
 def _listing(profile: ProgramProfile) -> Markup:
     """The script; the bar of a line is its share of the dearest one."""
     energies = {row["lines"][0]: row["energy"] for row in profile.lines()}
-    most, rows = max(energies.values(), default=1.0), []
+    most = max(energies.values(), default=1.0)
+    rows = []
     assert profile.script is not None
     for number in profile.listed():
         joules = energies.get(number, 0.0)
         bar = f'<meter min="0" max="{most:.6g}" value="{max(joules, 0.0):.6g}"></meter>'
-        cells = f"<td>{joules:.1f} J</td><td>{bar}</td>" if joules else "<td></td><td></td>"
+        cells = (
+            f"<td>{joules:.1f} J</td><td>{bar}</td>" if joules else "<td></td><td></td>"
+        )
         code = escape(profile.shown(number)).replace(" ", "&nbsp;")
         rows.append(f"<tr><td>{number}</td>{cells}<td><code>{code}</code></td></tr>")
-    table = (
-        f'<div class="scroll"><table class="listing"><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    body = f"<tbody>{''.join(rows)}</tbody>"
+    table = f'<div class="scroll"><table class="listing">{body}</table></div>'
     return Markup("Script", table)
 
 
 def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
     """Widths are energies; rows lead from the node through subprograms to the line.
 
-    Places are shares of the width, so that letters keep their size whatever the screen; each part
-    is a drawing of its own, which cuts what does not fit. A narrow screen shows a part of the
-    graph, to be scrolled.
+    Places are shares of the width, so that letters keep their size whatever the screen;
+    each part is a drawing of its own, which cuts what does not fit. A narrow screen shows
+    a part of the graph, to be scrolled.
     """
     total = sum(max(joules, 0.0) for joules in stacks.values())
     if total <= 0.0:
@@ -202,4 +213,6 @@ def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
 
     draw(stacks, 0, 0.0)
     graph = f'<svg class="flames" width="100%" height="{_ROW * deepest}">{"".join(drawn)}</svg>'
-    return Markup("Energy by node, subprogram and line", f'<div class="scroll">{graph}</div>')
+    return Markup(
+        "Energy by node, subprogram and line", f'<div class="scroll">{graph}</div>'
+    )

@@ -40,7 +40,12 @@ FRICTION_POINTS = 800  # points per joint in the friction figure
 
 
 def _over_time(
-    analysis: Analysis, key: str, title: str, caption: str, panels: Sequence[Panel], **more: Any
+    analysis: Analysis,
+    key: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Panel],
+    **more: Any,
 ) -> LineChart:
     """A chart that zooms together with the recording's other charts over time."""
     return LineChart(
@@ -54,7 +59,8 @@ def _over_time(
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
-    motion, flange = analysis.current, analysis.flange_time
+    motion = analysis.current
+    flange = analysis.flange_time
     panels = [
         Panel(
             name.capitalize(),
@@ -67,8 +73,12 @@ def motion_chart(analysis: Analysis) -> LineChart:
             ("acceleration", "rad/s²", motion.qdd),
         )
     ]
-    tool = Timeline(flange, gap_indices(flange)).curve("flange", analysis.flange_speed, "measured")
-    panels.append(Panel("Speed of the flange (TCP without tool)", (tool,), y_label="speed [m/s]"))
+    tool = Timeline(flange, gap_indices(flange)).curve(
+        "flange", analysis.flange_speed, "measured"
+    )
+    panels.append(
+        Panel("Speed of the flange (TCP without tool)", (tool,), y_label="speed [m/s]")
+    )
     caption = "Joint positions, speeds and accelerations, and the speed of the flange"
     caption = f"{caption} ({S0}, Figs. 2-3)."
     return _over_time(analysis, "motion", "The motion", caption, panels, columns=1)
@@ -76,14 +86,17 @@ def motion_chart(analysis: Analysis) -> LineChart:
 
 def path_chart(analysis: Analysis) -> LineChart:
     """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
-    path, panels = analysis.flange, []
+    path = analysis.flange
+    panels = []
     for title, i, k in (
         ("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2)
     ):  # fmt: skip
         start = Line("start", path[:1, i], path[:1, k], points=True)
         lines = (Line("path", path[:, i], path[:, k]), start)
         axes = "xyz"[i], "xyz"[k]
-        panels.append(Panel(f"{title}: {', '.join(axes)}", lines, y_label=f"{axes[1]} [m]"))
+        panels.append(
+            Panel(f"{title}: {', '.join(axes)}", lines, y_label=f"{axes[1]} [m]")
+        )
     return LineChart(
         key="path",
         title="Path of the flange",
@@ -117,7 +130,9 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 def stack_chart(analysis: Analysis) -> LineChart:
     """Power of standby, drivers and joints over time, stacked, and the total."""
     powers = analysis.powers
-    lines = powers.stack(powers.standby, powers.driver, powers.electrical, analysis.joint_names)
+    lines = powers.stack(
+        powers.standby, powers.driver, powers.electrical, analysis.joint_names
+    )
     lines.append(powers.curve("total", powers.total, "truth"))
     source = "the sum of the modelled parts"
     if powers.measured.any():
@@ -144,7 +159,8 @@ def stack_chart(analysis: Analysis) -> LineChart:
 def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
     """Energy of each joint and of the other parts of the arm, which sum to the total.
 
-    `truth` is the true electrical energy of each joint in a simulation [joints], J, if known.
+    `truth` is the true electrical energy of each joint in a simulation [joints], J, if
+    known.
     """
     powers = analysis.powers
     rest = {
@@ -217,7 +233,8 @@ def power_chart(analysis: Analysis) -> LineChart:
     powers = analysis.powers
     panels = []
     for j, joint in enumerate(analysis.joint_names):
-        electrical, half_width = powers.electrical[:, j], powers.electrical_half_width[:, j]
+        electrical = powers.electrical[:, j]
+        half_width = powers.electrical_half_width[:, j]
         lines = (
             powers.curve("mechanical", powers.mechanical[:, j], "measured"),
             powers.curve("electrical", electrical, joint=j, half_width=half_width),
@@ -236,7 +253,8 @@ def power_chart(analysis: Analysis) -> LineChart:
 
 def energy_chart(analysis: Analysis) -> LineChart:
     """Electrical energy of each joint over time (S0 Figs. 14-15)."""
-    powers, title = analysis.powers, "Energy of each joint"
+    powers = analysis.powers
+    title = "Energy of each joint"
     panel = Panel("", powers.curves(analysis.joint_names, powers.energy))
     caption = f"Electrical energy since the start ({S0}, Figs. 14-15)."
     return _over_time(analysis, "energy", title, caption, [panel], y_label="energy [J]")
@@ -255,7 +273,12 @@ def joint_power_chart(joints: Sequence[Mapping[str, Any]], label: str) -> BarCha
 
     bars = (
         Bars("modelled", column("modelled_J"), CONFIDENCE * column("modelled_std_J")),
-        Bars("measured", column("measured_J"), CONFIDENCE * column("measured_std_J"), "measured"),
+        Bars(
+            "measured",
+            column("measured_J"),
+            CONFIDENCE * column("measured_std_J"),
+            "measured",
+        ),
     )
     return BarChart(
         key="joint_power",
@@ -283,13 +306,16 @@ def _compared(
 ) -> list[Panel]:
     """One panel per joint: recorded in grey, the model in the joint's colour [samples, joints].
 
-    The RMS error in its note is that of the samples `counted` [samples, joints]; None for all.
+    The RMS error in its note is that of the samples `counted` [samples, joints]; None for
+    all.
     """
     panels = []
     for j, joint in enumerate(analysis.joint_names):
-        error, when = signals.modelled[:, j] - recorded[:, j], ""
+        error = signals.modelled[:, j] - recorded[:, j]
+        when = ""
         if counted is not None:
-            error, when = error[counted[:, j]], " moving"
+            error = error[counted[:, j]]
+            when = " moving"
         error = error[np.isfinite(error)]
         note = "does not move" if when else ""
         if error.size:
@@ -336,7 +362,11 @@ def current_chart(analysis: Analysis) -> LineChart:
 
 def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Torque errors by joint (S0 Fig. 10)."""
-    errors = [(a, a.torque.modelled - a.torque.recorded) for a in analyses if a.torque is not None]
+    errors = [
+        (a, a.torque.modelled - a.torque.recorded)
+        for a in analyses
+        if a.torque is not None
+    ]
     return _error_chart(errors, "torque", "Modelled minus recorded", "N m", "Fig. 10")
 
 
@@ -347,7 +377,11 @@ def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
 
 
 def _error_chart(
-    entries: Sequence[tuple[Analysis, Array]], what: str, difference: str, unit: str, figure: str
+    entries: Sequence[tuple[Analysis, Array]],
+    what: str,
+    difference: str,
+    unit: str,
+    figure: str,
 ) -> BoxChart | None:
     """Box plots of errors [samples, joints]."""
     if not entries:
@@ -371,14 +405,17 @@ def _error_chart(
 
 def friction_chart(analysis: Analysis) -> LineChart | None:
     """Friction torque against speed: the data and the law; None if no joint moves."""
-    current, panels = analysis.current, []
+    current = analysis.current
+    panels = []
     for j, joint in enumerate(analysis.joint_names):
         rows = np.flatnonzero(current.moving[:, j])
         if rows.size == 0:
             continue
         rows = rows[:: -(-rows.size // FRICTION_POINTS)]
         speed = current.qd[rows, j]
-        data = Line("data", speed, current.friction_measured[rows, j], "measured", points=True)
+        data = Line(
+            "data", speed, current.friction_measured[rows, j], "measured", points=True
+        )
         law = Line("law", speed, current.friction_modelled[rows, j], joint=j, points=True)
         panels.append(Panel(joint, (data, law), j))
     if not panels:
@@ -403,8 +440,8 @@ def recording_charts(
 ) -> list[Chart]:
     """All charts that the data of a recording allow, in the order of the report.
 
-    `true_energy` is the electrical energy of each joint in a simulation [joints], J; `joint_power`
-    the entry of its METRICS.
+    `true_energy` is the electrical energy of each joint in a simulation [joints], J;
+    `joint_power` the entry of its METRICS.
     """
     charts = (
         stack_chart(analysis),

@@ -15,13 +15,21 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
 from ur_energy_model.energy.cycles import Trigger, detector_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
+from ur_energy_model.energy.recording_energy import (
+    EnergySummary,
+    common_serials,
+    estimate_energy,
+)
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_arm
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
-from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.base_parameters import (
+    FullRegressor,
+    regroup,
+    snapped_to_axis,
+)
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
 from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.identification.pipeline import payload_doubts
@@ -29,7 +37,11 @@ from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
 from ur_energy_model.measures.find import find_measures
 from ur_energy_model.measures.measure import Measures
-from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
+from ur_energy_model.model.drives import (
+    CATALOGUE_MOTOR_CONSTANT,
+    KT_OVER_KB,
+    motor_constant,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
@@ -57,7 +69,13 @@ from ur_energy_model.report.page import (
     items,
     with_interval,
 )
-from ur_energy_model.report.shift import Shift, cycle_table, read_shift, shift_charts, shift_table
+from ur_energy_model.report.shift import (
+    Shift,
+    cycle_table,
+    read_shift,
+    shift_charts,
+    shift_table,
+)
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
@@ -108,7 +126,9 @@ class Report:
     def warnings(self) -> tuple[str, ...]:
         """For the user, one line each."""
         return tuple(
-            dict.fromkeys(line for bag in self.bags for line in (*bag.doubts, *bag.repetition))
+            dict.fromkeys(
+                line for bag in self.bags for line in (*bag.doubts, *bag.repetition)
+            )
         )
 
     @property
@@ -146,17 +166,18 @@ def make_report(
 ) -> Report:
     """Evaluate recordings of an arm with a model.
 
-    Those that the model was fitted to are recognised by hash, and those that repeat their motion by
-    its path. `model_path` is named in commands to type. `payload` is the actual one, if the
-    controller's setting was another; `trigger` and `output` are what starts a cycle, see
-    `energy.cycles`; `same_arm`: see `model_of_arm`.
+    Those that the model was fitted to are recognised by hash, and those that repeat their
+    motion by its path. `model_path` is named in commands to type. `payload` is the actual
+    one, if the controller's setting was another; `trigger` and `output` are what starts a
+    cycle, see `energy.cycles`; `same_arm`: see `model_of_arm`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
     stage = 0
 
-    def show(fraction: float, text: str) -> None:  # every bag and the shift take equally long
+    # every bag and the shift take equally long
+    def show(fraction: float, text: str) -> None:
         if progress is not None:
             progress((stage + np.nan_to_num(fraction)) / (len(bags) + 1), text)
 
@@ -170,7 +191,9 @@ def make_report(
         metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
         show(0.4, f"energy of {label}")
         log = WorkLog(detector=detector_of_recording(bag))
-        energy = estimate_energy(model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add)
+        energy = estimate_energy(
+            model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add
+        )
         log.finish()
         wrong = wrong_payload(model, bag, stated=payload)
         if wrong is not None:
@@ -187,7 +210,9 @@ def make_report(
         )
         show(0.6, f"figures of {label}")
         motion: Motion = "held out" if generic else metrics["motion"]
-        analysis = analyse(matched[-1].model, bag, label=label, motion=motion, payload=payload)
+        analysis = analyse(
+            matched[-1].model, bag, label=label, motion=motion, payload=payload
+        )
         reports.append(BagReport(analysis, metrics, energy, measures))
     stage = len(bags)
     of_others = [each for each in matched if each.warning is not None]
@@ -204,7 +229,10 @@ def make_report(
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=statement if generic else None,
         another_arm=widest.warning,
-        doubts=[*(line for bag in reports for line in bag.doubts), *payload_doubts(model)],
+        doubts=[
+            *(line for bag in reports for line in bag.doubts),
+            *payload_doubts(model),
+        ],
         contradictions=[each for bag in reports for each in bag.energy.contradictions],
     )
     cycles = trigger not in ("auto", "none")
@@ -224,7 +252,8 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
     def share(of: float) -> float | None:
         return 100 * mechanical / of if of > 0 else None
 
-    fed_back, session = float(summary.regenerated.sum()), summary.session
+    fed_back = float(summary.regenerated.sum())
+    session = summary.session
     whole: list[tuple[str, Cell, float | None]] = [
         ("drivers", summary.driver, None),
         ("standby", summary.standby, None),
@@ -237,7 +266,9 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
             ("unexplained", unexplained, None),
         ]
     total = with_interval(summary.supply, summary.supply_std)
-    whole.append((f"whole arm, {summary.total_source.name}", total, share(summary.supply)))
+    whole.append(
+        (f"whole arm, {summary.total_source.name}", total, share(summary.supply))
+    )
     joints = (
         summary.names,
         summary.mechanical,
@@ -308,7 +339,9 @@ def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
             row["joint"],
             with_interval(row["modelled_J"], row["modelled_std_J"]),
             with_interval(row["measured_J"], row["measured_std_J"]),
-            None if row["ratio"] is None else with_interval(row["ratio"], row["ratio_std"]),
+            None
+            if row["ratio"] is None
+            else with_interval(row["ratio"], row["ratio_std"]),
         )
         for row in joints
     ]
@@ -321,7 +354,9 @@ def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
     return Table(title, columns, rows, note)
 
 
-def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
+def power_table(
+    metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]
+) -> Table | None:
     """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
     rows: list[tuple[Cell, ...]] = []
     for entry, label in zip(metrics, labels, strict=True):
@@ -329,13 +364,16 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
             if (power := entry.get(key)) is None:
                 continue
             # Models written before the interval was stored have none.
-            low, high = power.get("rmse_low"), power.get("rmse_high")
+            low = power.get("rmse_low")
+            high = power.get("rmse_high")
             interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
             figures = (power[name] for name in ("rmse_percent", "r2"))
             error = power["energy_error_percent"]
             motion = entry.get("motion_energy_error_percent")
             shown = motion if key == "power_from_motion" else None
-            rows.append((f"{label}, {how}", power["rmse"], error, shown, interval, *figures))
+            rows.append(
+                (f"{label}, {how}", power["rmse"], error, shown, interval, *figures)
+            )
     if not rows:
         return None
     return Table(
@@ -358,12 +396,16 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
     robot = load_robot(model.robot)
     rows: list[list[Any]] = []
     for j, joint in enumerate(model.joints):
-        nominal_k_t, nominal = robot.torque_constant[j], robot.winding_resistance[j]
-        k_t, resistance = joint.torque_constant, joint.winding_resistance
+        nominal_k_t = robot.torque_constant[j]
+        nominal = robot.winding_resistance[j]
+        k_t = joint.torque_constant
+        resistance = joint.winding_resistance
         k_m = motor_constant(nominal_k_t, nominal), motor_constant(k_t, resistance)
         ratio = k_t / joint.back_emf_constant if joint.back_emf_constant else None
         rows.append([joint.name, nominal_k_t, k_t, nominal, resistance, *k_m, ratio])
-    assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
+    assumed = ", ".join(
+        f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items()
+    )
     source = model.joints[0].source.get("winding_resistance")
     title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
     columns = ["joint", "k_t file", "k_t", "R file", "R", "k_m file", "k_m", "k_t/k_b"]
@@ -384,7 +426,8 @@ def inertia_table(model: EnergyModel) -> Table:
         "joint": [joint.name for joint in model.joints],
         "reflected, joint side [kg m²]": reflected,
         "± 95 %": [
-            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)) for joint in model.joints
+            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan))
+            for joint in model.joints
         ],
         "robot file [kg m²]": robot.reflected_inertia,
         "motor side [10⁻⁴ kg m²]": 1e4 * motor_side,
@@ -399,10 +442,14 @@ def inertia_table(model: EnergyModel) -> Table:
 
 def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
     """Torque constants and friction (S0 Table VI), and the reasons for the friction laws."""
-    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
-    rows, reasons = [], []
+    names = list(
+        dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters)
+    )
+    rows = []
+    reasons = []
     for joint in model.joints:
-        law, values = joint.friction.law, joint.friction.parameters
+        law = joint.friction.law
+        values = joint.friction.parameters
         rows.append(
             (
                 joint.name,
@@ -427,13 +474,17 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
 
 def provenance_table(model: EnergyModel) -> Table:
     """Origin of the model: robot, software, recordings."""
-    made, payload, bus = model.provenance, model.setup.payload, model.bus
+    made = model.provenance
+    payload = model.setup.payload
+    bus = model.bus
 
     def known(name: str) -> str:
         return "unknown" if made.get(name) is None else str(made[name])
 
     center = ", ".join(f"{c:.3f}" for c in payload.center_of_mass)
-    power = f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
+    power = (
+        f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
+    )
     rows = [
         ("robot", model.robot),
         *([("model", model_words(model, None))] if is_generic(model) else []),
@@ -441,7 +492,10 @@ def provenance_table(model: EnergyModel) -> Table:
         ("controller software", known("firmware")),
         ("package version", known("package_version")),
         ("made", known("date")),
-        ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
+        (
+            "gravity in the base frame [m/s²]",
+            ", ".join(f"{g:.3f}" for g in model.setup.gravity),
+        ),
         ("payload", f"{payload.mass:.3f} kg at ({center}) m"),
         ("mounting and payload are", model.setup_source),
         ("bus power model", f"{power}; {bus.reason}"),
@@ -462,11 +516,14 @@ def provenance_table(model: EnergyModel) -> Table:
 
 def report_page(report: Report) -> Page:
     """The page of a report."""
-    model, bags = report.model, report.bags
+    model = report.model
+    bags = report.bags
     shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
     # Serial numbers of the recordings, and of the model where that is another.
     found = sorted({text for bag in bags if (text := bag.energy.serials["recording"])})
-    arms = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
+    arms = (
+        f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
+    )
     serial = report.serials["model"]
     arms += f"Model of {serial}. " if serial and found != [serial] else ""
     return Page(
@@ -481,15 +538,20 @@ def report_page(report: Report) -> Page:
     )
 
 
-def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
+def _each(
+    entries: Sequence[T], make: Callable[[T], Chart | Table | None]
+) -> tuple[Item, ...]:
     """One chart or table per recording, if its data allow it."""
     made = [(make(entry), number) for number, entry in enumerate(entries)]
     return tuple(Item(content, number) for content, number in made if content is not None)
 
 
 def _sections(report: Report) -> Iterable[Section]:
-    model, bags, shift = report.model, report.bags, report.shift
-    robot, generic = load_robot(model.robot), is_generic(model)
+    model = report.model
+    bags = report.bags
+    shift = report.shift
+    robot = load_robot(model.robot)
+    generic = is_generic(model)
     analyses = [bag.analysis for bag in bags]
     names = [joint.name for joint in model.joints]
     cut = any(analysis.cut for analysis in analyses)
@@ -497,7 +559,9 @@ def _sections(report: Report) -> Iterable[Section]:
         *_each(analyses, charts.stack_chart),
         *_each(analyses, charts.energy_split_chart),
         *_each(bags, lambda b: energy_table(b.energy, b.label)),
-        *_each(bags, lambda b: charts.joint_power_chart(b.metrics["joint_power"], b.label)),
+        *_each(
+            bags, lambda b: charts.joint_power_chart(b.metrics["joint_power"], b.label)
+        ),
         *_each(bags, lambda b: joint_power_table(b.metrics, b.label)),
         *_each(analyses, charts.bus_chart),
         *items(power_table([bag.metrics for bag in bags], [bag.label for bag in bags])),
@@ -507,7 +571,9 @@ def _sections(report: Report) -> Iterable[Section]:
     text = f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else ""
     yield Section("energy", "Energy", text, energy)
     text = "All recordings one after another."
-    text += " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
+    text += (
+        " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
+    )
     if len(shift.kinds) > 1:
         text += f" Their cycles are of {len(shift.kinds)} kinds of work, which have no common mean."
     tables = shift_table(shift, report.tariff, report.wall), cycle_table(shift)
@@ -519,7 +585,8 @@ def _sections(report: Report) -> Iterable[Section]:
         *items(inertia_table(model)),
     )
     text = (
-        "How well the rigid-body model and the motors' inertia reproduce the controller's torque."
+        "How well the rigid-body model and the motors' inertia reproduce the controller's "
+        "torque."
     )
     yield Section("torque", "Torque and inertia", text, torque)
     current = (
@@ -548,7 +615,8 @@ def _sections(report: Report) -> Iterable[Section]:
 
 
 def _tiles(report: Report) -> list[Tile]:
-    shift, tariff = report.shift, report.tariff
+    shift = report.shift
+    tariff = report.tariff
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
     duration = duration_text(shift.seconds)
     tiles = [
@@ -564,15 +632,22 @@ def _tiles(report: Report) -> list[Tile]:
         tiles.append(Tile(explained, "of the measured energy explained by the model"))
     wall = report.wall
     half = energy_text(CONFIDENCE * wall.std)
-    tiles.append(Tile(energy_text(wall.energy), f"at the wall, ± {half}, {SOURCES[wall.source]}"))
-    paid = [3.6e6 * each / max(shift.seconds, 1e-9) for each in (shift.energy, wall.energy)]
-    cost, emission = tariff.cost(*paid), tariff.emission(*paid)
+    tiles.append(
+        Tile(energy_text(wall.energy), f"at the wall, ± {half}, {SOURCES[wall.source]}")
+    )
+    paid = [
+        3.6e6 * each / max(shift.seconds, 1e-9) for each in (shift.energy, wall.energy)
+    ]
+    cost = tariff.cost(*paid)
+    emission = tariff.emission(*paid)
     if cost is not None:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:
         tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
     whole = [cycle for cycle in shift.cycles if cycle.is_whole]
     if whole and len(shift.kinds) == 1:
-        mean = float(np.mean([c.summary(shift.channels)["total_energy_J"] for c in whole]))
+        mean = float(
+            np.mean([c.summary(shift.channels)["total_energy_J"] for c in whole])
+        )
         tiles.append(Tile(energy_text(mean), f"per cycle, over {len(whole)} cycles"))
     return tiles

@@ -53,18 +53,20 @@ class Shift:
     time: Array  # since the start [bins], s
     power: Array  # mean total power between the previous time and this one [bins], W
     model: Array  # the same of the sum of the modelled parts
-    starts: NDArray[np.int_]  # first bin of each recording but the first, and behind each gap
+    # first bin of each recording but the first, and behind each gap
+    starts: NDArray[np.int_]
     energy: float  # whole arm, measured where bus power is [J]
     total_source: TotalSource  # where `energy` comes from
-    explained_share: float | None  # modelled over measured energy; None where nothing is measured
+    # modelled over measured energy; None where nothing is measured
+    explained_share: float | None
     half_width: float  # of the 95 % interval of `energy`
     state_wall: dict[ArmState, float]  # at the mains, by the model [J]
     state_time: dict[ArmState, float]  # [s]
     state_energy: dict[ArmState, float]  # [J]
     cycles: tuple[Cycle, ...]  # completed
     channels: Channels  # layout of their readings
-    # the cycles that were seen whole by the work that they do, see `kinds_of_cycles`; means are of
-    # one kind only
+    # the cycles that were seen whole by the work that they do, see `kinds_of_cycles`;
+    # means are of one kind only
     kinds: tuple[tuple[Cycle, ...], ...] = ()
 
     @property
@@ -125,11 +127,14 @@ def read_shift(
                 continue
             last = now
             time = before + max(now - first, 0.0)
-            if shot.lifetime.unaccounted - lost >= BIN and bins[-1][0] > 0:  # behind a gap
+            # behind a gap
+            if shot.lifetime.unaccounted - lost >= BIN and bins[-1][0] > 0:
                 starts.append(len(bins))
                 bins.append((time, np.nan, np.nan))
             lost = shot.lifetime.unaccounted
-            power, modelled = shot.power[[channels.arm["total"], channels.arm["model"]]].tolist()
+            power, modelled = shot.power[
+                [channels.arm["total"], channels.arm["model"]]
+            ].tolist()
             bins.append((time, power, modelled))
             if progress is not None:
                 progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
@@ -161,22 +166,26 @@ def read_shift(
     )
 
 
-SAME_TIME, SAME_ENERGY = 0.15, 0.25
+SAME_TIME = 0.15
+SAME_ENERGY = 0.25
 """Largest relative difference of the time in motion between cycles of the same work, and of all
 motors' energies together: cold joints need more than warm ones."""
 
 
-def kinds_of_cycles(cycles: Sequence[Cycle], channels: Channels) -> tuple[tuple[Cycle, ...], ...]:
+def kinds_of_cycles(
+    cycles: Sequence[Cycle], channels: Channels
+) -> tuple[tuple[Cycle, ...], ...]:
     """Cycles that were found without a stated trigger, by the work that they do.
 
-    Cycles are of the same work if they have the same program, about the same time in motion and
-    about the same energy of every joint. How long they wait does not count.
+    Cycles are of the same work if they have the same program, about the same time in
+    motion and about the same energy of every joint. How long they wait does not count.
     """
     kinds: list[list[Cycle]] = []
     moved = channels.state_time + ArmState.MOVING
     joints = channels.per_joint["electrical_power"]
     for cycle in cycles:
-        time, energies = cycle.reading.net[moved], cycle.reading.net[joints]
+        time = cycle.reading.net[moved]
+        energies = cycle.reading.net[joints]
         for kind in kinds:
             first = kind[0].reading.net
             longer = max(time, first[moved])
@@ -196,10 +205,15 @@ def kinds_of_cycles(cycles: Sequence[Cycle], channels: Channels) -> tuple[tuple[
 def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
     """Energy at the wall by state [J]; the squares of all are shared out as those of the means."""
     count = len(ArmState)
-    time, energy = (net[first:][:count] for first in (channels.state_time, channels.state_energy))
-    terms, squares = box_terms(np.arange(count), energy), energy**2 / np.maximum(time, 1e-9)
+    time, energy = (
+        net[first:][:count] for first in (channels.state_time, channels.state_energy)
+    )
+    terms = box_terms(np.arange(count), energy)
+    squares = energy**2 / np.maximum(time, 1e-9)
     terms[:, :SUPPLY] *= time[:, None]
-    terms[:, SQUARE] = net[channels.arm["total_square"]] * squares / max(squares.sum(), 1e-9)
+    terms[:, SQUARE] = (
+        net[channels.arm["total_square"]] * squares / max(squares.sum(), 1e-9)
+    )
     return dict(zip(ArmState, channels.wall.value(terms).tolist(), strict=True))
 
 
@@ -223,7 +237,8 @@ def shift_charts(shift: Shift) -> list[Chart]:
         panels=[Panel("", lines)],
         group="shift",
     )
-    latest, count = shift.cycles[-SHOWN_CYCLES:], len(shift.cycles)
+    latest = shift.cycles[-SHOWN_CYCLES:]
+    count = len(shift.cycles)
     if not latest:
         return [power]
     rows = [cycle.summary(shift.channels) for cycle in latest]
@@ -237,7 +252,11 @@ def shift_charts(shift: Shift) -> list[Chart]:
         joints=[None] * len(latest),
         bars=[
             Bars("moving", np.array([each["motion_energy_J"] for each in rows])),
-            Bars("waiting", np.array([each["idle_energy_J"] for each in rows]), role="aside"),
+            Bars(
+                "waiting",
+                np.array([each["idle_energy_J"] for each in rows]),
+                role="aside",
+            ),
         ],
         stacked=True,
     )
@@ -253,14 +272,21 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
     def row(name: str, seconds: float, joules: float, paid: float) -> tuple[Cell, ...]:
         mean = joules / seconds if seconds > 0 else None
         share = 100 * joules / shift.energy if shift.energy > 0 else None
-        amounts = tariff.cost(joules, paid), tariff.emission(1000 * joules, 1000 * paid)  # in g
+        # in g
+        amounts = tariff.cost(joules, paid), tariff.emission(1000 * joules, 1000 * paid)
         known = (amount for amount in amounts if amount is not None)
         return name, seconds / 60, joules / 3600, mean, share, paid / 3600, *known
 
     modelled = sum(shift.state_wall.values())
-    scale = wall.energy / modelled if modelled > 0 else 0.0  # a meter may have read otherwise
+    # a meter may have read otherwise
+    scale = wall.energy / modelled if modelled > 0 else 0.0
     rows = [
-        row(STATE_NAMES[state], seconds, shift.state_energy[state], scale * shift.state_wall[state])
+        row(
+            STATE_NAMES[state],
+            seconds,
+            shift.state_energy[state],
+            scale * shift.state_wall[state],
+        )
         for state, seconds in shift.state_time.items()
         if seconds > 0
     ]
@@ -274,8 +300,8 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
 def cycle_table(shift: Shift) -> Table | None:
     """Mean, standard deviation and range of the cycles' durations, energies and peak powers.
 
-    None without cycles, and for cycles of different work, of which a mean is of none. Cycles with
-    an outage, whose energy is not that of the whole cycle, are left out.
+    None without cycles, and for cycles of different work, of which a mean is of none.
+    Cycles with an outage, whose energy is not that of the whole cycle, are left out.
     """
     whole = [cycle for cycle in shift.cycles if cycle.is_whole]
     if not whole or len(shift.kinds) > 1:

@@ -17,7 +17,8 @@ from ur_energy_model.identification.quality import Motion
 Grade = Literal["good", "fair", "poor"]
 
 ORDER: tuple[Grade, ...] = ("good", "fair", "poor")
-TORQUE_R2 = (0.99, 0.95)  # smallest R2 of the torque of every joint for a good and for a fair model
+# smallest R2 of the torque of every joint for a good and for a fair model
+TORQUE_R2 = (0.99, 0.95)
 CURRENT_R2 = (0.90, 0.60)
 """The same for the current of moving joints; lowest at the wrists, where friction dominates."""
 POWER_RMSE = (2.0, 4.0)
@@ -79,24 +80,30 @@ def judge(
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
-    METRICS and motions are those of recordings of other motions than the fitted ones, or of all if
-    there are none. `generic` is the statement about a generic model; `another_arm` the warning if
-    the model is of another arm than the recordings, `doubts` are other warnings about their arm,
-    and `contradictions` those among them that the recordings themselves show.
+    METRICS and motions are those of recordings of other motions than the fitted ones, or
+    of all if there are none. `generic` is the statement about a generic model;
+    `another_arm` the warning if the model is of another arm than the recordings, `doubts`
+    are other warnings about their arm, and `contradictions` those among them that the
+    recordings themselves show.
     """
     arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
     found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
     found += [] if generic is None else [Statement("fair", generic)]
     found += _correlation(metrics, "torque", joint_names, TORQUE_R2)
-    # Another payload than the one that was set is in the currents: more motion would not help.
+    # Another payload than the one that was set is in the currents: more motion would not
+    # help.
     explained = any(each.subject == "payload" for each in contradictions)
-    found += _correlation(metrics, "current", joint_names, CURRENT_R2, explained=explained)
+    found += _correlation(
+        metrics, "current", joint_names, CURRENT_R2, explained=explained
+    )
     found += _power(metrics)
     found += _motion_energy(metrics)
     if motions != {"held out"}:
         text = "The model does not name the motions it was fitted to"
         if "same motion again" in motions:
-            text = "These recordings are the same motion again that the model was fitted to"
+            text = (
+                "These recordings are the same motion again that the model was fitted to"
+            )
         elif "fitted" in motions:
             text = "These results are for the recordings that the model was fitted to"
         found.append(Statement("fair", f"{text}. {_VALIDATE}"))
@@ -119,10 +126,12 @@ def judge(
 def generic_statement(words: str, half_width: float | None) -> str:
     """The statement of a report about a generic model, in words.
 
-    `half_width` is the largest of the 95 % intervals of the modelled energy of all recordings,
-    percent; None if no energy flowed.
+    `half_width` is the largest of the 95 % intervals of the modelled energy of all
+    recordings, percent; None if no energy flowed.
     """
-    text = f"This is the model of an arm type ({words}): no recording of this arm was used."
+    text = (
+        f"This is the model of an arm type ({words}): no recording of this arm was used."
+    )
     if half_width is not None:
         text += (
             f" The 95 % interval of the modelled energy is ± {half_width:.2g} %; those of "
@@ -166,12 +175,19 @@ def _correlation(
         remedy = "the payload is the reason"
     values = np.array(rows, dtype=float)
     if values.size == 0 or not np.isfinite(values).any():
-        yield Statement("fair", f"The recordings contain no information about the {what}.")
+        yield Statement(
+            "fair", f"The recordings contain no information about the {what}."
+        )
         return
     worst = int(np.nanargmin(values)) % values.shape[1]
-    least, middle = float(np.nanmin(values)), float(np.nanmedian(values))
+    least = float(np.nanmin(values))
+    middle = float(np.nanmedian(values))
     grade = grade_of(least, limits, high=True)
-    idle = [name for name, seen in zip(names, np.isfinite(values).T, strict=True) if not seen.any()]
+    idle = [
+        name
+        for name, seen in zip(names, np.isfinite(values).T, strict=True)
+        if not seen.any()
+    ]
     every = "every joint that moved" if idle else "every joint"
     text = f"It explains {_percent(middle)} of the variation of the {what}"
     if least < 0:
@@ -196,7 +212,11 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         return
     worst = max(entries, key=lambda entry: float(entry["rmse"]))
     percent = worst["rmse_percent"]
-    errors = [abs(float(e["energy_error_percent"])) for e in entries if e["energy_error_percent"]]
+    errors = [
+        abs(float(e["energy_error_percent"]))
+        for e in entries
+        if e["energy_error_percent"]
+    ]
     error = max(errors, default=0.0)
     fits = [grade_of(float(worst["rmse"]), POWER_RMSE)]
     text = f"Power at the supply is accurate to within {worst['rmse']:.2g} W RMS"
@@ -215,8 +235,12 @@ def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     known = [abs(float(error)) for error in errors if error is not None]
     if known:
         grade = grade_of(max(known), MOTION_ENERGY_ERROR)
-        text = f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
-        remedy = "; identify with recordings of several days, and of motions as in production."
+        text = (
+            f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
+        )
+        remedy = (
+            "; identify with recordings of several days, and of motions as in production."
+        )
         yield Statement(grade, text + ("." if grade == "good" else remedy))
 
 

@@ -26,8 +26,9 @@ from ur_energy_model.typing import Array
 
 DriveSet = Literal["typical", "s3"]
 """Drive constants: typical of the arm's type, or those of Battistini, Samori, Subini, "Modeling and
-simulation of an UR5 robot manipulator" (slides; stiffness, wave generator and flex spline of
-HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors stay those of the arm."""
+simulation of an UR5 robot manipulator" (slides; stiffness, wave generator and flex spline
+of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors stay those of the
+arm."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class ArmOptions:
     session: int = 0  # number of the arm's session, 0 for the arm as drawn
     ambient: float = 25.0  # temperature [degC]
     controller: ControllerKind = "feedforward"  # "pd" is with gravity compensation
-    controller_version: tuple[int, ...] = (5, 11, 0)  # reported; it decides which fields exist
+    # reported; it decides which fields exist
+    controller_version: tuple[int, ...] = (5, 11, 0)
     warmth: float | None = None  # of the joints at the start; None for the session's
     viscous_only: bool = False  # no other friction, to see what static friction does
     drive_set: DriveSet = "typical"
@@ -62,9 +64,10 @@ def with_drive_set(
 ) -> ArmParameters:
     """The arm with the drives of a set; unchanged for "typical".
 
-    A joint gets the gear of the set whose rated torque is closest to its own (on a logarithmic
-    scale). Its friction does not depend on load or temperature, and the controller has it and the
-    rotor's inertia as well as before, and the motor's own torque constant.
+    A joint gets the gear of the set whose rated torque is closest to its own (on a
+    logarithmic scale). Its friction does not depend on load or temperature, and the
+    controller has it and the rotor's inertia as well as before, and the motor's own
+    torque constant.
     """
     if name == "typical":
         return parameters
@@ -74,7 +77,8 @@ def with_drive_set(
     def of_gears(key: str) -> Array:
         return np.array([gear[key] for gear in table], dtype=float)[nearest]
 
-    ratio, n = parameters.gear_ratio, robot.dof
+    ratio = parameters.gear_ratio
+    n = robot.dof
     reflected = ratio**2 * of_gears("rotor_inertia")
     stiffness = of_gears("K")
     friction = NoLoadFriction(
@@ -87,7 +91,9 @@ def with_drive_set(
     )
     flex_spline = of_gears("flex_spline_coulomb")
     whole = replace(friction, coulomb=friction.coulomb + flex_spline)
-    true_coulomb = parameters.friction.coulomb.mean(axis=0) + parameters.flex_spline_coulomb
+    true_coulomb = (
+        parameters.friction.coulomb.mean(axis=0) + parameters.flex_spline_coulomb
+    )
     known = parameters.compensation.coulomb / true_coulomb
     return replace(
         parameters,
@@ -107,10 +113,11 @@ def with_drive_set(
     )
 
 
-# Session-to-session (day-to-day) variation: standby power, friction and temperatures vary; inertia,
-# torque constants, windings and gears belong to the arm and stay the same.
+# Session-to-session (day-to-day) variation: standby power, friction and temperatures
+# vary; inertia, torque constants, windings and gears belong to the arm and stay the same.
 
-_STREAM, _WEAR_STREAM = 20250610, 20250611
+_STREAM = 20250610
+_WEAR_STREAM = 20250611
 _LARGEST = 3.0  # draws are limited to this many standard deviations
 
 
@@ -161,4 +168,6 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     least, most = table["running_in"]
     lost = np.random.default_rng([seed, _WEAR_STREAM]).uniform(least, most, joints)
     run_in = 1.0 - lost * (1.0 - np.exp(-number / table["running_in_sessions"]))
-    return SimulatedSession(number, standby, common * individual * run_in, ambient, warmth)
+    return SimulatedSession(
+        number, standby, common * individual * run_in, ambient, warmth
+    )

@@ -40,19 +40,25 @@ from ur_energy_model.simulation.urscript import (
     program_name,
 )
 
-# Encoding of the packets of the primary, secondary and real-time interfaces.
-#
-# All numbers are big-endian. Source: Universal Robots' description of the client interfaces, and
-# the parsers of public clients.
+# Encoding of the packets of the primary, secondary and real-time interfaces. All numbers
+# are big-endian. Source: Universal Robots' description of the client interfaces, and the
+# parsers of public clients.
 
-ROBOT_STATE, ROBOT_MESSAGE = 16, 20
-MODE_DATA, JOINT_DATA, TOOL_DATA, MASTERBOARD_DATA = 0, 1, 2, 3
-CARTESIAN_INFO, KINEMATICS_INFO, CONFIGURATION_DATA = 4, 5, 6
+ROBOT_STATE = 16
+ROBOT_MESSAGE = 20
+MODE_DATA = 0
+JOINT_DATA = 1
+TOOL_DATA = 2
+MASTERBOARD_DATA = 3
+CARTESIAN_INFO = 4
+KINEMATICS_INFO = 5
+CONFIGURATION_DATA = 6
 VERSION_MESSAGE = 3
 FROM_CONTROLLER = -2
 TOOL_RUNNING = 253
 TOOL_SPEED_LIMIT = 1.0
-_JOINT, _HEADER = struct.Struct(">dddffffB"), struct.Struct(">iB")
+_JOINT = struct.Struct(">dddffffB")
+_HEADER = struct.Struct(">iB")
 _CALIBRATED = 1
 
 
@@ -66,7 +72,8 @@ def _doubles(*values: Any) -> bytes:
 
 def version_message(box: ControlBox) -> bytes:
     """First message to a client of the primary or secondary interface."""
-    name, date = b"URControl", b"simulated"
+    name = b"URControl"
+    date = b"simulated"
     body = struct.pack(">QbB", _microseconds(box), FROM_CONTROLLER, VERSION_MESSAGE)
     body += bytes([len(name)]) + name + struct.pack(">BBii", *box.version) + date
     return _framed(ROBOT_MESSAGE, body)
@@ -75,7 +82,8 @@ def version_message(box: ControlBox) -> bytes:
 def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
     """State of the robot as sent ten times per second on both interfaces.
 
-    With `configuration` it includes kinematics and limits, as in the first message to a client.
+    With `configuration` it includes kinematics and limits, as in the first message to a
+    client.
     """
     robot = box.arm.robot
     tool = struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
@@ -94,8 +102,12 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
         parts[KINEMATICS_INFO] = checksums + geometry + struct.pack(">I", _CALIBRATED)
         defaults = [1.05, 1.4, 0.25, 1.2, TOOL_SPEED_LIMIT]
         geometry = _doubles(robot.a, robot.d, robot.alpha, robot.theta)
-        parts[CONFIGURATION_DATA] = _doubles(limits, motion, defaults) + geometry + bytes(16)
-    return _framed(ROBOT_STATE, b"".join(_framed(kind, body) for kind, body in parts.items()))
+        parts[CONFIGURATION_DATA] = (
+            _doubles(limits, motion, defaults) + geometry + bytes(16)
+        )
+    return _framed(
+        ROBOT_STATE, b"".join(_framed(kind, body) for kind, body in parts.items())
+    )
 
 
 _REALTIME: tuple[str | int, ...] = (
@@ -111,7 +123,14 @@ _REALTIME: tuple[str | int, ...] = (
 )  # fmt: skip
 """Fields of the real-time packet in order; numbers stand for as many zeros."""
 _REALTIME_SIZES = {
-    "cb3": {(3, 0): 1044, (3, 2): 1060, (3, 5): 1108, (3, 10): 1116, (3, 14): 1140, (3, 15): 1220},
+    "cb3": {
+        (3, 0): 1044,
+        (3, 2): 1060,
+        (3, 5): 1108,
+        (3, 10): 1116,
+        (3, 14): 1140,
+        (3, 15): 1220,
+    },
     "e-series": {(5, 0): 1108, (5, 4): 1116, (5, 9): 1140, (5, 10): 1220},
 }
 """Length of the real-time packet by the software version that introduced it [bytes]."""
@@ -120,7 +139,10 @@ _REALTIME_SIZES = {
 def realtime_packet(box: ControlBox) -> bytes:
     """Packet of the real-time interface; its length depends on the version."""
     body = _doubles(
-        *(np.zeros(each) if isinstance(each, int) else box.values[each] for each in _REALTIME)
+        *(
+            np.zeros(each) if isinstance(each, int) else box.values[each]
+            for each in _REALTIME
+        )
     )
     sizes = _REALTIME_SIZES["cb3" if box.version[0] < 5 else "e-series"]
     size = max(size for since, size in sizes.items() if since <= box.version[:2])
@@ -138,7 +160,9 @@ def _singles(value: Any) -> list[float]:
 
 
 def _mode_data(box: ControlBox) -> bytes:
-    mode, state, value = box.arm.robot_mode, box.program_state, box.values
+    mode = box.arm.robot_mode
+    state = box.program_state
+    value = box.values
     flags = (
         True,
         True,
@@ -165,17 +189,19 @@ def _masterboard_data(box: ControlBox) -> bytes:
     value = box.values
     digital = (int(value[f"actual_digital_{kind}_bits"]) for kind in ("input", "output"))
     inputs, outputs = (
-        [value[f"standard_analog_{kind}{i}"] for i in (0, 1)] for kind in ("input", "output")
+        [value[f"standard_analog_{kind}{i}"] for i in (0, 1)]
+        for kind in ("input", "output")
     )
     names = ("actual_robot_voltage", "actual_robot_current", "io_current")
     supply = _singles([value[name] for name in names])
-    body = struct.pack(">iiBBddbbddffff", *digital, 0, 0, *inputs, 0, 0, *outputs, 30.0, *supply)
+    body = struct.pack(
+        ">iiBBddbbddffff", *digital, 0, 0, *inputs, 0, 0, *outputs, 30.0, *supply
+    )
     return body + struct.pack(">BBBIBBB", box.arm.safety_mode, 0, 0, 0, 0, 0, 0)
 
 
-# Sessions of clients, and the dashboard server of e-Series and CB3 controllers.
-#
-# Source: Universal Robots' description of the dashboard server, and the answers that public
+# Sessions of clients, and the dashboard server of e-Series and CB3 controllers. Source:
+# Universal Robots' description of the dashboard server, and the answers that public
 # clients expect.
 
 
@@ -217,7 +243,9 @@ class DashboardSession(LineSession):
     """One client of the dashboard server, with the mode and role that it sets."""
 
     def __init__(self, box: ControlBox) -> None:
-        self.box, self.operational_mode, self.user_role = box, "NONE", "NONE"
+        self.box = box
+        self.operational_mode = "NONE"
+        self.user_role = "NONE"
 
     def greeting(self) -> bytes:
         """First line, as on real controllers."""
@@ -229,7 +257,11 @@ class DashboardSession(LineSession):
             match = pattern.fullmatch(line)
             if match is not None:
                 argument = (match[1] or "") if match.groups() else ""
-                return reply.format(argument) if isinstance(reply, str) else reply(self, argument)
+                return (
+                    reply.format(argument)
+                    if isinstance(reply, str)
+                    else reply(self, argument)
+                )
         return f'could not understand: "{line}"'
 
     def load(self, name: str) -> str:
@@ -259,13 +291,18 @@ class DashboardSession(LineSession):
         return answer
 
 
-_OFF, _UNLOCK = PowerCommand.OFF, SafetyCommand.UNLOCK
+_OFF = PowerCommand.OFF
+_UNLOCK = SafetyCommand.UNLOCK
 _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"load installation (.+)": "Loading installation: {}",
     r"load (.+)": DashboardSession.load,
-    r"play": lambda at, _: "Starting program" if at.box.play() else "Failed to execute: play",
+    r"play": lambda at, _: (
+        "Starting program" if at.box.play() else "Failed to execute: play"
+    ),
     r"stop": lambda at, _: at.stop("Stopped"),
-    r"pause": lambda at, _: "Pausing program" if at.box.pause() else "Failed to execute: pause",
+    r"pause": lambda at, _: (
+        "Pausing program" if at.box.pause() else "Failed to execute: pause"
+    ),
     r"running": lambda at, _: (
         f"Program running: {str(at.box.program_state == ProgramState.PLAYING).lower()}"
     ),
@@ -278,12 +315,18 @@ _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"isProgramSaved": lambda at, _: f"true {at.box.loaded_program}",
     r"power on": lambda at, _: at.power("Powering on", PowerCommand.ON),
     r"power off": lambda at, _: at.power("Powering off", _OFF),
-    r"brake release": lambda at, _: at.power("Brake releasing", PowerCommand.RELEASE_BRAKES),
-    r"unlock protective stop": lambda at, _: at.power("Protective stop releasing", _UNLOCK),
+    r"brake release": lambda at, _: at.power(
+        "Brake releasing", PowerCommand.RELEASE_BRAKES
+    ),
+    r"unlock protective stop": lambda at, _: at.power(
+        "Protective stop releasing", _UNLOCK
+    ),
     r"restart safety": lambda at, _: at.power("Restarting safety", _UNLOCK, _OFF),
     r"robotmode": lambda at, _: f"Robotmode: {RobotMode(at.box.arm.robot_mode).name}",
     r"safetymode": lambda at, _: f"Safetymode: {SafetyMode(at.box.arm.safety_mode).name}",
-    r"safetystatus": lambda at, _: f"Safetystatus: {SafetyMode(at.box.arm.safety_mode).name}",
+    r"safetystatus": lambda at, _: (
+        f"Safetystatus: {SafetyMode(at.box.arm.safety_mode).name}"
+    ),
     r"PolyscopeVersion": lambda at, _: (
         f"URSoftware {'.'.join(map(str, at.box.version))} ({BUILD_DATE})"
     ),
@@ -329,7 +372,9 @@ GREETING = (
     "carry KG[,X,Y,Z] | friction JOINT FACTOR | gravity X,Y,Z | quit\n"
 )
 
-_LEAST_FACTOR, _LARGEST_FACTOR, _LARGEST_GRAVITY = 0.1, 10.0, 20.0
+_LEAST_FACTOR = 0.1
+_LARGEST_FACTOR = 10.0
+_LARGEST_GRAVITY = 20.0
 """Factors on the friction of a joint, and gravity of the mounting [m/s^2]."""
 
 
@@ -337,7 +382,8 @@ class ControlPortSession(LineSession):
     """Injects faults, and changes the arm without informing the controller."""
 
     def __init__(self, arm: SimulatedArm, faults: Faults) -> None:
-        self._arm, self._faults = arm, faults
+        self._arm = arm
+        self._faults = faults
 
     def greeting(self) -> bytes:
         """List of the commands."""

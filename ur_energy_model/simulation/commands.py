@@ -151,7 +151,9 @@ JOINT_MODES = {
 
 # Bounds of the payloads that clients may mount or configure on a simulated arm.
 
-HEAVIEST, FARTHEST, MOST_INERTIA = 100.0, 2.0, 100.0
+HEAVIEST = 100.0
+FARTHEST = 2.0
+MOST_INERTIA = 100.0
 """Mass [kg], coordinate of the centre of mass [m] and inertia [kg m^2]; beyond every arm."""
 
 

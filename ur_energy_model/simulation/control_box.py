@@ -37,13 +37,15 @@ from ur_energy_model.typing import Array
 class RtdeValues(dict[str, Any]):
     """Values of RTDE fields by name: the dictionary holds those of the control box.
 
-    Fields of the arm, and fields derived from them, are looked up on access because some are
-    expensive to compute. `tcp_offset` is the tool centre point in the flange frame [6].
+    Fields of the arm, and fields derived from them, are looked up on access because some
+    are expensive to compute. `tcp_offset` is the tool centre point in the flange frame
+    [6].
     """
 
     def __init__(self, arm: SimulatedArm) -> None:
         super().__init__()
-        self._arm, self.tcp_offset = arm, np.zeros(6)
+        self._arm = arm
+        self.tcp_offset = np.zeros(6)
 
     def __missing__(self, name: str) -> Any:
         derive = _DERIVED.get(name)
@@ -67,7 +69,9 @@ _POSES = ("actual_TCP_pose", "target_TCP_pose")
 """Poses that the arm reports for the flange, and the controller for the tool centre point."""
 _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "safety_status": lambda outputs: float(outputs["safety_mode"]),
-    "tcp_force_scalar": lambda outputs: float(np.linalg.norm(outputs["actual_TCP_force"][:3])),
+    "tcp_force_scalar": lambda outputs: float(
+        np.linalg.norm(outputs["actual_TCP_force"][:3])
+    ),
     "joint_position_deviation_ratio": _deviation_ratio,
 }
 
@@ -123,7 +127,9 @@ class ControlBox:
     """
 
     def __init__(self, arm: SimulatedArm, identity: SimulatedIdentity) -> None:
-        self.arm, self.identity, self.version = arm, identity, identity.version
+        self.arm = arm
+        self.identity = identity
+        self.version = identity.version
         self.rate = arm.robot.rate
         self.input_owners: dict[str, Hashable] = {}
         self.messages: deque[TextMessage] = deque(maxlen=100)
@@ -131,12 +137,15 @@ class ControlBox:
         self.loaded_program = f"{identity.motion}.urp"
         self.cycle = self.inputs_received = self._digital_outputs = 0
         self._program: Program | None = None
-        self._program_paused, self._program_begin = False, 0  # the cycle in which it begins
+        # the cycle in which it begins
+        self._program_paused = False
+        self._program_begin = 0
         self._line: Iterator[None] | None = None  # a requested straight move
         self.values = RtdeValues(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
         self.values.update(
-            (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0) for name, kind in INPUTS.items()
+            (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0)
+            for name, kind in INPUTS.items()
         )
         self.values.update(CONSTANT_VALUES)
         self._replaced: set[str] = set()
@@ -171,10 +180,13 @@ class ControlBox:
         Raises:
             ScriptError: the arm cannot reach the pose.
         """
-        pose, near = checked_pose(pose), self.target_q if near is None else near
+        pose = checked_pose(pose)
+        near = self.target_q if near is None else near
         q = self.kinematics.inverse(pose, near, self.tcp_offset)
         if q is None:
-            raise ScriptError("the arm cannot reach the pose: inverse kinematics has no solution")
+            raise ScriptError(
+                "the arm cannot reach the pose: inverse kinematics has no solution"
+            )
         return q
 
     def step(self) -> None:
@@ -207,15 +219,23 @@ class ControlBox:
         pose = checked_pose(pose)
         if not (speed > 0.0 and acceleration > 0.0):
             raise ScriptError("a straight move needs positive speed and acceleration")
-        self._line = self._follow_line(pose, *np.clip([speed, acceleration], *TOOL_SPEEDS).tolist())
+        self._line = self._follow_line(
+            pose, *np.clip([speed, acceleration], *TOOL_SPEEDS).tolist()
+        )
         self.command(cmd.StopJ(STOP_DECELERATION))
 
-    def _follow_line(self, pose: Array, speed: float, acceleration: float) -> Iterator[None]:
+    def _follow_line(
+        self, pose: Array, speed: float, acceleration: float
+    ) -> Iterator[None]:
         """Plan a straight move in the cycles after the arm has come to rest, and start it."""
         while self.arm.busy:
             yield
-        start, tool, fastest = self.target_q, self.tcp_offset, self.arm.robot.max_velocity
-        planner = LinePlanner(self.kinematics, start, pose, tool, speed, acceleration, fastest)
+        start = self.target_q
+        tool = self.tcp_offset
+        fastest = self.arm.robot.max_velocity
+        planner = LinePlanner(
+            self.kinematics, start, pose, tool, speed, acceleration, fastest
+        )
         while (line := planner.advance()) is None:
             yield
         self.arm.command(cmd.Follow(line))
@@ -229,10 +249,12 @@ class ControlBox:
         for name in self._replaced:
             del self.values[name]
         self._replaced.clear()
-        safety, mode = self.arm.safety_mode, self.arm.robot_mode
+        safety = self.arm.safety_mode
+        mode = self.arm.robot_mode
         if self._program is not None and safety == SafetyMode.PROTECTIVE_STOP:
             self._program_paused = True
-        state, values = self.program_state, self.values
+        state = self.program_state
+        values = self.values
         values["tcp_offset"] = self.tcp_offset
         values["runtime_state"] = int(state)
         values["robot_status_bits"] = (mode >= RobotMode.POWER_ON) | (
@@ -247,7 +269,9 @@ class ControlBox:
 
     def send_message(self, text: str, level: int = 3) -> None:
         """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info."""
-        self.messages.append(TextMessage(text[:MESSAGE_LENGTH], "simulated controller", level))
+        self.messages.append(
+            TextMessage(text[:MESSAGE_LENGTH], "simulated controller", level)
+        )
 
     # Programs
 
@@ -267,7 +291,8 @@ class ControlBox:
     def ready(self) -> bool:
         """Whether the arm is powered, its brakes released and no protective stop active."""
         return (
-            self.arm.robot_mode == RobotMode.RUNNING and self.arm.safety_mode == SafetyMode.NORMAL
+            self.arm.robot_mode == RobotMode.RUNNING
+            and self.arm.safety_mode == SafetyMode.NORMAL
         )
 
     def run(self, program: Program) -> None:
@@ -276,9 +301,12 @@ class ControlBox:
             self._program_begin = self.cycle + round(REPLACEMENT * self.rate)
         self.stop()
         if program.needs_arm and not self.ready:
-            self.send_message(f"{program.name} was not started: the robot is not running", level=1)
+            self.send_message(
+                f"{program.name} was not started: the robot is not running", level=1
+            )
             return
-        self._program, self._program_paused = program, False
+        self._program = program
+        self._program_paused = False
 
     def stop(self) -> None:
         """Stop the program and bring the arm to rest."""

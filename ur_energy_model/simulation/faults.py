@@ -3,8 +3,8 @@
 
 """Fault injection: table of faults, their syntax, and when each is active.
 
-A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller became ready
-(default 0) and lasts D seconds (default of the fault; `inf`: until cleared).
+A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller
+became ready (default 0) and lasts D seconds (default of the fault; `inf`: until cleared).
 """
 
 from __future__ import annotations
@@ -55,9 +55,17 @@ _TABLE = (
 
 FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}  # all faults by name
 
-OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
+OWN_FIELDS = (
+    "output_",
+    "standard_analog",
+    "analog_io",
+    "actual_digital",
+    "io_current",
+    "tool_",
+)
 """Prefixes of fields of the control box, not of the arm, which no fault replaces."""
-LARGEST, MOST_FAULTS = {"late_ticks": 1e4}, 1000
+LARGEST = {"late_ticks": 1e4}
+MOST_FAULTS = 1000
 """Largest argument of a fault, 1e6 for others, and most pending and active faults."""
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
 _SPELLING = re.compile(
@@ -105,7 +113,9 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
         raise InputError(f"fault {text!r}", problem, remedy)
     try:
         start = float(match["start"] or 0.0)
-        duration = kind.duration if match["duration"] is None else float(match["duration"])
+        duration = (
+            kind.duration if match["duration"] is None else float(match["duration"])
+        )
     except ValueError:
         remedy = "write seconds, for example voltage_dip@10+0.5:30"
         raise InputError(f"fault {text!r}", "has an invalid time", remedy) from None
@@ -147,21 +157,28 @@ class Faults:
         """
         fault = parse_fault(text, self.now)
         if len(self.faults) >= MOST_FAULTS:
-            raise InputError(f"fault {text!r}", f"would be one of over {MOST_FAULTS}", "clear some")
+            raise InputError(
+                f"fault {text!r}", f"would be one of over {MOST_FAULTS}", "clear some"
+            )
         self.faults.append(fault)
         return fault
 
     def clear(self, name: str | None = None) -> int:
         """Remove the faults of this name, or all; returns how many."""
         before = len(self.faults)
-        self.faults = [fault for fault in self.faults if name not in (None, fault.kind.name)]
+        self.faults = [
+            fault for fault in self.faults if name not in (None, fault.kind.name)
+        ]
         self._held.clear()
         return before - len(self.faults)
 
     def active(self, name: str) -> Fault | None:
         """The active fault of this name, or None."""
         for fault in self.faults:
-            if fault.kind.name == name and fault.start <= self.now < fault.start + fault.duration:
+            if (
+                fault.kind.name == name
+                and fault.start <= self.now < fault.start + fault.duration
+            ):
                 return fault
         return None
 
@@ -189,5 +206,6 @@ class Faults:
             held = self._held.setdefault(fault, float(values["actual_q"][joint]))
             replaced["actual_q"] = np.array(values["actual_q"])
             replaced["actual_qd"] = np.array(values["actual_qd"])
-            replaced["actual_q"][joint], replaced["actual_qd"][joint] = held, 0.0
+            replaced["actual_q"][joint] = held
+            replaced["actual_qd"][joint] = 0.0
         return replaced

@@ -3,9 +3,10 @@
 
 """Joint controller: target moment, target current and servo gains.
 
-"feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse
-dynamics fed forward plus feedback. "pd" is proportional-derivative control with gravity
-compensation, tuned in the frequency domain on the linear drive (Battistini et al., PD tuning).
+"feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it:
+inverse dynamics fed forward plus feedback. "pd" is proportional-derivative control with
+gravity compensation, tuned in the frequency domain on the linear drive (Battistini et
+al., PD tuning).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from ur_energy_model.typing import Array
 class LinearDrive:
     """Linear model of one drive: rotor and link, connected by the elastic gear; joint side.
 
-    Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD tuning:
-    small speeds and twists, no static friction, the links a constant inertia. Inertia in kg m^2,
-    damping in N m s/rad, stiffness in N m/rad.
+    Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD
+    tuning: small speeds and twists, no static friction, the links a constant inertia.
+    Inertia in kg m^2, damping in N m s/rad, stiffness in N m/rad.
     """
 
     rotor_inertia: float  # motor and wave generator
@@ -43,7 +44,9 @@ class LinearDrive:
     @property
     def state_space(self) -> tuple[Array, Array]:
         """A [4, 4] and b [4] of x' = A x + b torque, x = rotor angle, speed, link angle, speed."""
-        k, rotor, link = self.stiffness, self.rotor_inertia, self.link_inertia
+        k = self.stiffness
+        rotor = self.rotor_inertia
+        link = self.link_inertia
         matrix = np.array(
             [
                 [0.0, 1.0, 0.0, 0.0],
@@ -77,20 +80,23 @@ class LinearDrive:
 _SLOWER = 0.9  # factor on the crossover frequency of a loop that is not stable
 
 
-def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple[float, float]:
+def pd_gains(
+    drive: LinearDrive, crossover: float, phase_margin: float
+) -> tuple[float, float]:
     """Proportional and derivative gain [N m/rad, N m s/rad] of a position loop around the link.
 
-    The open loop has magnitude one and the phase margin [rad] at the crossover frequency w [rad/s]:
-    (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative: where
-    viscous friction gives a larger margin, that one holds. Where the resonance of the gear makes
-    the closed loop unstable, w is reduced until it is stable.
+    The open loop has magnitude one and the phase margin [rad] at the crossover frequency
+    w [rad/s]: (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is
+    not negative: where viscous friction gives a larger margin, that one holds. Where the
+    resonance of the gear makes the closed loop unstable, w is reduced until it is stable.
     """
     while True:
         plant = drive.response(np.array([crossover]), drive.to_link)[0]
         gain = np.exp(1j * (phase_margin - np.pi)) / plant
         damping = gain.imag / crossover
         if damping < 0.0:  # friction alone gives a larger margin
-            gain, damping = 1.0 / np.abs(plant), 0.0
+            gain = 1.0 / np.abs(plant)
+            damping = 0.0
         control = np.array([damping, gain.real]) * drive.to_link[0]
         if np.roots(np.polyadd(drive.denominator, control)).real.max() < 0.0:
             return float(gain.real), float(damping)
@@ -101,7 +107,8 @@ ControllerKind = Literal["feedforward", "pd"]
 
 _LINK_SHARE = 0.3
 """Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
-_POSITIONS = 200  # random positions over which the link inertia of the PD tuning is averaged
+# random positions over which the link inertia of the PD tuning is averaged
+_POSITIONS = 200
 
 
 class Targets(NamedTuple):
@@ -117,8 +124,9 @@ class Targets(NamedTuple):
 class JointController:
     """Feed-forward and servo of all joints of an arm.
 
-    The controller uses the torque constants of its calibration, the nominal reflected inertia and
-    its own friction estimate of the parameters, and mounting and payload as configured.
+    The controller uses the torque constants of its calibration, the nominal reflected
+    inertia and its own friction estimate of the parameters, and mounting and payload as
+    configured.
 
     Attributes:
         gains: of the servo.
@@ -129,14 +137,23 @@ class JointController:
     """
 
     def __init__(
-        self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, kind: ControllerKind
+        self,
+        robot: RobotDescription,
+        parameters: ArmParameters,
+        setup: Setup,
+        kind: ControllerKind,
     ) -> None:
         if kind not in get_args(ControllerKind):
             raise InputError(
-                kind, "is not a controller", f"use {' or '.join(get_args(ControllerKind))}"
+                kind,
+                "is not a controller",
+                f"use {' or '.join(get_args(ControllerKind))}",
             )
-        servo, pd = constants()["servo"], kind == "pd"
-        self.kind, self._robot, self._parameters = kind, robot, parameters
+        servo = constants()["servo"]
+        pd = kind == "pd"
+        self.kind = kind
+        self._robot = robot
+        self._parameters = parameters
         self.set_setup(setup)
         if pd:
             self.gains = tuned_pd(robot, parameters)
@@ -157,7 +174,8 @@ class JointController:
     def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
         """Target moment and current for a commanded state [n]."""
         p = self._parameters
-        model, data = self._dynamics.model, self._dynamics.data
+        model = self._dynamics.model
+        data = self._dynamics.data
         moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
         if self.kind == "pd":
             gravity = pin.computeGeneralizedGravity(model, data, q)
@@ -174,14 +192,17 @@ class JointController:
             self.trim = self.trim + self._integral * dt * beyond
 
 
-def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[LinearDrive, ...]:
+def linear_drives(
+    robot: RobotDescription, parameters: ArmParameters
+) -> tuple[LinearDrive, ...]:
     """Linear model of every drive of an arm, with viscous friction of rotor and flex spline only.
 
-    The link inertia is the mean diagonal of the mass matrix over random positions, a constant as
-    in Battistini et al.
+    The link inertia is the mean diagonal of the mass matrix over random positions, a
+    constant as in Battistini et al.
     """
     dynamics = ArmDynamics(solid_links(robot), Setup())
-    model, data = dynamics.model, dynamics.data
+    model = dynamics.model
+    data = dynamics.data
     positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
     links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
     columns = [
@@ -199,6 +220,8 @@ def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
     servo = constants()["servo"]
     crossover = 2 * np.pi * float(servo["pd_bandwidth"])
     margin = np.radians(float(servo["pd_phase_margin"]))
-    gains = [pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)]
+    gains = [
+        pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)
+    ]
     stiffness, damping = np.array(gains).T
     return ServoGains(stiffness, damping, of_link=True)

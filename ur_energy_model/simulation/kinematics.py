@@ -21,9 +21,12 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array
 
-POSITION_TOLERANCE, ANGLE_TOLERANCE = 1e-7, 1e-7
+POSITION_TOLERANCE = 1e-7
+ANGLE_TOLERANCE = 1e-7
 """Convergence of the inverse kinematics [m, rad]."""
-ITERATIONS, DAMPING, LONGEST_STEP = 200, 1e-4, 0.3
+ITERATIONS = 200
+DAMPING = 1e-4
+LONGEST_STEP = 0.3
 
 
 def pose_vector(pose: Array) -> Array:
@@ -58,10 +61,14 @@ class ArmKinematics:
 
     def jacobian(self, q: Array, tool: Array) -> Array:
         """Geometric Jacobian [6, n] of the tool centre point in base axes."""
-        model, data, last = self._dynamics.model, self._dynamics.data, self._dynamics.dof
+        model = self._dynamics.model
+        data = self._dynamics.data
+        last = self._dynamics.dof
         pin.computeJointJacobians(model, data, np.asarray(q, dtype=float))
         jacobian = np.array(
-            pin.getJointJacobian(model, data, last, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+            pin.getJointJacobian(
+                model, data, last, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+            )
         )
         lever = self.forward(q, tool)[:3] - data.oMi[last].translation
         jacobian[:3] += np.cross(jacobian[3:], lever, axis=0)
@@ -72,7 +79,8 @@ class ArmKinematics:
 
         Damped least squares (Nakamura and Hanafusa 1986), started at `near` [n].
         """
-        q, goal = np.array(near, dtype=float), matrix_of(pose)
+        q = np.array(near, dtype=float)
+        goal = matrix_of(pose)
         for _ in range(ITERATIONS):
             pose_now = matrix_of(self.forward(q, tool))
             angle = pose_now[:3, :3] @ pin.log3(pose_now[:3, :3].T @ goal[:3, :3])
@@ -116,32 +124,45 @@ class Program(Protocol):
         ...
 
 
-SPACING, TURN = 0.01, 0.1
+SPACING = 0.01
+TURN = 0.1
 """Largest distance and angle between two solved points of a straight line [m, rad]."""
-FEWEST_POINTS, MOST_POINTS = 6, 60
+FEWEST_POINTS = 6
+MOST_POINTS = 60
 
 
 class StraightLine:
     """A joint trajectory along a line: spline path, trapezoidal speed profile.
 
-    `path` are joint positions at equal steps along the line [points, n], rad; length in m (rad if
-    the tool only turns), speed and acceleration per s and s^2 of it. The move is slowed down to
-    keep the joint speed limits [n], rad/s.
+    `path` are joint positions at equal steps along the line [points, n], rad; length in m
+    (rad if the tool only turns), speed and acceleration per s and s^2 of it. The move is
+    slowed down to keep the joint speed limits [n], rad/s.
     """
 
     def __init__(
-        self, path: Array, length: float, speed: float, acceleration: float, max_speed: Array
+        self,
+        path: Array,
+        length: float,
+        speed: float,
+        acceleration: float,
+        max_speed: Array,
     ) -> None:
-        self._points, self._max_speed = path, max_speed
+        self._points = path
+        self._max_speed = max_speed
         self._path = CubicSpline(np.linspace(0.0, 1.0, len(path)), path)
-        slope = np.abs(self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)).max(axis=0) / length
+        slope = (
+            np.abs(self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)).max(axis=0)
+            / length
+        )
         fastest = float((max_speed / np.maximum(slope, 1e-9)).min())
         self._length = length
         self._profile = Trapezoid(length, min(speed, fastest), acceleration)
 
     def with_profile(self, speed: float, acceleration: float) -> StraightLine:
         """The same line with another speed and acceleration."""
-        return StraightLine(self._points, self._length, speed, acceleration, self._max_speed)
+        return StraightLine(
+            self._points, self._length, speed, acceleration, self._max_speed
+        )
 
     @property
     def duration(self) -> float:
@@ -151,7 +172,8 @@ class StraightLine:
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""
         position, speed, acceleration = (
-            values[:, None] / self._length for values in self._profile.sample(np.asarray(time))
+            values[:, None] / self._length
+            for values in self._profile.sample(np.asarray(time))
         )
         q, slope, curvature = (self._path(position[:, 0], order) for order in range(3))
         return q, slope * speed, curvature * speed**2 + slope * acceleration
@@ -160,9 +182,9 @@ class StraightLine:
 class LinePlanner:
     """Solves a straight line point by point, one per call, to keep controller cycles short.
 
-    From joint positions q [n] to a pose [6] of the tool centre point, `tool` [6] in the flange
-    frame, with its speed and acceleration (m/s and m/s^2, or rad/s and rad/s^2 if it only turns)
-    and the joint speed limits [n], rad/s.
+    From joint positions q [n] to a pose [6] of the tool centre point, `tool` [6] in the
+    flange frame, with its speed and acceleration (m/s and m/s^2, or rad/s and rad/s^2 if
+    it only turns) and the joint speed limits [n], rad/s.
     """
 
     def __init__(
@@ -175,13 +197,17 @@ class LinePlanner:
         acceleration: float,
         max_speed: Array,
     ) -> None:
-        self._kinematics, self._tool, self._max_speed = kinematics, tool, max_speed
-        self._speed, self._acceleration = speed, acceleration
+        self._kinematics = kinematics
+        self._tool = tool
+        self._max_speed = max_speed
+        self._speed = speed
+        self._acceleration = acceleration
         self._start = matrix_of(kinematics.forward(q, tool))
         goal = matrix_of(pose)
         self._shift = goal[:3, 3] - self._start[:3, 3]
         self._turn = pin.log3(self._start[:3, :3].T @ goal[:3, :3])
-        length, angle = float(np.linalg.norm(self._shift)), float(np.linalg.norm(self._turn))
+        length = float(np.linalg.norm(self._shift))
+        angle = float(np.linalg.norm(self._turn))
         self._length = length if length > 1e-6 else angle
         points = math.ceil(max(length / SPACING, angle / TURN))
         self._points = min(max(points, FEWEST_POINTS), MOST_POINTS)
@@ -207,7 +233,8 @@ class LinePlanner:
         return StraightLine(np.array(self._path), max(self._length, 1e-6), *limits)
 
 
-FARTHEST, MOST_TURN = 100.0, 1000.0
+FARTHEST = 100.0
+MOST_TURN = 1000.0
 """Largest coordinate [m] and component of a rotation vector [rad]; far beyond every arm."""
 
 

@@ -3,8 +3,8 @@
 
 """True constants of a simulated arm: typical values of real arms and their spread.
 
-Values and sources are in config/simulation/arm.yaml. The identification does not see them; it has
-to find the constants from telemetry.
+Values and sources are in config/simulation/arm.yaml. The identification does not see
+them; it has to find the constants from telemetry.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class NoLoadFriction:
     |torque| = coulomb (1 + (breakaway - 1) exp(-(qd / stribeck_speed)^2))
         + rise (1 - exp(-|qd| / pace)) + viscous |qd|
 
-    in N m, rad/s and N m s/rad. Friction grows less than proportionally to speed because grease is
-    shear-thinning. The curve follows a factory calibration. Only shear thinning of the laws that
-    the identification fits has its form, without breakaway and with one pace for both directions.
+    in N m, rad/s and N m s/rad. Friction grows less than proportionally to speed because
+    grease is shear-thinning. The curve follows a factory calibration. Only shear thinning
+    of the laws that the identification fits has its form, without breakaway and with one
+    pace for both directions.
     """
 
     coulomb: Array  # [2, n], as the next three
@@ -57,16 +58,22 @@ class NoLoadFriction:
 
         `factor` of the temperature applies to the speed-dependent part.
         """
-        row, joint = (qd < 0).astype(int), np.arange(qd.shape[-1])
+        row = (qd < 0).astype(int)
+        joint = np.arange(qd.shape[-1])
         coulomb, rise, pace, viscous = (
-            values[row, joint] for values in (self.coulomb, self.rise, self.pace, self.viscous)
+            values[row, joint]
+            for values in (self.coulomb, self.rise, self.pace, self.viscous)
         )
         speed = np.abs(qd)
-        stribeck = 1.0 + (self.breakaway - 1.0) * np.exp(-((speed / self.stribeck_speed) ** 2))
+        stribeck = 1.0 + (self.breakaway - 1.0) * np.exp(
+            -((speed / self.stribeck_speed) ** 2)
+        )
         moving = rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
         return np.asarray(np.sign(qd) * (coulomb * stribeck + factor * moving))
 
-    def straight_line(self, max_speed: Array, factor: Array | float = 1.0) -> tuple[Array, Array]:
+    def straight_line(
+        self, max_speed: Array, factor: Array | float = 1.0
+    ) -> tuple[Array, Array]:
         """Best fitting Coulomb [n] and viscous [n] friction from 5 to 100 % of `max_speed`."""
         share = np.linspace(0.05, 1.0, 40)
         speed = share[:, None] * max_speed
@@ -88,7 +95,8 @@ class FrictionCompensation:
     """Friction of n joints as the controller compensates it, joint side; arrays [n].
 
     The curve over speed is that of `NoLoadFriction`, alike in both directions and without
-    breakaway. Recorded controllers have such curves, and on the shoulder lift a share of the load.
+    breakaway. Recorded controllers have such curves, and on the shoulder lift a share of
+    the load.
     """
 
     coulomb: Array  # N m
@@ -98,7 +106,9 @@ class FrictionCompensation:
     of_load: Array  # over target_moment
 
     @classmethod
-    def of_curve(cls, true: NoLoadFriction, scale: Array, of_load: Array) -> FrictionCompensation:
+    def of_curve(
+        cls, true: NoLoadFriction, scale: Array, of_load: Array
+    ) -> FrictionCompensation:
         """`scale` [n] times the true friction, mean of both directions."""
         return cls(
             coulomb=scale * true.coulomb.mean(axis=0),
@@ -111,7 +121,11 @@ class FrictionCompensation:
     def torque(self, qd: Array, moment: Array) -> Array:
         """Compensating torque [n], N m, at speeds, rad/s, and target_moment, N m, [n]."""
         speed = np.abs(qd)
-        curve = self.coulomb + self.rise * (1.0 - np.exp(-speed / self.pace)) + self.viscous * speed
+        curve = (
+            self.coulomb
+            + self.rise * (1.0 - np.exp(-speed / self.pace))
+            + self.viscous * speed
+        )
         started = np.minimum(speed / FULL_COMPENSATION, 1.0)
         return np.asarray(np.sign(qd) * (started * curve + self.of_load * np.abs(moment)))
 
@@ -125,7 +139,9 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
     best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)
     for pace in np.geomspace(0.05, 3.0, 100):
-        columns = np.stack([np.ones_like(speed), 1.0 - np.exp(-speed / pace), speed], axis=1)
+        columns = np.stack(
+            [np.ones_like(speed), 1.0 - np.exp(-speed / pace), speed], axis=1
+        )
         for joint, values in enumerate(torque):
             found, residual = nnls(columns / values[:, None], np.ones_like(values))
             if residual < error[joint]:
@@ -141,8 +157,10 @@ class ArmParameters:
     seed: int  # number of the arm among those of its type
     gear_ratio: Array  # motor turns per joint turn
     torque_constant: Array  # motor side, N m/A
-    stated_torque_constant: Array  # the same as the controller has it, by its calibration, N m/A
-    back_emf_constant: Array  # per phase, V s/rad: torque_constant / 1.5 (three-phase convention)
+    # the same as the controller has it, by its calibration, N m/A
+    stated_torque_constant: Array
+    # per phase, V s/rad: torque_constant / 1.5 (three-phase convention)
+    back_emf_constant: Array
     winding_resistance: Array  # ohm
     effective_resistance: Array  # copper loss over squared current, ohm
     reflected_inertia: Array  # nominal rotor and reducer, as in target_moment, kg m^2
@@ -165,7 +183,8 @@ class ArmParameters:
     driver_loss: float  # W/A
     power_noise: float  # one standard deviation of the bus power, W
     compensation: FrictionCompensation  # of the controller, flex spline included
-    controller_current_offset: Array  # of the target current from what its constants give, A
+    # of the target current from what its constants give, A
+    controller_current_offset: Array
     current_noise_rest: Array  # A
     current_noise_moving: Array  # A
 
@@ -190,14 +209,17 @@ class ArmParameters:
 
     def with_viscous_friction_only(self) -> ArmParameters:
         """The same arm without friction that does not grow in proportion to the speed."""
-        none, curve = np.zeros_like(self.load_direct), self.friction
+        none = np.zeros_like(self.load_direct)
+        curve = self.friction
         return replace(
             self,
             friction=replace(curve, coulomb=0.0 * curve.coulomb, rise=0.0 * curve.rise),
             flex_spline_coulomb=none,
             load_direct=none,
             load_reverse=none,
-            compensation=replace(self.compensation, coulomb=none, rise=none, of_load=none),
+            compensation=replace(
+                self.compensation, coulomb=none, rise=none, of_load=none
+            ),
         )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
@@ -221,16 +243,19 @@ class ArmParameters:
 def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     """Constants of arm number `seed` of this type.
 
-    The spread is centred on the known constants of the type; unknown ones are assumed by joint
-    size, see config/simulation/arm.yaml.
+    The spread is centred on the known constants of the type; unknown ones are assumed by
+    joint size, see config/simulation/arm.yaml.
     """
     table = constants()
-    spread, limits, sensors = table["spread"], table["thermal"], table["sensors"]
+    spread = table["spread"]
+    limits = table["thermal"]
+    sensors = table["sensors"]
     laws, measured, catalogue = (
         table[name] for name in ("friction", "friction_calibration", "harmonic_drive")
     )
     random = np.random.default_rng([seed, 20241021])
-    n, torque = robot.dof, joint_sizes(robot)
+    n = robot.dof
+    torque = joint_sizes(robot)
 
     def around(half_width: float) -> Array:
         return np.asarray(1.0 + random.uniform(-half_width, half_width, n))
@@ -240,7 +265,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     # A stream of its own: the other constants of an arm do not depend on its calibration.
     calibration = np.random.default_rng([seed, 20261129])
     calibration_errors = calibration.standard_normal(n)
-    stated_constant = torque_constant * (1.0 + spread["torque_calibration"] * calibration_errors)
+    stated_constant = torque_constant * (
+        1.0 + spread["torque_calibration"] * calibration_errors
+    )
     share_of_load = calibration.uniform(0.0, spread["controller_load_friction"])
     load_friction = np.where(np.arange(n) == LOADED_JOINT, share_of_load, 0.0)
     offset_share = spread["current_offset"] * calibration.standard_normal(n)
@@ -255,7 +282,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     flex = laws["flex_spline_coulomb"] * ratio ** measured["size_exponent"]
     sizes = [gear["max_torque"] for gear in catalogue]
     columns = np.array([[*gear["K"], *gear["T"]] for gear in catalogue])
-    gears = np.stack([_interpolate(torque, sizes, column) for column in columns.T], axis=1)
+    gears = np.stack(
+        [_interpolate(torque, sizes, column) for column in columns.T], axis=1
+    )
     rest, moving = (
         _interpolate(torque, sensors["current_noise_torque"], sensors[key])
         for key in ("current_noise_rest", "current_noise_moving")
@@ -270,7 +299,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         effective_resistance=resistance * random.uniform(*spread["copper_factor"]),
         reflected_inertia=reflected,
         rotor_inertia=reflected * around(spread["reflected_inertia"]),
-        friction=replace(  # the calibration includes the flex spline, which is modelled separately
+        # the calibration includes the flex spline, which is modelled separately
+        friction=replace(
             friction,
             coulomb=np.maximum(friction.coulomb - flex, 0.1 * friction.coulomb),
             viscous=friction.viscous - laws["flex_spline_viscous"],
@@ -296,7 +326,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         driver_loss=float(random.uniform(*spread["driver_loss"])),
         power_noise=float(random.uniform(*spread["power_noise"])),
         compensation=FrictionCompensation.of_curve(friction, compensated, load_friction),
-        controller_current_offset=offset_share * torque / (robot.gear_ratio * torque_constant),
+        controller_current_offset=offset_share
+        * torque
+        / (robot.gear_ratio * torque_constant),
         current_noise_rest=rest,
         current_noise_moving=moving,
     )
@@ -321,17 +353,22 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
     powers = {"rotor_inertia": 2, "winding_resistance": 0, "torque_constant": 1}
     motor = {}
     for name, power in powers.items():
-        # With another ratio: same joint torque, loss and joint-side inertia at the same current.
+        # With another ratio: same joint torque, loss and joint-side inertia at the same
+        # current.
         assumed = _interpolate(torque, table["max_torque"], table[name]) * turn**power
         known = getattr(robot, name)
         motor[name] = np.where(np.isfinite(known), known, assumed)
     return motor
 
 
-def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> NoLoadFriction:
+def no_load_friction(
+    robot: RobotDescription, torque: Array, scale: Array
+) -> NoLoadFriction:
     """Friction [n] at the calibration temperature times `scale` [n], joint side."""
-    table, laws = constants()["friction_calibration"], constants()["friction"]
-    calibrated, n = np.array(table["max_torque"]), robot.dof
+    table = constants()["friction_calibration"]
+    laws = constants()["friction"]
+    calibrated = np.array(table["max_torque"])
+    n = robot.dof
     same = n == len(calibrated)
     like = np.arange(n) if same else closest_sizes(torque, calibrated)
     scale = scale * (torque / calibrated[like]) ** table["size_exponent"]
@@ -349,10 +386,15 @@ def no_load_friction(robot: RobotDescription, torque: Array, scale: Array) -> No
 @cache  # the fit takes longer than the rest of an arm
 def _calibration_curves(*like: int) -> Array:
     """Constants [4, 2, n] of the curves of joints that are like these of the calibrated arm."""
-    table, joints = constants()["friction_calibration"], list(like)
-    to_joint = constants()["motor"]["gear_ratio"] * np.array(table["torque_constant"])[joints]
+    table = constants()["friction_calibration"]
+    joints = list(like)
+    to_joint = (
+        constants()["motor"]["gear_ratio"] * np.array(table["torque_constant"])[joints]
+    )
     curves = [
-        fit_calibration(np.array(table["speed"]), np.array(table[key])[joints] * to_joint[:, None])
+        fit_calibration(
+            np.array(table["speed"]), np.array(table[key])[joints] * to_joint[:, None]
+        )
         for key in ("forward", "backward")
     ]
     return np.moveaxis(np.array(curves), 2, 0)
@@ -360,7 +402,8 @@ def _calibration_curves(*like: int) -> Array:
 
 def _interpolate(at: Array, points: ArrayLike, values: ArrayLike) -> Array:
     """Linear interpolation, and extrapolation, on doubly logarithmic scales."""
-    x, y = np.log(np.asarray(points, float)), np.log(np.asarray(values, float))
+    x = np.log(np.asarray(points, float))
+    y = np.log(np.asarray(values, float))
     u = np.log(at)
     piece = np.clip(np.searchsorted(x, u) - 1, 0, len(x) - 2)
     slope = (y[piece + 1] - y[piece]) / (x[piece + 1] - x[piece])

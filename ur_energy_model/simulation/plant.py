@@ -3,16 +3,16 @@
 
 """Mechanics of the simulated arm: motors behind strain-wave gears, links as rigid bodies.
 
-Every joint has a motor side and a link side (Battistini et al.), both in joint-side units: rotor
-angle and speed are motor angle and speed over the gear ratio. They are connected by a spring of
-piecewise constant stiffness K1, K2, K3 with knees at T1, T2 and by a damper. Rotor friction follows
-the joint's calibration, with breakaway friction at low speed (Stribeck), a load-dependent part that
-differs between driving and back-driving, and a temperature-dependent part. The flex spline adds
-friction on the link side.
+Every joint has a motor side and a link side (Battistini et al.), both in joint-side
+units: rotor angle and speed are motor angle and speed over the gear ratio. They are
+connected by a spring of piecewise constant stiffness K1, K2, K3 with knees at T1, T2 and
+by a damper. Rotor friction follows the joint's calibration, with breakaway friction at
+low speed (Stribeck), a load-dependent part that differs between driving and back-driving,
+and a temperature-dependent part. The flex spline adds friction on the link side.
 
-Pinocchio computes the inverse mass matrix and bias torques of the links once per block of at most
-2 ms, at its midpoint; within the block the stiff drives are integrated in steps of at most 0.1 ms
-(`drive_integration`).
+Pinocchio computes the inverse mass matrix and bias torques of the links once per block of
+at most 2 ms, at its midpoint; within the block the stiff drives are integrated in steps
+of at most 0.1 ms (`drive_integration`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,28 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.typing import Array
 
-DENSITY, SHORTEST = 1500.0, 0.05
+DENSITY = 1500.0
+SHORTEST = 0.05
 """Assumed mean density [kg/m^3] (a tube with two joints) and smallest length [m] of a link."""
 
 
 def solid_links(robot: RobotDescription) -> RobotDescription:
     """The arm with physically possible inertia tensors.
 
-    Links without a published tensor (zero, or not positive definite) become solid cylinders along
-    the line between their two joints, as in Clochiatti et al. 2024 (Table III); the radius follows
-    from mass and density. Masses and centres of mass stay.
+    Links without a published tensor (zero, or not positive definite) become solid
+    cylinders along the line between their two joints, as in Clochiatti et al. 2024 (Table
+    III); the radius follows from mass and density. Masses and centres of mass stay.
     """
     inertia = robot.inertia.copy()
     for link, mass in enumerate(robot.mass):
         if mass > 0 and np.linalg.eigvalsh(inertia[link])[0] < 1e-9:
-            sin, cos = np.sin(robot.alpha[link]), np.cos(robot.alpha[link])
-            d, a = robot.d[link], robot.a[link]
+            sin = np.sin(robot.alpha[link])
+            cos = np.cos(robot.alpha[link])
+            d = robot.d[link]
+            a = robot.a[link]
             if robot.convention == "standard":
-                between = np.array([a, d * sin, d * cos])  # of its joints, in its DH frame
+                # of its joints, in its DH frame
+                between = np.array([a, d * sin, d * cos])
             else:
                 between = np.array([0.0, 0.0, d]) if d else np.array([a, 0.0, 0.0])
             inertia[link] = cylinder(float(mass), between)
@@ -69,13 +73,15 @@ def cylinder(mass: float, axis: Array) -> Array:
     return np.asarray(axial * direction + across * (np.eye(3) - direction))
 
 
-# Torsional stiffness of strain-wave gears, joint side (catalogue of Harmonic Drive): piecewise
-# constant, K1 up to the torque T1, K2 between T1 and T2, K3 above. Arrays of n gears: stiffness
-# [n, 3], N m/rad, and knees [n, 2], N m.
+# Torsional stiffness of strain-wave gears, joint side (catalogue of Harmonic Drive):
+# piecewise constant, K1 up to the torque T1, K2 between T1 and T2, K3 above. Arrays of n
+# gears: stiffness [n, 3], N m/rad, and knees [n, 2], N m.
 
 
 @numba.njit(cache=True)
-def spring_torque(twist: float, k1: float, k2: float, k3: float, t1: float, t2: float) -> float:
+def spring_torque(
+    twist: float, k1: float, k2: float, k3: float, t1: float, t2: float
+) -> float:
     """Torque [N m] of a gear at a twist [rad]."""
     size = abs(twist)
     first = t1 / k1
@@ -111,11 +117,10 @@ def _parts(size: Array, spans: Array) -> Array:
     return np.stack([first, second, third], axis=1)
 
 
-# Compiled time integration of motors, strain-wave gears and joint friction.
-#
-# Friction is implicit: the set-valued Coulomb law is solved for the end of each step, on the link
-# side joint after joint. Joints therefore stick at rest without creeping, and friction never adds
-# energy.
+# Compiled time integration of motors, strain-wave gears and joint friction. Friction is
+# implicit: the set-valued Coulomb law is solved for the end of each step, on the link
+# side joint after joint. Joints therefore stick at rest without creeping, and friction
+# never adds energy.
 
 Q, QD, ROTOR, ROTOR_SPEED, CURRENT = range(5)
 """Rows of the state [5, n]: link position and speed, rotor position and speed (joint side), A."""
@@ -166,7 +171,9 @@ def _friction(
         drives.rise[direction, j] * (1.0 - math.exp(-size / drives.pace[direction, j]))
         + drives.viscous[direction, j] * size
     )
-    share = drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
+    share = (
+        drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
+    )
     level = drives.coulomb[direction, j] * (1.0 + (drives.breakaway[j] - 1.0) * stribeck)
     return float(level + drives.friction_factor[j] * moving + share * abs(transmitted))
 
@@ -209,9 +216,13 @@ def advance_drives(
     for k in range(steps):
         share = (k + 0.5) / steps
         for j in range(n):
-            q, qd = state[Q, j], state[QD, j]
-            rotor, speed, current = state[ROTOR, j], state[ROTOR_SPEED, j], state[CURRENT, j]
-            to_torque, inertia = drives.current_to_torque[j], drives.rotor_inertia[j]
+            q = state[Q, j]
+            qd = state[QD, j]
+            rotor = state[ROTOR, j]
+            speed = state[ROTOR_SPEED, j]
+            current = state[CURRENT, j]
+            to_torque = drives.current_to_torque[j]
+            inertia = drives.rotor_inertia[j]
             # Drive: servo and current loop.
             target = 0.0
             if not stopped:
@@ -224,8 +235,12 @@ def advance_drives(
                 target = min(max(target, -drives.max_current[j]), drives.max_current[j])
             current += lag * (target - current)
             # Gear.
-            k1, k2, k3 = drives.stiffness[j, 0], drives.stiffness[j, 1], drives.stiffness[j, 2]
-            elastic = spring_torque(rotor - q, k1, k2, k3, drives.knees[j, 0], drives.knees[j, 1])
+            k1 = drives.stiffness[j, 0]
+            k2 = drives.stiffness[j, 1]
+            k3 = drives.stiffness[j, 2]
+            elastic = spring_torque(
+                rotor - q, k1, k2, k3, drives.knees[j, 0], drives.knees[j, 1]
+            )
             lossy = drives.damping[j] * (speed - qd)
             transmitted = elastic + lossy
             # Rotor, friction solved for the end of the step.
@@ -254,7 +269,9 @@ def advance_drives(
         # Friction of the flex splines, joint after joint.
         for j in range(n):
             before = state[QD, j]
-            level = drives.flex_spline_coulomb[j] + drives.flex_spline_viscous[j] * abs(before)
+            level = drives.flex_spline_coulomb[j] + drives.flex_spline_viscous[j] * abs(
+                before
+            )
             impulse = math.copysign(min(h * level, abs(before) / inverse[j, j]), before)
             for i in range(n):
                 state[QD, i] -= inverse[i, j] * impulse
@@ -263,7 +280,8 @@ def advance_drives(
             state[Q, i] += h * state[QD, i]
 
 
-BLOCK, STEP = 2e-3, 1e-4
+BLOCK = 2e-3
+STEP = 1e-4
 """Longest time between evaluations of the links' dynamics, and longest step of the drives [s]."""
 
 
@@ -274,25 +292,32 @@ class Plant:
 
     Attributes:
         state: link position and speed, rotor position and speed, motor current [5, n].
-        energy: sums since the start [5, n]: motor work k_t i w [J], copper loss [J], friction
-            loss [J], loss in the gear dampers [J], and integral of |i| [A s].
+        energy: sums since the start [5, n]: motor work k_t i w [J], copper loss [J],
+            friction loss [J], loss in the gear dampers [J], and integral of |i| [A s].
         stopped: True while the brakes are closed: rotors stand still and currents decay.
     """
 
     def __init__(
         self, robot: RobotDescription, parameters: ArmParameters, setup: Setup, q: Array
     ) -> None:
-        self.parameters, self.stopped = parameters, False
+        self.parameters = parameters
+        self.stopped = False
         self.set_temperature(np.full(robot.dof, parameters.calibration_temperature))
-        self.energy, self.state = np.zeros((5, robot.dof)), np.zeros((5, robot.dof))
+        self.energy = np.zeros((5, robot.dof))
+        self.state = np.zeros((5, robot.dof))
         self.set_setup(robot, setup)
         self._time_constant = float(constants()["motor"]["current_time_constant"])
-        ripple = np.sqrt(parameters.current_noise_moving**2 - parameters.current_noise_rest**2)
+        ripple = np.sqrt(
+            parameters.current_noise_moving**2 - parameters.current_noise_rest**2
+        )
         self._torque_ripple = ripple * parameters.current_to_torque
         self._ripple_speed = float(constants()["sensors"]["current_noise_speed"])
-        gravity = pin.computeGeneralizedGravity(self._model, self._data, np.asarray(q, float))
+        gravity = pin.computeGeneralizedGravity(
+            self._model, self._data, np.asarray(q, float)
+        )
         twist = gear_twist(gravity, parameters.stiffness, parameters.knees)
-        self.state[Q], self.state[ROTOR] = q, q + twist
+        self.state[Q] = q
+        self.state[ROTOR] = q + twist
         self.state[CURRENT] = gravity / parameters.current_to_torque
         highest = 0.0  # natural frequency of the drives at random positions [rad/s]
         for position in np.random.default_rng(0).uniform(-np.pi, np.pi, (20, robot.dof)):
@@ -318,7 +343,9 @@ class Plant:
                 "friction_factor": p.friction_factor(temperature),
             }
         )
-        self._drives = DriveConstants._make(known[name] for name in DriveConstants._fields)
+        self._drives = DriveConstants._make(
+            known[name] for name in DriveConstants._fields
+        )
 
     def advance(
         self,
@@ -332,8 +359,8 @@ class Plant:
         """Advance by `dt` s under the servo of the drives.
 
         The reference [2, n], rotor position and speed, is linear from `start` to `end`;
-        `feed_forward` [n], N m joint side, is added to the torque of the servo; `noise` [n] are
-        standard normal numbers for the torque ripple in motion.
+        `feed_forward` [n], N m joint side, is added to the torque of the servo; `noise`
+        [n] are standard normal numbers for the torque ripple in motion.
         """
         blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
         block = dt / blocks
@@ -346,7 +373,9 @@ class Plant:
         for k in range(blocks):
             middle = self.state[Q] + 0.5 * block * self.state[QD]
             bias = pin.nonLinearEffects(self._model, self._data, middle, self.state[QD])
-            inverse = np.ascontiguousarray(pin.computeMinverse(self._model, self._data, middle))
+            inverse = np.ascontiguousarray(
+                pin.computeMinverse(self._model, self._data, middle)
+            )
             first, last = (start + (end - start) * (each / blocks) for each in (k, k + 1))
             advance_drives(
                 self.state, self.energy, steps, h, lag, inverse, bias, first, last, feed_forward,
@@ -355,9 +384,13 @@ class Plant:
 
     def stored_energy(self) -> float:
         """Kinetic, potential and elastic energy of links, rotors and gears [J]."""
-        model, data, p = self._model, self._data, self.parameters
+        model = self._model
+        data = self._data
+        p = self.parameters
         q, qd, rotor, speed, _ = self.state
         pin.computeAllTerms(model, data, q, qd)
-        links = pin.computeKineticEnergy(model, data) + pin.computePotentialEnergy(model, data)
+        links = pin.computeKineticEnergy(model, data) + pin.computePotentialEnergy(
+            model, data
+        )
         rotors = 0.5 * float(p.rotor_inertia @ speed**2)
         return float(links + rotors + gear_energy(rotor - q, p.stiffness, p.knees).sum())

@@ -3,8 +3,8 @@
 
 """Controller side of one RTDE connection: packets in, packets out, no I/O.
 
-Source: the RTDE guide, and behaviour that public clients rely on (trailing commas in names,
-repeated output setup after NOT_FOUND, start while started, input without start).
+Source: the RTDE guide, and behaviour that public clients rely on (trailing commas in
+names, repeated output setup after NOT_FOUND, start while started, input without start).
 """
 
 from __future__ import annotations
@@ -45,18 +45,22 @@ class RtdeSession(ClientSession):
     """One RTDE client of the simulated box."""
 
     def __init__(self, box: ControlBox, faults: Faults) -> None:
-        self._box, self._faults = box, faults
+        self._box = box
+        self._faults = faults
         self._reader = FrameReader()
         self._version = 1
         self._output: Recipe | None = None
         self._decimation = self._phase = 1
         self._inputs: dict[int, Recipe] = {}
-        self._started, self._held_reply = False, b""
+        self._started = False
+        self._held_reply = b""
 
     def disconnected(self) -> None:
         """Release the input fields of this client."""
         owners = self._box.input_owners
-        self._box.input_owners = {name: each for name, each in owners.items() if each is not self}
+        self._box.input_owners = {
+            name: each for name, each in owners.items() if each is not self
+        }
 
     def receive(self, data: bytes) -> bytes:
         """Replies to the completed packets.
@@ -88,7 +92,8 @@ class RtdeSession(ClientSession):
         if package is None:
             package = packages[self._output] = self._output.pack(self._box.values)
         if self._held_reply:
-            package, self._held_reply = package + self._held_reply, b""
+            package = package + self._held_reply
+            self._held_reply = b""
         return package
 
     def message(self, message: TextMessage) -> bytes:
@@ -112,7 +117,10 @@ class RtdeSession(ClientSession):
             case PacketType.GET_CONTROLLER_VERSION:
                 reply = frame(kind, struct.pack(">4I", *self._box.version))
                 if self._faults.active("reordered_connect"):
-                    return self.message(TextMessage("Safety is starting", "Safety", 3)) + reply
+                    return (
+                        self.message(TextMessage("Safety is starting", "Safety", 3))
+                        + reply
+                    )
                 return reply
             case PacketType.SETUP_OUTPUTS:
                 return frame(kind, self._set_up_outputs(payload))
@@ -125,7 +133,9 @@ class RtdeSession(ClientSession):
                 return frame(kind, b"\x01")
             case PacketType.TEXT_MESSAGE:
                 return b""
-        return self.message(TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL))
+        return self.message(
+            TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL)
+        )
 
     def _set_up_outputs(self, payload: bytes) -> bytes:
         frequency, names = decode_output_setup(payload, self._version)
@@ -143,7 +153,9 @@ class RtdeSession(ClientSession):
             return encode_setup_reply(SetupReply(None if recipe_id is None else 0, kinds))
         recipe = Recipe(names, tuple(known[name] for name in names), recipe_id)
         _ = recipe.frame_size  # refused now if its packages do not fit
-        self._output, self._decimation, self._phase = recipe, 1, 0
+        self._output = recipe
+        self._decimation = 1
+        self._phase = 0
         if frequency is not None and math.isfinite(frequency) and frequency > 0:
             ratio = min(self._box.rate / frequency, SLOWEST_DECIMATION)
             self._decimation = max(1, int(ratio))
@@ -151,7 +163,8 @@ class RtdeSession(ClientSession):
 
     def _set_up_inputs(self, payload: bytes) -> bytes:
         """A field belongs to the first client that sets it up, until it disconnects."""
-        names, owners = decode_names(payload), self._box.input_owners
+        names = decode_names(payload)
+        owners = self._box.input_owners
         kinds = tuple(
             IN_USE if owners.get(name, self) is not self else INPUTS.get(name, NOT_FOUND)
             for name in names
@@ -160,7 +173,9 @@ class RtdeSession(ClientSession):
         if not names or {IN_USE, NOT_FOUND} & set(kinds) or recipe_id > MAX_INPUT_RECIPES:
             return encode_setup_reply(SetupReply(0, kinds))
         owners.update(dict.fromkeys(names, self))
-        self._inputs[recipe_id] = Recipe(names, cast("tuple[ValueKind, ...]", kinds), recipe_id)
+        self._inputs[recipe_id] = Recipe(
+            names, cast("tuple[ValueKind, ...]", kinds), recipe_id
+        )
         return encode_setup_reply(SetupReply(recipe_id, kinds))
 
     def _start(self) -> bytes:

@@ -70,12 +70,15 @@ class Sensors:
     """Noise and quantisation of all measured channels.
 
     Attributes:
-        ripple: standard normal numbers of the cycle for the torque ripple of the drives [n].
+        ripple: standard normal numbers of the cycle for the torque ripple of the drives
+            [n].
     """
 
     def __init__(self, parameters: ArmParameters, random: np.random.Generator) -> None:
-        self._parameters, self._random = parameters, random
-        self._table, bus = constants()["sensors"], constants()["bus"]
+        self._parameters = parameters
+        self._random = random
+        self._table = constants()["sensors"]
+        bus = constants()["bus"]
         self._joints = n = len(parameters.gear_ratio)
         self._count = 2 * np.pi / self._table["encoder_counts"]
         self._cable = draw_cable(parameters.seed, n)
@@ -93,7 +96,8 @@ class Sensors:
             self._used = 0
         row = self._pool[self._used]
         self._used += 1
-        joints, self._tool = row[: 4 * n].reshape(4, n), row[-9:]
+        joints = row[: 4 * n].reshape(4, n)
+        self._tool = row[-9:]
         self.ripple = joints[3]
         return joints, row[4 * n : -9].tolist()
 
@@ -110,15 +114,18 @@ class Sensors:
     ) -> dict[str, RtdeValue]:
         """Draw new noise; returns the measured RTDE fields by name.
 
-        From position and speed of the links [n], current of the motors [n], A, temperature of
-        the joints [n], degC, the bus, and the power that each joint takes with its drive [n], W;
-        `powered` while the arm is switched on.
+        From position and speed of the links [n], current of the motors [n], A,
+        temperature of the joints [n], degC, the bus, and the power that each joint takes
+        with its drive [n], W; `powered` while the arm is switched on.
         """
         table = self._table
-        (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = self._draw()
+        (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = (
+            self._draw()
+        )
         measured = current + self._parameters.current_noise_rest * of_current
         if powered:
-            main, step = bus.voltage, table["joint_voltage_step"]
+            main = bus.voltage
+            step = table["joint_voltage_step"]
             voltage = _round(
                 bus.voltage + table["voltage_noise"] * of_voltage, table["voltage_step"]
             )
@@ -129,14 +136,20 @@ class Sensors:
             at_joints = at_joints + table["joint_voltage_noise"] * of_drives
             drives = np.asarray(np.rint(at_joints / step) * step)
         else:
-            main, voltage, supply, drives = self._open, 0.0, 0.0, np.zeros(self._joints)
+            main = self._open
+            voltage = 0.0
+            supply = 0.0
+            drives = np.zeros(self._joints)
         mean, spread = table["execution_time"]
         step = table["temperature_step"]
         return {
             "actual_q": np.rint(q / self._count) * self._count,
-            "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, qd + table["speed_noise"] * speed),
+            "actual_qd": np.where(
+                np.abs(qd) < _RESTING, 0.0, qd + table["speed_noise"] * speed
+            ),
             "actual_current": measured,
-            "actual_current_as_torque": measured * self._parameters.stated_current_to_torque,
+            "actual_current_as_torque": measured
+            * self._parameters.stated_current_to_torque,
             "joint_temperatures": np.rint(temperature / step) * step,
             "actual_joint_voltage": drives,
             "actual_main_voltage": _round(
@@ -156,7 +169,9 @@ class Sensors:
             outputs: of the arm.
             dynamics: of the arm with the configured payload.
         """
-        model, data, last = dynamics.model, dynamics.data, dynamics.dof
+        model = dynamics.model
+        data = dynamics.data
+        last = dynamics.dof
 
         def joint(*names: str) -> list[Array]:
             return [np.asarray(outputs[name]) for name in names]
@@ -167,7 +182,9 @@ class Sensors:
         def speed(q: Array, qd: Array) -> Array:
             """Linear and angular velocity of the flange in base axes [6], m/s and rad/s."""
             linear = dynamics.flange_speed(q[None], qd[None])[0]
-            return np.concatenate([linear, data.oMi[last].rotation @ data.v[last].angular])
+            return np.concatenate(
+                [linear, data.oMi[last].rotation @ data.v[last].angular]
+            )
 
         def wrench() -> Array:
             """Force and torque at a free tool [6], N, N m."""

@@ -15,7 +15,11 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.arm_options import ArmOptions, actual_parameters, draw_session
+from ur_energy_model.simulation.arm_options import (
+    ArmOptions,
+    actual_parameters,
+    draw_session,
+)
 from ur_energy_model.simulation.commands import (
     JOINT_MODES,
     ProgramState,
@@ -27,7 +31,12 @@ from ur_energy_model.simulation.joint_controller import JointController
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
 from ur_energy_model.simulation.sensors import RtdeOutputs, Sensors
 from ur_energy_model.simulation.supervisor import Supervisor
-from ur_energy_model.simulation.supply import Energies, EnergyBalance, PowerSupply, TruthLog
+from ur_energy_model.simulation.supply import (
+    Energies,
+    EnergyBalance,
+    PowerSupply,
+    TruthLog,
+)
 from ur_energy_model.simulation.wall import SimulatedWall
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
@@ -67,14 +76,19 @@ class SimulatedArm:
         truth: str | Path | None = None,
         options: ArmOptions | None = None,
     ) -> None:
-        options, setup = options or ArmOptions(), setup or Setup()
-        self.robot, self.motion, self.setup = robot, motion, setup
+        options = options or ArmOptions()
+        setup = setup or Setup()
+        self.robot = robot
+        self.motion = motion
+        self.setup = setup
         self.rate = robot.rate
         self.controller_version = options.controller_version
         session = self.session = draw_session(seed, options.session, robot.dof)
         p = self.parameters = actual_parameters(robot, seed, session, options)
         self._cycle, self._dt = 0, 1.0 / self.rate
-        self._true_setup = Setup(setup.gravity, setup.payload if carried is None else carried)
+        self._true_setup = Setup(
+            setup.gravity, setup.payload if carried is None else carried
+        )
         q = motion.sample(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, p, self._true_setup, q)
         self._controller = JointController(robot, p, setup, options.controller)
@@ -87,11 +101,14 @@ class SimulatedArm:
         self._sensors = Sensors(p, np.random.default_rng(stream))
         self._plant.set_temperature(self._balance.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
-        if not self._controller.gains.of_link:  # rotors are ahead of the joints by the twist
+        # rotors are ahead of the joints by the twist
+        if not self._controller.gains.of_link:
             self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._set_targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self.outputs = RtdeOutputs()
-        self.outputs.lazy = self._sensors.tool_fields(self.outputs, ArmDynamics(robot, setup))
+        self.outputs.lazy = self._sensors.tool_fields(
+            self.outputs, ArmDynamics(robot, setup)
+        )
         self._truth = None if truth is None else TruthLog(truth)
         self._measure()
         self._log_truth()
@@ -164,13 +181,17 @@ class SimulatedArm:
 
     def tilt(self, gravity: Array) -> None:
         """Mount the arm another way, unannounced; gravity in the base frame [3], m/s^2."""
-        self._true_setup = Setup(np.asarray(gravity, dtype=float), self._true_setup.payload)
+        self._true_setup = Setup(
+            np.asarray(gravity, dtype=float), self._true_setup.payload
+        )
         self._plant.set_setup(self.robot, self._true_setup)
 
     def change_friction(self, joint: int, factor: float) -> None:
         """Multiply the friction of a joint (index from 0)."""
         scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
-        self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(scale)
+        self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(
+            scale
+        )
         self._plant.set_temperature(self._balance.temperature)
 
     def tick(self) -> None:
@@ -223,7 +244,8 @@ class SimulatedArm:
         self._log_truth()
         if self._truth is None:
             return
-        configured, carried = self.setup.payload, self._true_setup.payload
+        configured = self.setup.payload
+        carried = self._true_setup.payload
         self._truth.write(
             self.robot.joint_names,
             self.parameters,
@@ -246,7 +268,9 @@ class SimulatedArm:
         )
 
     def _planner(self) -> Planner:
-        return Planner(self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia)
+        return Planner(
+            self.robot, self.setup, reflected_inertia=self.parameters.reflected_inertia
+        )
 
     def _set_targets(self, q: Array, qd: Array, qdd: Array) -> None:
         self._targets = self._controller.targets(q, qd, qdd)
@@ -254,7 +278,9 @@ class SimulatedArm:
 
     def _set_reference(self) -> None:
         """Reference of the servo [2, n]: rotor position and speed."""
-        self._reference = np.stack([self._targets.q + self._controller.trim, self._targets.qd])
+        self._reference = np.stack(
+            [self._targets.q + self._controller.trim, self._targets.qd]
+        )
 
     def _hold_position(self) -> None:
         """Command the measured position as brakes open or close; closed brakes need no current."""
@@ -266,9 +292,12 @@ class SimulatedArm:
 
     def _measure(self) -> None:
         """Update the outputs: sensors, and what the controller reports about itself."""
-        state, targets = self._plant.state, self._targets
-        supply, supervisor = self._supply, self._supervisor
-        payload, tensor = self.setup.payload, self.setup.payload.inertia
+        state = self._plant.state
+        targets = self._targets
+        supply = self._supply
+        supervisor = self._supervisor
+        payload = self.setup.payload
+        tensor = self.setup.payload.inertia
         playing = self.program_state is ProgramState.PLAYING
         self.outputs.clear()
         self.outputs |= self._sensors.read(
@@ -292,7 +321,9 @@ class SimulatedArm:
             "joint_mode": np.full(self.robot.dof, JOINT_MODES[supply.mode]),
             "payload": payload.mass,
             "payload_cog": payload.center_of_mass,
-            "payload_inertia": np.concatenate([tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]),
+            "payload_inertia": np.concatenate(
+                [tensor.diagonal(), tensor[0, 1:], tensor[1, 2:]]
+            ),
             "speed_scaling": supervisor.speed_scaling,
             "target_speed_fraction": supervisor.fraction,
             "robot_mode": float(supply.mode),
@@ -328,8 +359,10 @@ def record_arm(
         time[k] = arm.time
         for name in names:
             columns[name][k] = arm.outputs[name]
-    payload, session = arm.setup.payload, arm.session.number
-    gravity, center = arm.setup.gravity.tolist(), payload.center_of_mass.tolist()
+    payload = arm.setup.payload
+    session = arm.session.number
+    gravity = arm.setup.gravity.tolist()
+    center = payload.center_of_mass.tolist()
     info = RecordingInfo(
         source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}"
         + (f", session {session}" if session else ""),

@@ -47,13 +47,17 @@ _BINS: list[float] = [0.0, *np.geomspace(1e-6, 10.0, 281).tolist()]
 class Ticker:
     """Deadlines at start + k * period [s], and how late they were served.
 
-    Deadlines do not move when one is served late, so no tick is dropped and the mean rate is exact.
-    `lateness_max` is the longest time from a deadline to its service [s].
+    Deadlines do not move when one is served late, so no tick is dropped and the mean rate
+    is exact. `lateness_max` is the longest time from a deadline to its service [s].
     """
 
-    def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.period, self._clock = period, clock
-        self.ticks, self.lateness_max = 0, 0.0
+    def __init__(
+        self, period: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.period = period
+        self._clock = clock
+        self.ticks = 0
+        self.lateness_max = 0.0
         self._start = self._first = self._last = clock()
         self._histogram = [0] * len(_BINS)
 
@@ -80,7 +84,9 @@ class Ticker:
     def lateness(self, share: float) -> float:
         """Lateness that this share of the ticks does not exceed [s], within 6 %."""
         counts = np.cumsum(self._histogram)
-        return _BINS[min(int(np.searchsorted(counts, share * counts[-1])) + 1, len(_BINS) - 1)]
+        return _BINS[
+            min(int(np.searchsorted(counts, share * counts[-1])) + 1, len(_BINS) - 1)
+        ]
 
     def __str__(self) -> str:
         late = (self.lateness(0.5), self.lateness(0.99), self.lateness_max)
@@ -91,7 +97,9 @@ class Ticker:
         )
 
 
-PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
+PRIMARY_PORT = 30001
+SECONDARY_PORT = 30002
+REALTIME_PORT = 30003
 CONTROL_PORT = 29998
 STATE_RATE = 10.0  # rate of the primary and secondary streams [Hz]
 
@@ -99,10 +107,10 @@ STATE_RATE = 10.0  # rate of the primary and secondary streams [Hz]
 class SimulatedController:
     """A UR controller on a network address.
 
-    One thread serves clients until a tick is due, advances the arm by one cycle and sends the
-    packages of that cycle. Nothing is shared between threads, and a slow client cannot delay a
-    tick. `speed` is a factor on real time, `report` is called with every message for users, `wall`
-    are addresses of a meter at the mains (`serve_meter`).
+    One thread serves clients until a tick is due, advances the arm by one cycle and sends
+    the packages of that cycle. Nothing is shared between threads, and a slow client
+    cannot delay a tick. `speed` is a factor on real time, `report` is called with every
+    message for users, `wall` are addresses of a meter at the mains (`serve_meter`).
 
     Raises:
         ControllerError: a port cannot be opened.
@@ -119,7 +127,9 @@ class SimulatedController:
         wall: Sequence[str] = (),
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.host, self._report, self.faults = host, report, faults or Faults()
+        self.host = host
+        self._report = report
+        self.faults = faults or Faults()
         self.box = ControlBox(arm, identity)  # the controller without its ports
         # cycles so far, and how punctual they were
         self.ticker = Ticker(1.0 / (self.box.rate * speed))
@@ -127,7 +137,8 @@ class SimulatedController:
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._meter = SimulatedMeter(arm.wall) if wall else None
-        self._closing, self._server = ExitStack(), TcpServer()
+        self._closing = ExitStack()
+        self._server = TcpServer()
         self._closing.callback(self._server.close)
         sessions = {
             RTDE_PORT: lambda: RtdeSession(self.box, self.faults),
@@ -152,7 +163,9 @@ class SimulatedController:
         """Number of connected clients on all ports."""
         return len(self._server.connections)
 
-    def run(self, duration: float | None = None, ready: Callable[[], None] | None = None) -> None:
+    def run(
+        self, duration: float | None = None, ready: Callable[[], None] | None = None
+    ) -> None:
         """Serve until `stop` is called or `duration` s of controller time have passed.
 
         `ready` is called when clients can connect.
@@ -197,7 +210,8 @@ class SimulatedController:
             self._to_skip = int(fault.number)
         silent = self._to_skip > 0 or faults.active("stalled_stream") is not None
         self._to_skip = max(0, self._to_skip - 1)
-        closed, mute = faults.take_due("closed_socket"), faults.active("half_open")
+        closed = faults.take_due("closed_socket")
+        mute = faults.active("half_open")
         state_due = self.box.cycle % max(1, round(self.box.rate / STATE_RATE)) == 0
         state = packet = b""
         for connection in self._server.connections:
@@ -211,7 +225,11 @@ class SimulatedController:
                     package = session.data_package()
                     connection.send(b"" if silent else package)
             # Clients that do not read the state, such as ur_rtde, miss packets.
-            elif isinstance(session, StateSession) and state_due and not connection.congested:
+            elif (
+                isinstance(session, StateSession)
+                and state_due
+                and not connection.congested
+            ):
                 state = state or state_message(self.box)
                 connection.send(state)
             elif type(session) is ScriptSession and not connection.congested:
@@ -229,7 +247,9 @@ class SimulatedController:
             except BaseException as error:
                 self._failure = error
 
-        self._thread = threading.Thread(target=serve, name="simulated controller", daemon=True)
+        self._thread = threading.Thread(
+            target=serve, name="simulated controller", daemon=True
+        )
         self._thread.start()
         started.wait()
         return self
@@ -256,7 +276,8 @@ class Simulation:
     faults: Sequence[str] = ()  # injected faults, see `parse_fault`
     truth: Path | None = None  # file for the true energies
     setup: Setup | None = None  # mounting and payload as configured
-    carried: Payload | None = None  # payload that is really mounted, None for the configured
+    # payload that is really mounted, None for the configured
+    carried: Payload | None = None
     controller: ControllerKind = "feedforward"
     allow_network: bool = False  # accept addresses that other machines can reach
     session: int = 0
@@ -284,13 +305,25 @@ class Simulation:
             carried=self.carried,
             truth=self.truth,
             options=ArmOptions(
-                self.session, self.ambient, self.controller, version, drive_set=self.drive_set
+                self.session,
+                self.ambient,
+                self.controller,
+                version,
+                drive_set=self.drive_set,
             ),
         )
         arm.tick()  # compiles and loads what is used first, before the clock starts
-        identity = SimulatedIdentity.for_robot(robot, version, self.seed, Path(self.motion).stem)
+        identity = SimulatedIdentity.for_robot(
+            robot, version, self.seed, Path(self.motion).stem
+        )
         server = SimulatedController(
-            arm, self.host, identity, faults=faults, speed=self.speed, wall=self.wall, report=report
+            arm,
+            self.host,
+            identity,
+            faults=faults,
+            speed=self.speed,
+            wall=self.wall,
+            report=report,
         )
         return arm, server
 
@@ -299,7 +332,9 @@ class Simulation:
         for host in () if self.allow_network else hosts:
             if is_loopback(host):
                 continue
-            problem = "is not a loopback address: other machines could mistake it for a robot"
+            problem = (
+                "is not a loopback address: other machines could mistake it for a robot"
+            )
             remedy = "use 127.0.0.1, 127.0.0.2, ... or add --allow-network"
             raise ControllerError(host, problem, remedy)
         if robot.dof != 6:
@@ -315,7 +350,9 @@ class Simulation:
             )
         if self.truth is not None and not self.truth.absolute().parent.is_dir():
             raise InputError(
-                self.truth, "is in a folder that does not exist", "create the folder first"
+                self.truth,
+                "is in a folder that does not exist",
+                "create the folder first",
             )
         if self.truth is not None and (not self.truth.name or self.truth.is_dir()):
             raise InputError(self.truth, "is a folder", "name a .json file")

@@ -23,7 +23,8 @@ State = tuple[Array, Array, Array]  # commanded position, velocity and accelerat
 _BUFFER = 256
 SERVO_ACCELERATION = 40.0  # acceleration limit while following a stream [rad/s^2]
 SPEED_AVERAGING = 0.01  # averaging time of the speed of a stream [s]
-LOOKAHEAD, GAIN = (0.03, 2.0), (1.0, 1e4)
+LOOKAHEAD = (0.03, 2.0)
+GAIN = (1.0, 1e4)
 """Ranges to which look-ahead time [s] and gain of a stream are clipped."""
 
 
@@ -57,10 +58,12 @@ class MotionReference:
     """Follow a motion; `loop` repeats it if it ends where it begins."""
 
     def __init__(self, motion: Motion, *, loop: bool) -> None:
-        self._motion, self._loop = motion, loop and repeats(motion)
+        self._motion = motion
+        self._loop = loop and repeats(motion)
         self._elapsed = 0.0
         self._buffer: list[Array] = []
-        self._next, self._rate = 0, 0.0
+        self._next = 0
+        self._rate = 0.0
 
     @property
     def done(self) -> bool:
@@ -78,7 +81,9 @@ class MotionReference:
         if change != 0.0 or rate != self._rate or used:  # the next states at equal steps
             count = 1 if change != 0.0 else _BUFFER
             time = self._elapsed + rate * np.arange(float(count))
-            self._buffer, self._next, self._rate = list(self._motion.sample(time)), 0, rate
+            self._buffer = list(self._motion.sample(time))
+            self._next = 0
+            self._rate = rate
         q, qd, qdd = (values[self._next] for values in self._buffer)
         self._next += 1
         return q, scale * qd, scale**2 * qdd + change * qd
@@ -91,7 +96,10 @@ class SpeedReference:
     """
 
     def __init__(self, q: Array, qd: Array, goal: Array, acceleration: float) -> None:
-        self._q, self._qd, self._goal, self._acceleration = q, qd, goal, acceleration
+        self._q = q
+        self._qd = qd
+        self._goal = goal
+        self._acceleration = acceleration
 
     @property
     def done(self) -> bool:
@@ -113,21 +121,28 @@ class SpeedReference:
 class ServoReference:
     """Follow streamed positions through a critically damped second-order low-pass filter.
 
-    Without a new position in a cycle, the last velocity of the stream is extrapolated for up to the
-    look-ahead time, as real controllers do, because network streams are not synchronous.
+    Without a new position in a cycle, the last velocity of the stream is extrapolated for
+    up to the look-ahead time, as real controllers do, because network streams are not
+    synchronous.
     """
 
     done = False
 
     def __init__(self, q: Array, qd: Array) -> None:
-        self._q, self._qd = q, qd
-        self._goal, self._goal_speed = q, np.zeros_like(q)
-        self._age, self._lookahead, self._omega = np.inf, 0.03, 1.0
+        self._q = q
+        self._qd = qd
+        self._goal = q
+        self._goal_speed = np.zeros_like(q)
+        self._age = np.inf
+        self._lookahead = 0.03
+        self._omega = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
         """Set the streamed position [n], rad; an unchanged position is ignored."""
         self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
-        self._omega = 2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
+        self._omega = (
+            2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
+        )
         if np.array_equal(goal, self._goal):
             return
         if 0.0 < self._age <= self._lookahead:
@@ -136,7 +151,8 @@ class ServoReference:
             self._goal_speed = self._goal_speed + share * (speed - self._goal_speed)
         else:
             self._goal_speed = np.zeros_like(goal)
-        self._goal, self._age = goal, 0.0
+        self._goal = goal
+        self._age = 0.0
 
     def step(self, dt: float, scale: float, change: float) -> State:
         """As `Reference.step`."""
@@ -156,11 +172,15 @@ class ServoReference:
 MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
 
 SCALING_RATE = 3.0  # rate at which the speed scaling follows slider and pause [1/s]
-STOP_ACCELERATION = 10.0  # deceleration of a protective stop, and before a new move [rad/s^2]
-SLOWEST, FASTEST = 1e-3, 200.0
+# deceleration of a protective stop, and before a new move [rad/s^2]
+STOP_ACCELERATION = 10.0
+SLOWEST = 1e-3
+FASTEST = 200.0
 """Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the upper."""
-APPROACH = {"v": 0.9, "a": 1.8}  # move to the start of the built-in motion, rad/s and rad/s^2
-OVERLOAD_SECONDS, MARGIN = 0.02, 1.02
+# move to the start of the built-in motion, rad/s and rad/s^2
+APPROACH = {"v": 0.9, "a": 1.8}
+OVERLOAD_SECONDS = 0.02
+MARGIN = 1.02
 """Tolerated duration of a torque beyond the limits [s], and factor on all limits."""
 
 
@@ -180,9 +200,12 @@ class Supervisor:
     _program: MotionReference | None
 
     def __init__(self, planner: Planner, motion: Motion, q: Array) -> None:
-        self.planner, self._robot, self._motion = planner, planner.robot, motion
+        self.planner = planner
+        self._robot = planner.robot
+        self._motion = motion
         self.fraction = self.scale = 1.0
-        self.safety_mode, self.program_state = SafetyMode.NORMAL, ProgramState.STOPPED
+        self.safety_mode = SafetyMode.NORMAL
+        self.program_state = ProgramState.STOPPED
         self.stop_reason: str | None = None
         self._overloaded = np.zeros(len(q), dtype=np.intp)
         self.rest_at(q)
@@ -212,14 +235,17 @@ class Supervisor:
                 if np.isfinite(command.fraction):
                     self.fraction = float(np.clip(command.fraction, 0.0, 1.0))
             case cmd.SafetyCommand.UNLOCK:
-                self.safety_mode, self.stop_reason = SafetyMode.NORMAL, None
+                self.safety_mode = SafetyMode.NORMAL
+                self.stop_reason = None
             case cmd.SafetyCommand.PROTECTIVE_STOP:
                 self._stop("requested by a client")
             case cmd.ProgramCommand.PAUSE | cmd.ProgramCommand.STOP:
                 if self.program_state is ProgramState.STOPPED:
                     return
                 paused = command is cmd.ProgramCommand.PAUSE
-                self.program_state = ProgramState.PAUSED if paused else ProgramState.STOPPED
+                self.program_state = (
+                    ProgramState.PAUSED if paused else ProgramState.STOPPED
+                )
                 if not paused and self._program is not None:
                     self._program = None
                     self._brake()
@@ -232,7 +258,8 @@ class Supervisor:
             case cmd.ProgramCommand.PLAY:
                 self._play()
             case _:
-                self._program, self.program_state = None, ProgramState.STOPPED
+                self._program = None
+                self.program_state = ProgramState.STOPPED
                 self._start(command)
 
     def _start(self, command: cmd.Move) -> None:
@@ -249,13 +276,16 @@ class Supervisor:
                     self._stop("commanded speed is not a number")
             case cmd.Follow():
                 self._brake(then=[MotionReference(command.motion, loop=False)])
-            case cmd.MoveJ() | cmd.ServoJ() if self._outside(np.asarray(command.q, dtype=float)):
+            case cmd.MoveJ() | cmd.ServoJ() if self._outside(
+                np.asarray(command.q, dtype=float)
+            ):
                 self._stop("commanded position is out of range")
             case cmd.MoveJ():
                 self._brake(then=[command])
             case cmd.ServoJ():
                 if not isinstance(self._reference, ServoReference):
-                    self._reference, self._next = ServoReference(q, qd), []
+                    self._reference = ServoReference(q, qd)
+                    self._next = []
                 goal = np.asarray(command.q, dtype=float)
                 self._reference.update(goal, command.lookahead, command.gain)
 
@@ -279,7 +309,9 @@ class Supervisor:
     def rest_at(self, q: Array) -> None:
         """Command the arm to stay at `q` [n], rad."""
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
-        self._reference, self._next, self._program = Rest(q), [], None
+        self._reference = Rest(q)
+        self._next = []
+        self._program = None
 
     def halt(self) -> None:
         """End all motion immediately, as when the brakes close."""
@@ -289,7 +321,8 @@ class Supervisor:
     def check_torque(self, moment: Array) -> None:
         """Stop if a target moment [n], N m, stays beyond the limits.
 
-        Short peaks are tolerated: a stream that skips a few cycles does not overload a drive.
+        Short peaks are tolerated: a stream that skips a few cycles does not overload a
+        drive.
         """
         over = np.abs(moment) > MARGIN * self._robot.max_torque
         self._overloaded = np.where(over, self._overloaded + 1, 0)
@@ -304,7 +337,9 @@ class Supervisor:
             self._stop(f"{self._name(over)} does not follow its target")
 
     def _outside(self, q: Array) -> bool:
-        return bool((np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all())
+        return bool(
+            (np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all()
+        )
 
     def _name(self, joints: Mask) -> str:
         return self._robot.joint_names[int(np.argmax(joints))]
@@ -313,7 +348,8 @@ class Supervisor:
         """Protective stop: brake, keep power."""
         if self.safety_mode is SafetyMode.PROTECTIVE_STOP:
             return
-        self.safety_mode, self.stop_reason = SafetyMode.PROTECTIVE_STOP, reason
+        self.safety_mode = SafetyMode.PROTECTIVE_STOP
+        self.stop_reason = reason
         if self.program_state is ProgramState.PLAYING:
             self.program_state = ProgramState.PAUSED
         self._program = None
@@ -333,7 +369,8 @@ class Supervisor:
         q = self._state[0]
         if not self._next:
             if self._reference is self._program:
-                self._program, self.program_state = None, ProgramState.STOPPED
+                self._program = None
+                self.program_state = ProgramState.STOPPED
             self._reference = Rest(q)
             return
         following = self._next.pop(0)
@@ -343,7 +380,9 @@ class Supervisor:
                 speed=np.minimum(_positive(following.v), self._robot.max_velocity),
                 acceleration=np.full(len(q), _positive(following.a)),
             )
-            path = self.planner.move(q, np.asarray(following.q, dtype=float), limits=limits)
+            path = self.planner.move(
+                q, np.asarray(following.q, dtype=float), limits=limits
+            )
             following = MotionReference(path, loop=False)
         self._reference = following
 

@@ -21,11 +21,10 @@ from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR
 from ur_energy_model.simulation.wall import draw_wall
 from ur_energy_model.typing import Array
 
-# The 48 V bus: supply with source resistance, capacitance, braking resistor, energy counters.
-#
-# The supply cannot absorb power. Regenerated power first feeds standby and other joints, then
-# charges the bus capacitance; above a threshold the braking resistor dissipates it. Power at the
-# supply is therefore never negative (Heredia et al.).
+# The 48 V bus: supply with source resistance, capacitance, braking resistor, energy
+# counters. The supply cannot absorb power. Regenerated power first feeds standby and
+# other joints, then charges the bus capacitance; above a threshold the braking resistor
+# dissipates it. Power at the supply is therefore never negative (Heredia et al.).
 
 SUBSTEP = 5e-4  # longest time step of the bus voltage while the supply is idle [s]
 
@@ -75,7 +74,9 @@ class Bus:
         """One step on the capacitance; returns the energy [J] that the supply must add."""
         self.surplus -= h * power
         if self.voltage > self._brake_voltage:
-            dissipated = min(h * self.voltage**2 / self._brake_resistance, max(self.surplus, 0.0))
+            dissipated = min(
+                h * self.voltage**2 / self._brake_resistance, max(self.surplus, 0.0)
+            )
             self.braked += dissipated
             self.surplus -= dissipated
         missing = max(0.0, -self.surplus)
@@ -89,7 +90,8 @@ class Bus:
         return (self._open - math.sqrt(max(root, 0.0))) / (2.0 * self._source)
 
 
-POWER_ON_TIME, BRAKE_TIME = 1.0, 0.5
+POWER_ON_TIME = 1.0
+BRAKE_TIME = 0.5
 """From power off to idle and from idle to running [s], assumed (real arms take some seconds)."""
 
 
@@ -103,7 +105,8 @@ class PowerSupply:
     def __init__(self, dt: float) -> None:
         self.mode = self._target = RobotMode.RUNNING
         self._brake_power = float(constants()["bus"]["brake_release_power"])
-        self._dt, self._remaining = dt, 0.0
+        self._dt = dt
+        self._remaining = 0.0
 
     @property
     def powered(self) -> bool:
@@ -120,7 +123,8 @@ class PowerSupply:
         elif self.mode is RobotMode.POWER_OFF:
             self._target = RobotMode.IDLE
         if self.mode is RobotMode.POWER_OFF:
-            self.mode, self._remaining = RobotMode.POWER_ON, POWER_ON_TIME
+            self.mode = RobotMode.POWER_ON
+            self._remaining = POWER_ON_TIME
         elif self.mode is RobotMode.IDLE and self._target is RobotMode.RUNNING:
             self._remaining = BRAKE_TIME
 
@@ -131,7 +135,9 @@ class PowerSupply:
         self._remaining -= self._dt
         if self._remaining > 0.0:
             return
-        self.mode = RobotMode.IDLE if self.mode is RobotMode.POWER_ON else RobotMode.RUNNING
+        self.mode = (
+            RobotMode.IDLE if self.mode is RobotMode.POWER_ON else RobotMode.RUNNING
+        )
         if self.mode is not self._target:
             self._remaining = BRAKE_TIME
 
@@ -144,12 +150,11 @@ class PowerSupply:
         return max(0.0, running - joints * self._brake_power)
 
 
-# True energies of the simulated arm, the reference for estimates.
-#
-# Energies follow Clochiatti et al. 2024 (eq. 19-26), per joint and at the motor; friction_energy is
-# the part of mechanical_energy dissipated in bearings and gears, output_energy the rest. Driver
-# losses and standby belong to the whole arm: bus_energy = sum of electrical_energy +
-# driver_energy + standby_energy + braking_energy + energy in the bus capacitance.
+# True energies of the simulated arm, the reference for estimates. Energies follow
+# Clochiatti et al. 2024 (eq. 19-26), per joint and at the motor; friction_energy is the
+# part of mechanical_energy dissipated in bearings and gears, output_energy the rest.
+# Driver losses and standby belong to the whole arm: bus_energy = sum of electrical_energy
+# + driver_energy + standby_energy + braking_energy + energy in the bus capacitance.
 
 ARRAY_RATE = 50.0  # rate of the arrays in the .npz file [Hz]
 JOINT_ENERGIES = (
@@ -159,7 +164,13 @@ JOINT_ENERGIES = (
     "friction_energy",
     "output_energy",
 )
-ARM_ENERGIES = ("bus_energy", "driver_energy", "standby_energy", "braking_energy", "wall_energy")
+ARM_ENERGIES = (
+    "bus_energy",
+    "driver_energy",
+    "standby_energy",
+    "braking_energy",
+    "wall_energy",
+)
 
 
 class Energies(NamedTuple):
@@ -177,7 +188,9 @@ class Energies(NamedTuple):
 
     def joints(self) -> Array:
         """Joint energies in the order of JOINT_ENERGIES [5, n], J."""
-        work, copper, friction = self.mechanical, self.copper, self.friction
+        work = self.mechanical
+        copper = self.copper
+        friction = self.friction
         return np.stack([work, work + copper, copper, friction, work - friction])
 
     def arm(self) -> Array:
@@ -193,8 +206,8 @@ def truth_files(path: str | Path) -> tuple[Path, Path]:
 class TruthLog:
     """Collects the true energies and writes them: a JSON file, and arrays in an .npz beside it.
 
-    The arrays are `timestamp` [m] (controller clock, s) and the energies since the start by the
-    names of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
+    The arrays are `timestamp` [m] (controller clock, s) and the energies since the start
+    by the names of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
 
     Raises:
         InputError: the path of the JSON file is that of the .npz file.
@@ -203,7 +216,9 @@ class TruthLog:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix == ".npz":
-            raise InputError(self.path, "is the name of the array file", "name a .json file")
+            raise InputError(
+                self.path, "is the name of the array file", "name a .json file"
+            )
         self._rows: list[tuple[Energies, Array]] = []
 
     def due(self, time: float) -> bool:
@@ -216,18 +231,25 @@ class TruthLog:
             self._rows.append((energies, temperature))
 
     def write(
-        self, joint_names: tuple[str, ...], parameters: ArmParameters, facts: dict[str, Any]
+        self,
+        joint_names: tuple[str, ...],
+        parameters: ArmParameters,
+        facts: dict[str, Any],
     ) -> None:
         """Write both files, each completely or not at all; `facts` are further entries."""
         rows, temperatures = zip(*self._rows, strict=True)
         time = np.array([row.time for row in rows])
-        joints, arm = np.array([row.joints() for row in rows]), np.array([r.arm() for r in rows])
-        energy, whole = joints[-1] - joints[0], arm[-1] - arm[0]
+        joints = np.array([row.joints() for row in rows])
+        arm = np.array([r.arm() for r in rows])
+        energy = joints[-1] - joints[0]
+        whole = arm[-1] - arm[0]
         temperature = np.mean(temperatures, axis=0)
-        # Friction is the straight line that fits its curve best up to pi rad/s, motor side.
+        # Friction is the straight line that fits its curve best up to pi rad/s, motor
+        # side.
         p = parameters
         _, array_path = truth_files(self.path)
-        factor, fastest = p.friction_factor(temperature), np.full(len(joint_names), np.pi)
+        factor = p.friction_factor(temperature)
+        fastest = np.full(len(joint_names), np.pi)
         coulomb, viscous = p.friction.straight_line(fastest, factor)
         names = ("reflected_inertia", "torque_constant", "winding_resistance")
         laws = {name: getattr(p, name) for name in (*names, "effective_resistance")} | {
@@ -255,19 +277,25 @@ class TruthLog:
             **facts,
             "parameters": p,
         }
-        arrays: dict[str, Any] = {key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)}
+        arrays: dict[str, Any] = {
+            key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)
+        }
         arrays |= {key: arm[:, k] for k, key in enumerate(ARM_ENERGIES)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(array_path, "wb") as file:
             np.savez_compressed(file, timestamp=time, **arrays)
-        write_text(self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+        write_text(
+            self.path, json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
+        )
 
 
 def _with_efficiency(energy: Array) -> dict[str, Any]:
     """Energies [5], J, by their names in JOINT_ENERGIES, and the efficiency."""
     mechanical, electrical = energy[:2]
     efficiency = float(mechanical / electrical) if abs(electrical) > 1e-9 else None
-    return dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True)) | {"efficiency": efficiency}
+    return dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True)) | {
+        "efficiency": efficiency
+    }
 
 
 THERMAL_STEP = 0.1  # time step of the joint temperatures [s]
@@ -276,26 +304,34 @@ THERMAL_STEP = 0.1  # time step of the joint temperatures [s]
 class EnergyBalance:
     """Energies and temperatures of an arm with n joints since its start, by cycles of `dt` s.
 
-    The joints start at `warmth`: 0 ambient, 1 settled while powered at rest, linear between and
-    beyond.
+    The joints start at `warmth`: 0 ambient, 1 settled while powered at rest, linear
+    between and beyond.
 
     Attributes:
         bus: supply, capacitance and braking resistor.
         wall: the control box in front of it, drawn from the number of the arm.
         ambient, temperature: of the air and of the joints [n], degC.
-        joint_power: that each joint takes with its drive, mean over the last cycle [n], W.
+        joint_power: that each joint takes with its drive, mean over the last cycle [n],
+            W.
     """
 
     def __init__(
         self, parameters: ArmParameters, dt: float, ambient: float, warmth: float = 1.0
     ) -> None:
-        p, n = parameters, len(parameters.gear_ratio)
-        self.bus, self.ambient, self.wall = Bus(), ambient, draw_wall(p.seed)
-        self.temperature = np.asarray(ambient + warmth * p.thermal_resistance * p.standby_heat)
-        self._parameters, self._dt = p, dt
+        p = parameters
+        n = len(parameters.gear_ratio)
+        self.bus = Bus()
+        self.ambient = ambient
+        self.wall = draw_wall(p.seed)
+        self.temperature = np.asarray(
+            ambient + warmth * p.thermal_resistance * p.standby_heat
+        )
+        self._parameters = p
+        self._dt = dt
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
         self._passed = self._driver = self._standby = self._wall = 0.0
-        self._drives, self._heated = np.zeros((5, n)), np.zeros(n)
+        self._drives = np.zeros((5, n))
+        self._heated = np.zeros(n)
         self.joint_power = p.standby_heat.copy()
 
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
@@ -303,7 +339,9 @@ class EnergyBalance:
 
         `drives` are the sums of the plant since the start [5, n] (`Plant.energy`).
         """
-        p, dt, supplied = self._parameters, self._dt, self.bus.supplied
+        p = self._parameters
+        dt = self._dt
+        supplied = self.bus.supplied
         spent = drives - self._drives
         self._drives = drives.copy()
         driver = p.driver_loss * float(spent[ABS_CURRENT].sum())
@@ -322,19 +360,22 @@ class EnergyBalance:
         self._passed += dt
         if self._passed < self._thermal_step - 0.5 * dt:
             return False
-        # One heat capacity per joint: losses and powered electronics heat it, the air cools it.
+        # One heat capacity per joint: losses and powered electronics heat it, the air
+        # cools it.
         generated = drives[COPPER] + drives[FRICTION] + drives[GEAR]
         losses = (generated - self._heated) / self._passed
         heat = losses + p.standby_heat if supply.powered else losses
         cooling = (self.temperature - self.ambient) / p.thermal_resistance
         rise = self._passed * (heat - cooling) / p.thermal_capacity
         self.temperature = self.temperature + rise
-        self._heated, self._passed = generated, 0.0
+        self._heated = generated
+        self._passed = 0.0
         return True
 
     def energies(self, time: float) -> Energies:
         """All energies since the start, at a controller time [s]."""
-        sums, bus = self._drives, self.bus
+        sums = self._drives
+        bus = self.bus
         friction = sums[FRICTION] + sums[GEAR]
         return Energies(
             time, sums[SHAFT], sums[COPPER], friction, bus.supplied, self._driver, self._standby,

@@ -63,8 +63,10 @@ class Connection:
     """One accepted client."""
 
     def __init__(self, sock: socket.socket, session: ClientSession) -> None:
-        self.session, self._socket = session, sock
-        self._pending, self._listening = bytearray(), True
+        self.session = session
+        self._socket = sock
+        self._pending = bytearray()
+        self._listening = True
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
@@ -127,15 +129,17 @@ class Connection:
 class TcpServer:
     """Listening ports and connections of a server; used by one thread.
 
-    select() is used because its timeout has microsecond resolution; poll() and epoll() round to
-    milliseconds. The number of connections is bounded accordingly.
+    select() is used because its timeout has microsecond resolution; poll() and epoll()
+    round to milliseconds. The number of connections is bounded accordingly.
     """
 
     def __init__(self) -> None:
         self._listeners: dict[socket.socket, Callable[[], ClientSession]] = {}
         self.connections: list[Connection] = []
 
-    def listen(self, host: str, port: int, make_session: Callable[[], ClientSession]) -> int:
+    def listen(
+        self, host: str, port: int, make_session: Callable[[], ClientSession]
+    ) -> int:
         """Open a port; returns its number, which the system chooses for 0.
 
         `make_session` is called for each client.
@@ -191,4 +195,5 @@ class TcpServer:
                 connection.close()
         for listener in self._listeners:
             listener.close()
-        self.connections, self._listeners = [], {}
+        self.connections = []
+        self._listeners = {}

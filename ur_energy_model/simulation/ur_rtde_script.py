@@ -3,14 +3,14 @@
 
 """Native implementation of the control loop that ur_rtde uploads.
 
-ur_rtde controls a robot through its own script, which reads a command number and arguments from
-RTDE input registers and answers in output registers. No URScript is interpreted here: the loop is
-reimplemented, and each command is an action on the arm. Source: the script that ur_rtde 1.6.5
-sends.
+ur_rtde controls a robot through its own script, which reads a command number and
+arguments from RTDE input registers and answers in output registers. No URScript is
+interpreted here: the loop is reimplemented, and each command is an action on the arm.
+Source: the script that ur_rtde 1.6.5 sends.
 
-Handshake: the client writes a command number into input integer register 0; the loop writes 2
-(done) into output integer register 0; the client writes 0; the loop writes 1 (ready). Streaming
-commands are executed in every cycle and leave the loop ready.
+Handshake: the client writes a command number into input integer register 0; the loop
+writes 2 (done) into output integer register 0; the client writes 0; the loop writes 1
+(ready). Streaming commands are executed in every cycle and leave the loop ready.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError, checked_pose, compose
 from ur_energy_model.typing import Array
 
-READY, DONE = 1, 2
-NO_COMMAND, SET_WATCHDOG, STOP_SCRIPT = 0, 35, 255
+READY = 1
+DONE = 2
+NO_COMMAND = 0
+SET_WATCHDOG = 35
+STOP_SCRIPT = 255
 STREAMING = frozenset({6, 9, 10, 11, 24, 25, 26, 27, 38, 58, 66, 67, 68, 69, 70, 71})
 """Commands that are executed in every cycle while they are in the register."""
 ASYNCHRONOUS = frozenset({1, 2, 3, 4, 33, 34})
 """Commands that the client does not wait for if integer register 1 is 1."""
 OFFSETS = (0, 24)  # first registers of the lower and the upper range
-RUNNING_BIT, WRITES_SHIFT, OPERATION_SHIFT = 1 << 15, 16, 24
+RUNNING_BIT = 1 << 15
+WRITES_SHIFT = 16
+OPERATION_SHIFT = 24
 COUNTER_LIMIT = 127
 WAITS = True  # result of a command that is complete only when the arm is at rest
 
@@ -50,10 +55,15 @@ class UrRtdeScript:
 
     def __init__(self, box: ControlBox, text: str) -> None:
         match = re.search(r"global reg_offset_int\s*=\s*(\d{1,9})", text)
-        self.box, self._offset = box, int(match[1]) if match else 0
+        self.box = box
+        self._offset = int(match[1]) if match else 0
         if self._offset not in OFFSETS:
-            raise ScriptError(f"{self.name}: reg_offset_int is {self._offset}, not 0 or 24")
-        self._started = self._executing = self._waiting = self._moving_asynchronously = False
+            raise ScriptError(
+                f"{self.name}: reg_offset_int is {self._offset}, not 0 or 24"
+            )
+        self._started = self._executing = self._waiting = self._moving_asynchronously = (
+            False
+        )
         self._writes = self._operations = 0
         self._watchdog_cycles: float | None = None
         self._last_inputs = (0, 0)
@@ -63,7 +73,8 @@ class UrRtdeScript:
         """Run one pass of the loop; returns False after the stop command.
 
         Raises:
-            ScriptError: the command is not simulated, or the client stopped writing inputs.
+            ScriptError: the command is not simulated, or the client stopped writing
+                inputs.
         """
         busy = self.box.arm.busy
         if not self._started:
@@ -117,8 +128,13 @@ class UrRtdeScript:
         box, (inputs, cycle) = self.box, self._last_inputs
         if box.inputs_received != inputs:
             self._last_inputs = (box.inputs_received, box.cycle)
-        elif self._watchdog_cycles is not None and box.cycle - cycle > self._watchdog_cycles:
-            raise ScriptError("the watchdog stopped the program: the client sends no inputs")
+        elif (
+            self._watchdog_cycles is not None
+            and box.cycle - cycle > self._watchdog_cycles
+        ):
+            raise ScriptError(
+                "the watchdog stopped the program: the client sends no inputs"
+            )
 
     def _report_progress(self, *, running: bool) -> None:
         """Report the asynchronous move to the client, as a bit field in register 2."""
@@ -138,7 +154,9 @@ class UrRtdeScript:
             ScriptError: one is not finite; URScript has no such numbers.
         """
         registers = range(first + self._offset, first + self._offset + count)
-        values = [float(self.box.values[f"input_double_register_{each}"]) for each in registers]
+        values = [
+            float(self.box.values[f"input_double_register_{each}"]) for each in registers
+        ]
         for register, value in zip(registers, values, strict=True):
             if not math.isfinite(value):
                 raise ScriptError(f"input double register {register} is not finite")
@@ -187,7 +205,8 @@ class UrRtdeScript:
 
     def speed_tool(self) -> None:
         """Joint speeds of a tool speed, with the joint acceleration that takes the same time."""
-        box, speed = self.box, self.doubles(0)
+        box = self.box
+        speed = self.doubles(0)
         jacobian = box.kinematics.jacobian(box.target_q, box.tcp_offset)
         qd = np.asarray(np.linalg.lstsq(jacobian, speed, rcond=1e-3)[0], dtype=np.float64)
         size = max(float(np.linalg.norm(speed[:3])), float(np.linalg.norm(speed[3:])))
@@ -243,7 +262,9 @@ COMMANDS: dict[int, Callable[[UrRtdeScript], object]] = {
     43: lambda s: s.answer(s.tool_pose(s.box.values["actual_q"], s.box.tcp_offset)),
     44: lambda s: s.answer(s.tool_pose(s.doubles(0), s.pose(6))),
     46: lambda s: s.answer(s.joints_of_pose()),
-    47: lambda s: s.answer_whether(not (s.box.arm.busy or np.any(s.box.values["target_qd"]))),
+    47: lambda s: s.answer_whether(
+        not (s.box.arm.busy or np.any(s.box.values["target_qd"]))
+    ),
     53: _without_effect,  # end of freedrive
     58: lambda s: s.answer(s.tool_pose(s.box.values["actual_q"], np.zeros(6))),
     60: lambda s: s.reachable(s.box.target_q),

@@ -3,9 +3,9 @@
 
 """URScript programs of plain calls: text into programs, programs into calls, calls into actions.
 
-There is no URScript interpreter: a program is simulated if every line is one call with literal
-arguments, or of a function that it defines without parameters, in endless loops or outside of them.
-Others are refused with a message.
+There is no URScript interpreter: a program is simulated if every line is one call with
+literal arguments, or of a function that it defines without parameters, in endless loops
+or outside of them. Others are refused with a message.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ class ScriptReader:
             self._size += len(line) + 1
             if re.fullmatch(r"end\s*", line) is None if inside else _HEADER.match(line):
                 continue
-            program, self._program, self._size = "\n".join(self._program), [], 0
+            program = "\n".join(self._program)
+            self._program = []
+            self._size = 0
             if program.strip():
                 programs.append(program)
         if self._size + len(self._rest) > MAX_PROGRAM:
-            self._rest, self._program, self._size = "", [], 0
+            self._rest = ""
+            self._program = []
+            self._size = 0
         return programs
 
 
@@ -67,10 +71,12 @@ def program_name(program: str) -> str:
     return match[1][:64] if match else "a script"
 
 
-# The calls of a program. Calls with literal arguments are expressions of Python too (a pose
-# p[...] is a subscript), so Python's own parser, which is bounded, reads them.
+# The calls of a program. Calls with literal arguments are expressions of Python too (a
+# pose p[...] is a subscript), so Python's own parser, which is bounded, reads them.
 
-MAX_LINE, MAX_CALLS = 10_000, 5000  # longest line [characters] and most lines of a plain program
+# longest line [characters] and most lines of a plain program
+MAX_LINE = 10_000
+MAX_CALLS = 5000
 _DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
 
 
@@ -90,11 +96,12 @@ class Call:
     line: int = field(default=0, compare=False)  # of its program, from 1
 
 
-_LOOP, _DEFINE = (
-    re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:"),
-    re.compile(r"def\s+(\w+)\(\)\s*:"),
-)
-GO_TO, CALL, RETURN = "go to", "call", "return"  # no script can call these
+_LOOP = re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:")
+_DEFINE = re.compile(r"def\s+(\w+)\(\)\s*:")
+# no script can call these
+GO_TO = "go to"
+CALL = "call"
+RETURN = "return"
 MOST_NESTED = 100  # calls within calls
 MOST_SHOWN = 80  # characters of a refused line that its message shows
 
@@ -105,16 +112,22 @@ def calls_of(program: str) -> list[Call]:
     Loops and functions are calls of GO_TO and CALL, with a place in the list, and RETURN.
 
     Raises:
-        ScriptError: more than `MAX_CALLS` lines, or one that is neither a plain call nor the begin
-            or end of an endless loop or of a function; its number and text are in the message.
+        ScriptError: more than `MAX_CALLS` lines, or one that is neither a plain call nor
+            the begin or end of an endless loop or of a function; its number and text are
+            in the message.
     """
     lines = program.split("\n")
     first = 1
     if _HEADER.match(lines[0]):
-        lines, first = lines[1:-1], 2
+        lines = lines[1:-1]
+        first = 2
     if len(lines) > MAX_CALLS:
-        raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
-    calls, blocks, functions = list[Call](), list[tuple[str, int]](), dict[str, int]()
+        raise ScriptError(
+            f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated"
+        )
+    calls = list[Call]()
+    blocks = list[tuple[str, int]]()
+    functions = dict[str, int]()
     for number, line in enumerate(lines, first):
         code = line.split("#", 1)[0].strip()
         if not code or code.startswith("$"):  # a node of the program tree
@@ -129,16 +142,21 @@ def calls_of(program: str) -> list[Call]:
             if not blocks:
                 raise _not_plain(number, line)
             name, begin = blocks.pop()
-            calls.append(Call(RETURN if name else GO_TO, () if name else (begin,), {}, number))
+            calls.append(
+                Call(RETURN if name else GO_TO, () if name else (begin,), {}, number)
+            )
             if name:
                 calls[begin] = Call(GO_TO, (len(calls),), {}, calls[begin].line)
         else:
             try:
                 calls.append(_plain_call(line, number))
-            except (ValueError, SyntaxError, RecursionError, MemoryError):  # all "too deep"
+            # all "too deep"
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
                 raise _not_plain(number, line) from None
     if blocks:
-        raise ScriptError(f"line {first + len(lines)}: the end of a loop or function is missing")
+        raise ScriptError(
+            f"line {first + len(lines)}: the end of a loop or function is missing"
+        )
     return [
         replace(call, name=CALL, positional=(functions[call.name],))
         if call.name in functions and not (call.positional or call.named)
@@ -160,7 +178,8 @@ def _plain_call(line: str, number: int) -> Call:
     text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", line.strip())  # old syntax
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Python's compiler, on what scripts contain
-        call = ast.parse(text.replace("\\", r"\\"), mode="eval").body  # URScript has no escapes
+        # URScript has no escapes
+        call = ast.parse(text.replace("\\", r"\\"), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError("no call")
     named = {str(each.arg): _literal(each.value) for each in call.keywords if each.arg}
@@ -180,19 +199,23 @@ def _literal(node: ast.expr) -> Any:
         case ast.List():
             return [_literal(item) for item in node.elts]
         case ast.Subscript(value=ast.Name(id="p"), slice=inside):
-            return Pose(map(_literal, inside.elts if isinstance(inside, ast.Tuple) else [inside]))
+            return Pose(
+                map(_literal, inside.elts if isinstance(inside, ast.Tuple) else [inside])
+            )
     raise ValueError("not a literal")
 
 
-LARGEST = 1e6  # largest number of a list: beyond any position, speed, mass or inertia of an arm
+# largest number of a list: beyond any position, speed, mass or inertia of an arm
+LARGEST = 1e6
 _SHOWN = 40
 
 
 class Arguments:
     """Arguments of a call by parameter name.
 
-    Every method, and the constructor, raises `ScriptError`, which ends the program with a message,
-    where an argument is missing, unknown, of another type, not finite or out of range.
+    Every method, and the constructor, raises `ScriptError`, which ends the program with a
+    message, where an argument is missing, unknown, of another type, not finite or out of
+    range.
     """
 
     def __init__(self, call: Call, parameters: tuple[str, ...]) -> None:
@@ -203,11 +226,18 @@ class Arguments:
         self.given = dict(zip(parameters, call.positional, strict=False))
         for key, value in call.named.items():
             if key not in parameters or key in self.given:
-                raise ScriptError(f"{call.name}: {key[:_SHOWN]} is unknown or given twice")
+                raise ScriptError(
+                    f"{call.name}: {key[:_SHOWN]} is unknown or given twice"
+                )
             self.given[key] = value
 
     def number(
-        self, name: str, default: float | None = None, *, low: float = 0.0, high: float = LARGEST
+        self,
+        name: str,
+        default: float | None = None,
+        *,
+        low: float = 0.0,
+        high: float = LARGEST,
     ) -> float:
         """A number from `low` to `high`."""
         value = self._value(name, default)
@@ -219,7 +249,11 @@ class Arguments:
     def whole(self, name: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self._value(name)
-        whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        whole = (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and low <= value <= high
+        )
         self._require(whole, name, f"a whole number from {low} to {high}")
         return int(value)
 
@@ -229,11 +263,15 @@ class Arguments:
         self._require(isinstance(value, bool), name, "True or False")
         return bool(value)
 
-    def vector(self, name: str, size: int, default: tuple[float, ...] | None = None) -> Array:
+    def vector(
+        self, name: str, size: int, default: tuple[float, ...] | None = None
+    ) -> Array:
         """`size` numbers [size] up to `LARGEST`, from a list or a pose."""
         value = self._value(name, default)
         items = value if isinstance(value, list | tuple) else ()
-        numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in items)
+        numeric = all(
+            isinstance(x, int | float) and not isinstance(x, bool) for x in items
+        )
         if len(items) != size or not numeric or not all(abs(x) <= LARGEST for x in items):
             words = {3: "three", 6: "six"}[size]
             raise ScriptError(f"{self._function} needs {words} numbers as {name}")
@@ -255,7 +293,9 @@ class Arguments:
     def _require(self, valid: bool, name: str, expected: str) -> None:
         if not valid:
             value = self.given[name]
-            shown = repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
+            shown = (
+                repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
+            )
             raise ScriptError(f"{self._function}: {name} must be {expected}, not {shown}")
 
 
@@ -272,11 +312,14 @@ def _movej(box: ControlBox, given: Arguments) -> float:
     q = given.vector("q", 6)
     if isinstance(given.given["q"], Pose):
         q = box.joint_positions(q)
-    a, v, t = given.number("a", 1.4), given.number("v", 1.05), given.number("t", 0.0)
+    a = given.number("a", 1.4)
+    v = given.number("v", 1.05)
+    t = given.number("t", 0.0)
     if t > 0.0:  # the time has priority: half to accelerate, half to decelerate
         t = max(t, 1.0 / box.rate)
         distance = float(np.abs(q - box.target_q).max())
-        v, a = 2.0 * distance / t, 4.0 * distance / t**2
+        v = 2.0 * distance / t
+        a = 4.0 * distance / t**2
     if not (v > 0.0 and a > 0.0):  # already at the target
         return 0.0
     box.arm.command(cmd.MoveJ(q, v, a))
@@ -292,14 +335,17 @@ def _movel(box: ControlBox, given: Arguments) -> float:
 
 
 def _servoj(box: ControlBox, given: Arguments) -> float:
-    q, time = given.joints("q"), given.number("t", 1.0 / box.rate)
-    lookahead, gain = given.number("lookahead_time", 0.1), given.number("gain", 300.0)
+    q = given.joints("q")
+    time = given.number("t", 1.0 / box.rate)
+    lookahead = given.number("lookahead_time", 0.1)
+    gain = given.number("gain", 300.0)
     box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
     return time
 
 
 def _speedj(box: ControlBox, given: Arguments) -> float:
-    qd, a = given.joints("qd"), given.number("a", 1.4, low=1e-3)
+    qd = given.joints("qd")
+    a = given.number("a", 1.4, low=1e-3)
     box.arm.command(cmd.SpeedJ(qd, a))
     return given.number("t", min(float(np.abs(qd).max()) / a, LARGEST))
 
@@ -310,7 +356,8 @@ def _stopj(box: ControlBox, given: Arguments) -> float:
 
 
 def _set_payload(box: ControlBox, given: Arguments) -> None:
-    mass, cog = given.number("m", 0.0), given.vector("cog", 3, (0.0, 0.0, 0.0))
+    mass = given.number("m", 0.0)
+    cog = given.vector("cog", 3, (0.0, 0.0, 0.0))
     box.arm.command(cmd.SetPayload(mass, cog, given.vector("inertia", 6, (0.0,) * 6)))
 
 
@@ -334,7 +381,8 @@ def _write_register(kind: str, value: Callable[[Arguments], float]) -> Action:
 
 _MOVE = ("a", "v", "t", "r")
 _PAYLOAD = ("m", "cog", "inertia", "transition_time")
-_OUTPUT, _REGISTER = ("n", "b"), ("address", "value")
+_OUTPUT = ("n", "b")
+_REGISTER = ("address", "value")
 
 FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
     "movej": (_movej, ("q", *_MOVE)),
@@ -355,7 +403,9 @@ FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
         _REGISTER,
     ),
     "write_output_float_register": (
-        _write_register("double", lambda given: given.number("value", low=-1e300, high=1e300)),
+        _write_register(
+            "double", lambda given: given.number("value", low=-1e300, high=1e300)
+        ),
         _REGISTER,
     ),
     "protective_stop": (
@@ -385,9 +435,13 @@ class UrScriptProgram:
     needs_arm = False
 
     def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
-        self._box, self.name, self._calls = box, name, calls
-        self._next, self._returns = 0, list[int]()
-        self._until_rest, self._cycles = False, 0
+        self._box = box
+        self.name = name
+        self._calls = calls
+        self._next = 0
+        self._returns = list[int]()
+        self._until_rest = False
+        self._cycles = 0
 
     def step(self) -> bool:
         """Execute calls until one takes time; returns False after the last one.

@@ -3,7 +3,8 @@
 
 """The mains side of a simulated robot: control box, 48 V supply, and a power meter in front.
 
-The meter is served as real ones are: as a Shelly device, over Modbus TCP, and to an MQTT broker.
+The meter is served as real ones are: as a Shelly device, over Modbus TCP, and to an MQTT
+broker.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ur_energy_model.errors import ControllerError, InputError, optional_import, problem_words
+from ur_energy_model.errors import (
+    ControllerError,
+    InputError,
+    optional_import,
+    problem_words,
+)
 from ur_energy_model.options import split_url
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.parameters import constants
@@ -38,8 +44,8 @@ COUNTER_STEP = 3.6  # resolution of the meter's counter [J]: 1 mWh
 class SimulatedWall:
     """True power at the mains, and the meter that measures it.
 
-    wall = box(mode) + proportional p + quadratic p^2, with p the power at the 48 V supply. The part
-    of the supply's losses that does not depend on p belongs to the box.
+    wall = box(mode) + proportional p + quadratic p^2, with p the power at the 48 V
+    supply. The part of the supply's losses that does not depend on p belongs to the box.
     """
 
     box: tuple[float, float, float]  # arm off, on with brakes closed, brakes released [W]
@@ -66,7 +72,8 @@ class SimulatedWall:
         """The meter's columns beside samples of the true power.
 
         Args:
-            time: ascending [n], s; the power before the first sample is that of the first one.
+            time: ascending [n], s; the power before the first sample is that of the first
+                one.
             power: at the mains [n], W.
 
         Returns:
@@ -81,10 +88,13 @@ class SimulatedWall:
         ends = np.arange(first, time[-1], self.period)
         ends = ends[self.arrivals(ends, random)[0]]
         watts, joules = self.measured(ends, known, energy, random)
-        arrival = np.append(-np.inf, ends + self.delay)  # as if there were one long before
+        # as if there were one long before
+        arrival = np.append(-np.inf, ends + self.delay)
         number = np.searchsorted(arrival, time, "right") - 1
         held = max(SILENT_PERIODS * self.period, SILENT_SECONDS)
-        columns = np.array([np.append(np.nan, watts), np.append(np.nan, joules)])[:, number]
+        columns = np.array([np.append(np.nan, watts), np.append(np.nan, joules)])[
+            :, number
+        ]
         columns[:, time - arrival[number] > held] = np.nan
         return dict(zip(METER_FIELDS, (*columns, number.astype(float)), strict=True))
 
@@ -95,8 +105,12 @@ class SimulatedWall:
 
         `energy` is the energy at the mains since the start [n], J, at `time` [n], s.
         """
-        joules, before = (np.interp(at, time, energy) for at in (ends, ends - self.averaging))
-        watts = (joules - before) / self.averaging + self.noise * random.standard_normal(len(ends))
+        joules, before = (
+            np.interp(at, time, energy) for at in (ends, ends - self.averaging)
+        )
+        watts = (joules - before) / self.averaging + self.noise * random.standard_normal(
+            len(ends)
+        )
         if self.resolution:
             watts = self.resolution * np.round(watts / self.resolution)
         return watts, COUNTER_STEP * np.floor(joules / COUNTER_STEP)
@@ -106,7 +120,9 @@ class SimulatedWall:
     ) -> tuple[Mask, float]:
         """Which readings arrive [m], and until when the meter is silent after them [s]."""
         begun = random.random(len(ends)) < self.silences_per_hour * self.period / 3600.0
-        seconds = np.where(begun, random.uniform(*self.silence_seconds, len(ends)), -np.inf)
+        seconds = np.where(
+            begun, random.uniform(*self.silence_seconds, len(ends)), -np.inf
+        )
         until = np.maximum.accumulate(np.append(silent_until, ends + seconds))
         missed = random.random(len(ends)) < self.missed
         return ~missed & (ends > until[1:]), float(until[-1])
@@ -114,11 +130,13 @@ class SimulatedWall:
 
 def draw_wall(seed: int) -> SimulatedWall:
     """The wall of arm number `seed`, with a meter of 1 W and 1 s that now and then drops out."""
-    table, random = constants()["wall"], np.random.default_rng([seed, _STREAM, 1])
+    table = constants()["wall"]
+    random = np.random.default_rng([seed, _STREAM, 1])
     off, supply, safety, proportional, quadratic, delay = (
         float(random.uniform(*limits)) for limits in table["drawn"].values()
     )
-    box, meter = (off, off + supply, off + supply + safety), table["meter"]
+    box = (off, off + supply, off + supply + safety)
+    meter = table["meter"]
     return SimulatedWall(box, proportional, quadratic, delay=delay, seed=seed, **meter)
 
 
@@ -131,12 +149,14 @@ class SimulatedMeter:
     """What the meter of a wall shows now.
 
     Attributes:
-        shown: power [W] and counter [J]; None before the first reading, and while it is silent.
+        shown: power [W] and counter [J]; None before the first reading, and while it is
+            silent.
         listeners: called with every new reading.
     """
 
     def __init__(self, wall: SimulatedWall) -> None:
-        self.wall, self.listeners = wall, list[Callable[[tuple[float, float]], object]]()
+        self.wall = wall
+        self.listeners = list[Callable[[tuple[float, float]], object]]()
         self.shown: tuple[float, float] | None = None
         self._random = np.random.default_rng([wall.seed, _STREAM, 2])
         span = wall.averaging + wall.period
@@ -146,16 +166,23 @@ class SimulatedMeter:
 
     def update(self, time: float, energy: float) -> None:
         """Follow the true energy at the mains [J] at a time [s]."""
-        known, wall, due = self._known, self.wall, time >= self._due
+        known = self._known
+        wall = self.wall
+        due = time >= self._due
         if due or time - known[-1][0] >= _KEPT:
             known.append((time, energy))
         if due:
-            self._due, end = time + wall.period, np.array([time])
-            arrives, self._silent_until = wall.arrivals(end, self._random, self._silent_until)
+            self._due = time + wall.period
+            end = np.array([time])
+            arrives, self._silent_until = wall.arrivals(
+                end, self._random, self._silent_until
+            )
             if arrives[0] and time - known[0][0] >= wall.averaging:
                 times, energies = np.array(known).T
                 watts, joules = wall.measured(end, times, energies, self._random)
-                self._coming.append((time + wall.delay, (float(watts[0]), float(joules[0]))))
+                self._coming.append(
+                    (time + wall.delay, (float(watts[0]), float(joules[0])))
+                )
         if time < self._silent_until:
             self.shown = None
         elif self._coming and self._coming[0][0] <= time:
@@ -166,7 +193,8 @@ class SimulatedMeter:
 
 def listening_hosts(urls: Iterable[str]) -> list[str]:
     """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL."""
-    form, found = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC", []
+    form = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC"
+    found = []
     for url in urls:
         parts = split_url("--wall", url, _INTERFACES, "a meter", form, form)
         if not parts.hostname or parts.port == 0:
@@ -176,10 +204,13 @@ def listening_hosts(urls: Iterable[str]) -> list[str]:
     return found
 
 
-def serve_meter(meter: SimulatedMeter, urls: Iterable[str], stack: ExitStack) -> list[str]:
+def serve_meter(
+    meter: SimulatedMeter, urls: Iterable[str], stack: ExitStack
+) -> list[str]:
     """Serve a meter at http://A:P and modbus://A:P, and publish it to mqtt://A:P/TOPIC.
 
-    Returns the URL of each for `ur_energy record --meter`; the end of the stack ends the servers.
+    Returns the URL of each for `ur_energy record --meter`; the end of the stack ends the
+    servers.
 
     Raises:
         ControllerError: an address cannot be used.
@@ -193,23 +224,33 @@ def serve_meter(meter: SimulatedMeter, urls: Iterable[str], stack: ExitStack) ->
             found.append(stack.enter_context(kind(meter, *place)))
         except (OSError, RuntimeError) as error:
             problem = f"the meter cannot be served ({problem_words(error)})"
-            raise ControllerError(url, problem, "choose another address or port") from None
+            raise ControllerError(
+                url, problem, "choose another address or port"
+            ) from None
     return found
 
 
-_POWERS = {"Switch": "apower", "PM1": "apower", "EM1": "act_power", "EM": "total_act_power"}
+_POWERS = {
+    "Switch": "apower",
+    "PM1": "apower",
+    "EM1": "act_power",
+    "EM": "total_act_power",
+}
 
 
 def _status(shown: tuple[float, float], power: str = "apower") -> bytes:
     """Status of a component of a Shelly device."""
-    return json.dumps({"id": 0, power: shown[0], "aenergy": {"total": shown[1] / 3600.0}}).encode()
+    return json.dumps(
+        {"id": 0, power: shown[0], "aenergy": {"total": shown[1] / 3600.0}}
+    ).encode()
 
 
 @contextmanager
 def _shelly(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path, shown = urlsplit(self.path).path, meter.shown
+            path = urlsplit(self.path).path
+            shown = meter.shown
             power = _POWERS.get(path.removeprefix("/rpc/").removesuffix(".GetStatus"))
             if power is None:
                 self.send_error(404)
@@ -254,8 +295,11 @@ def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
         for profile in profiles:
             for register, value in zip(profile[2:], meter.shown, strict=True):
                 assert register is not None
-                kind, at = Client.DATATYPE[register.type.upper()], register.address - begin
-                now[at : at + 2] = Client.convert_to_registers(value / register.scale, kind)
+                kind = Client.DATATYPE[register.type.upper()]
+                at = register.address - begin
+                now[at : at + 2] = Client.convert_to_registers(
+                    value / register.scale, kind
+                )
         return None
 
     async def start() -> ModbusTcpServer:
@@ -286,4 +330,8 @@ def _mqtt(meter: SimulatedMeter, host: str, port: int, topic: str) -> Iterator[s
     client.loop_stop()
 
 
-_INTERFACES = {"http": (_shelly, 80), "modbus": (_modbus, MODBUS_PORT), "mqtt": (_mqtt, 1883)}
+_INTERFACES = {
+    "http": (_shelly, 80),
+    "modbus": (_modbus, MODBUS_PORT),
+    "mqtt": (_mqtt, 1883),
+}

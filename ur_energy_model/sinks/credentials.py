@@ -32,7 +32,8 @@ class MqttCredentials:
 
     username: str | None = None
     password: str | None = field(default=None, repr=False)
-    ca: Path | None = None  # certificates that may sign the broker's, None for those of the system
+    # certificates that may sign the broker's, None for those of the system
+    ca: Path | None = None
     certificate: Path | None = None  # our own, where the broker requires them
     key: Path | None = None
 
@@ -79,12 +80,17 @@ def read_credentials(
 
     def of_mqtt(tree: YamlTree) -> dict[str, Any]:
         with Record(tree) as keys:
-            return {k: keys.read(k, text if k in _TEXTS else existing, None) for k in ENVIRONMENT}
+            return {
+                k: keys.read(k, text if k in _TEXTS else existing, None)
+                for k in ENVIRONMENT
+            }
 
     def of_opcua(tree: YamlTree) -> dict[str, Any]:
         with Record(tree) as keys:
             users = keys.read("users", passwords, {})
-            files = {key: keys.read(key, existing, None) for key in ("certificate", "key")}
+            files = {
+                key: keys.read(key, existing, None) for key in ("certificate", "key")
+            }
         if len(set(map(bool, files.values()))) > 1:
             raise tree.refuse("certificate and key belong together")
         return {"users": users, **files}
@@ -93,7 +99,8 @@ def read_credentials(
         with Record(tree) as keys:
             return {name: text(child) for name, child in keys.remaining().items()}
 
-    mqtt, opcua = dict[str, Any](), dict[str, Any]()
+    mqtt = dict[str, Any]()
+    opcua = dict[str, Any]()
     if path is not None:
         remedy = "correct the line; docs/mqtt_and_opcua.md shows the file"
         with Record(YamlTree.read(path, InputError, remedy)) as keys:

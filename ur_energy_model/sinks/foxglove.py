@@ -22,7 +22,12 @@ from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketSer
 from scipy.spatial.transform import Rotation
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.energy_bag import CYCLE, SUMMARY_RATE, EnergyMessages, bag_topic
+from ur_energy_model.energy.energy_bag import (
+    CYCLE,
+    SUMMARY_RATE,
+    EnergyMessages,
+    bag_topic,
+)
 from ur_energy_model.energy.topics import color, diameter, joint_interfaces, level_of
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -54,14 +59,18 @@ BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 """Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
 SHOWN = fox.Duration(2)
 """The arm vanishes this long after the last reading, as the markers of rviz do."""
-SHELL = 1.1  # radius of the coloured links relative to those of the URDF, which they cover
-TEXT_HEIGHT, TEXT_ABOVE = 0.12, 0.25
+# radius of the coloured links relative to those of the URDF, which they cover
+SHELL = 1.1
+TEXT_HEIGHT = 0.12
+TEXT_ABOVE = 0.25
 """Size of the total power, and its height above the highest joint [m]."""
 GREY = fox.Color(r=0.5, g=0.5, b=0.5, a=0.9)
 WHITE = fox.Color(r=1.0, g=1.0, b=1.0, a=1.0)
 
 
-def foxglove_type(message: type[fox.SceneUpdate] | type[fox.FrameTransforms]) -> MessageType:
+def foxglove_type(
+    message: type[fox.SceneUpdate] | type[fox.FrameTransforms],
+) -> MessageType:
     """Message type of a Foxglove schema."""
     schema = message.get_schema()
     return MessageType(schema.name, schema.data, "", schema.encoding, "protobuf")
@@ -74,7 +83,8 @@ class ArmScene:
     """
 
     def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:
-        self._joints, self._dynamics = joints, ArmDynamics(robot)
+        self._joints = joints
+        self._dynamics = ArmDynamics(robot)
         prefix = joints[0].removesuffix(robot.joint_names[0])
         self.urdf = urdf(robot, prefix=prefix)
         names = ("base_link", "base", *link_names(robot), "tool0")
@@ -85,7 +95,8 @@ class ArmScene:
         for link in root.iter("link"):
             shells = self._shells[link.attrib["name"]] = []
             for visual in link.iter("visual"):
-                origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
+                origin = visual.find("origin")
+                shape = visual.find("geometry/cylinder")
                 assert origin is not None  # our own URDF has cylinders only
                 assert shape is not None
                 place, turn = (
@@ -96,16 +107,21 @@ class ArmScene:
                 at, orientation = _placed(place, Rotation.from_euler("xyz", turn))
                 shells.append((fox.Pose(position=at, orientation=orientation), size))
 
-    def messages(self, stamp: int, q: Array, power: Array, total: float) -> tuple[bytes, bytes]:
+    def messages(
+        self, stamp: int, q: Array, power: Array, total: float
+    ) -> tuple[bytes, bytes]:
         """The encoded FrameTransforms of all links, and the SceneUpdate.
 
-        Joint angles q [n], rad, electrical power of each joint [n] and of the whole arm, W, at a
-        stamp, ns.
+        Joint angles q [n], rad, electrical power of each joint [n] and of the whole arm,
+        W, at a stamp, ns.
         """
         time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
         links, joints = self._dynamics.frames(q[None])
-        poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])  # of all but the first
-        steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
+        # of all but the first
+        poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])
+        steps = np.concatenate(
+            [BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])]
+        )
         transforms = []
         for (parent, child), step in zip(pairwise(self._frames), steps, strict=True):
             place, turn = _placed(step[:3, 3], Rotation.from_matrix(step[:3, :3]))
@@ -118,7 +134,9 @@ class ArmScene:
             )
             transforms.append(transform)
 
-        def entity(name: str, link: str, paint: fox.Color, **more: Any) -> fox.SceneEntity:
+        def entity(
+            name: str, link: str, paint: fox.Color, **more: Any
+        ) -> fox.SceneEntity:
             shells = [
                 fox.CylinderPrimitive(
                     pose=pose, size=size, bottom_scale=1.0, top_scale=1.0, color=paint
@@ -137,7 +155,9 @@ class ArmScene:
 
         base, *moving, _ = self._frames[1:]
         text = fox.TextPrimitive(
-            pose=fox.Pose(position=fox.Vector3(z=float(poses[1:-1, 2, 3].max()) + TEXT_ABOVE)),
+            pose=fox.Pose(
+                position=fox.Vector3(z=float(poses[1:-1, 2, 3].max()) + TEXT_ABOVE)
+            ),
             billboard=True,
             font_size=TEXT_HEIGHT,
             color=WHITE,
@@ -178,9 +198,12 @@ class ReadingMessages:
 
     def of_reading(self, reading: ArmReading) -> list[Messages]:
         """All messages of a reading; the URDF only where the arm is new."""
-        stamp, snapshot, messages = reading.stamp, reading.snapshot, list[Messages]()
+        stamp = reading.stamp
+        snapshot = reading.snapshot
+        messages = list[Messages]()
         interfaces = joint_interfaces(snapshot, reading.joints)
-        robot, labels = reading.robot, (reading.joints, reading.model)
+        robot = reading.robot
+        labels = (reading.joints, reading.model)
         if self._labels != labels or self._robot is not robot:
             self._energy = EnergyMessages(*labels)
             groups = {joint: tuple(values) for joint, values in interfaces.items()}
@@ -189,21 +212,25 @@ class ReadingMessages:
             if self._scene is not None and self._robot is not robot:
                 text = encode_text(self._scene.urdf)
                 messages.append(Messages.single(ROBOT_DESCRIPTION, stamp, text))
-            self._robot, self._labels = robot, labels
+            self._robot = robot
+            self._labels = labels
         self._energy.keep(snapshot, stamp)
         if summary := self._summarising.due(stamp * 1e-9):
             self._energy.keep_summary(snapshot, stamp)
         for cycle in reading.cycles:
             self._energy.keep_cycle(cycle, snapshot, stamp)
         messages += self._energy.take()
-        values = np.array([[value for each in interfaces.values() for value in each.values()]])
+        values = np.array(
+            [[value for each in interfaces.values() for value in each.values()]]
+        )
         stamps = np.array([stamp])
         messages.append(Messages(JOINTS, stamps, self._template.encode(stamps, values)))
         if summary:
             health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
             messages.append(Messages.single(DIAGNOSTICS, stamp, health))
         if self._scene is not None and snapshot.q is not None:
-            columns, power = snapshot.channels, snapshot.power
+            columns = snapshot.channels
+            power = snapshot.power
             joints = power[columns.per_joint["electrical_power"]]
             total = float(power[columns.arm["total"]])
             encoded = self._scene.messages(stamp, snapshot.q, joints, total)
@@ -221,24 +248,30 @@ def source_status(arm: str, link: LinkStatus) -> Status:
         "skipped": link.skipped,
         "last_error": link.last_error or "none",
     }
-    level, text = OK, "samples arrive"
+    level = OK
+    text = "samples arrive"
     if link.problem is not None:
-        level, text = ERROR, link.problem
+        level = ERROR
+        text = link.problem
     elif link.losses.samples:
-        level, text = WARN, "samples were lost"
+        level = WARN
+        text = "samples were lost"
     return Status(f"{arm}: source", level, text, values)
 
 
 # The server, and the programs and pages that connect to it.
 
-# Clients that break off are no matter for the terminal; a program may add its own handler.
+# Clients that break off are no matter for the terminal; a program may add its own
+# handler.
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
 
 SERVER_NAME = "ur_energy_model"
 BACKLOG = 512  # messages that wait for a slow client; the oldest is dropped for a new one
 
 
-def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+def foxglove_sink(
+    text: str, options: SinkOptions, actions: ArmActions | None = None
+) -> QueuedSink:
     """A Foxglove server as a sink; its text is ADDRESS:PORT."""
     address = server_address("foxglove", text, options)
     return QueuedSink(FoxgloveDelivery(address))
@@ -247,7 +280,8 @@ def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = 
 def allow_many_connections() -> None:
     """Raise the limit of open files, of which each connection of a client takes one.
 
-    The SDK accepts any number of connections, and stops to listen when no file can be opened.
+    The SDK accepts any number of connections, and stops to listen when no file can be
+    opened.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
@@ -257,8 +291,9 @@ def allow_many_connections() -> None:
 class FoxgloveDelivery(ServerListener):
     """Serves readings at an address, whose port 0 takes a free one; see sink.Delivery.
 
-    Whoever reaches the address may read, also a page that a browser of this machine has loaded from
-    anywhere: the SDK has no check of the header Origin, and clients can read only.
+    Whoever reaches the address may read, also a page that a browser of this machine has
+    loaded from anywhere: the SDK has no check of the header Origin, and clients can read
+    only.
     """
 
     def __init__(self, address: Address) -> None:
@@ -270,7 +305,8 @@ class FoxgloveDelivery(ServerListener):
         self._kept: dict[str, Messages] = {}
         self._server: WebSocketServer | None = None
         self._lock = threading.Lock()
-        self.subscriptions: Counter[int] = Counter()  # number of subscriptions of each client
+        # number of subscriptions of each client
+        self.subscriptions: Counter[int] = Counter()
         self._new_topics: set[str] = set()
 
     @property
@@ -293,16 +329,18 @@ class FoxgloveDelivery(ServerListener):
     def deliver(self, reading: ArmReading) -> None:
         """Send one reading to every client; clients never make this wait.
 
-        The server listens from the first reading on, which makes the channels: the SDK refuses
-        subscriptions that come at once after the advertisement of a channel to a client that is
-        connected.
+        The server listens from the first reading on, which makes the channels: the SDK
+        refuses subscriptions that come at once after the advertisement of a channel to a
+        client that is connected.
         """
         encoded = self._messages.of_reading(reading)
         for topic in (CYCLE, *(messages.topic for messages in encoded)):
             if topic not in self._channels:
                 kind = topic.kind
                 schema = foxglove.Schema(
-                    name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
+                    name=kind.name,
+                    encoding=kind.schema_encoding,
+                    data=kind.definition_bytes,
                 )
                 self._channels[topic] = foxglove.Channel(
                     topic.name,
@@ -313,12 +351,15 @@ class FoxgloveDelivery(ServerListener):
         if self._server is None:
             self._listen()
         with self._lock:
-            late, self._new_topics = self._new_topics & self._kept.keys(), set()
+            late = self._new_topics & self._kept.keys()
+            self._new_topics = set()
         for messages in (*(self._kept[topic] for topic in late), *encoded):
             if messages.topic.latched:
                 self._kept[messages.topic.name] = messages
             channel = self._channels[messages.topic]
-            for stamp, payload in zip(messages.stamp.tolist(), messages.payload, strict=True):
+            for stamp, payload in zip(
+                messages.stamp.tolist(), messages.payload, strict=True
+            ):
                 channel.log(payload.tobytes(), log_time=stamp)
 
     def close(self) -> None:
@@ -366,7 +407,9 @@ MOST_CHUNKS = 3600
 """Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
 
 
-def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+def mcap_sink(
+    text: str, options: SinkOptions, actions: ArmActions | None = None
+) -> QueuedSink:
     """An MCAP file as a sink; its text is the path.
 
     Raises:
@@ -383,9 +426,10 @@ def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None
 class McapDelivery:
     """Writes readings into files, the first at a path; see sink.Delivery.
 
-    A file is complete after every chunk: every reader opens it while it grows, and after a crash.
-    Each hour, and after a failure, another one follows: its name has the next free number, such as
-    live_1.mcap after live.mcap. All methods but `name` raise OSError where the disk fails.
+    A file is complete after every chunk: every reader opens it while it grows, and after
+    a crash. Each hour, and after a failure, another one follows: its name has the next
+    free number, such as live_1.mcap after live.mcap. All methods but `name` raise OSError
+    where the disk fails.
     """
 
     clients = None
@@ -403,9 +447,14 @@ class McapDelivery:
     def open(self) -> None:
         """Create the next file."""
         # Every file begins with the URDF and defines its channels.
-        self._messages, self._waiting = ReadingMessages(), ExtraMessages()
+        self._messages = ReadingMessages()
+        self._waiting = ExtraMessages()
         for number in count():
-            name = f"{self.path.stem}_{number}{self.path.suffix}" if number else self.path.name
+            name = (
+                f"{self.path.stem}_{number}{self.path.suffix}"
+                if number
+                else self.path.name
+            )
             with suppress(FileExistsError):
                 self._file = McapWriter(self.path.with_name(name), profile="")
                 return

@@ -49,19 +49,22 @@ def estimator_reading(
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
         return None
-    robot, info = estimator.calculator.robot, batch.info
+    robot = estimator.calculator.robot
+    info = batch.info
     arm = arm_name(replace(info, robot=info.robot or robot.name))
     stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[-1])
     return ArmReading(arm, stamp, joints, snapshot, link, model=model, robot=robot)
 
 
 def estimator_actions(
-    estimator: Callable[[], LiveEstimator], lock: threading.Lock, joints: tuple[str, ...] | None
+    estimator: Callable[[], LiveEstimator],
+    lock: threading.Lock,
+    joints: tuple[str, ...] | None,
 ) -> ArmActions:
     """Actions on an estimator, which raises an error of this package while there is none.
 
-    The lock guards it against the thread that reads the samples; the joints are None for the
-    robot's own names.
+    The lock guards it against the thread that reads the samples; the joints are None for
+    the robot's own names.
     """
 
     def reset(reason: str) -> None:
@@ -100,7 +103,8 @@ class LiveState:
     disk_problem: str | None = None  # why the counters cannot be saved
     arm_warning: str | None = None  # that the model is of another arm
     program: ProgramState | None = None  # where the program is; None while none runs
-    nodes: tuple[ProgramState, ...] = ()  # what each part of the program has taken, dearest first
+    # what each part of the program has taken, dearest first
+    nodes: tuple[ProgramState, ...] = ()
 
     @property
     def silence(self) -> str | None:
@@ -127,16 +131,19 @@ class JointRow(NamedTuple):
     name: str  # of the joint, prefix included, or of the part
     power: float  # electrical [W]
     energy: float  # electrical, since reset [J]
-    # mechanical over electrical energy since reset; NaN where no electrical energy was taken
+    # mechanical over electrical energy since reset; NaN where no electrical energy was
+    # taken
     efficiency: float = math.nan
     temperature: float | None = None  # [degC], None where unknown
 
 
 def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     """A row for each joint."""
-    snapshot, net = reading.snapshot, reading.snapshot.since_reset.net
+    snapshot = reading.snapshot
+    net = reading.snapshot.since_reset.net
     electrical, mechanical = (
-        snapshot.channels.per_joint[f"{kind}_power"] for kind in ("electrical", "mechanical")
+        snapshot.channels.per_joint[f"{kind}_power"]
+        for kind in ("electrical", "mechanical")
     )
     ratio = efficiency(net[mechanical], net[electrical])
     columns = [snapshot.power[electrical], net[electrical], ratio]
@@ -149,16 +156,21 @@ def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
 
     The last is left out where nothing of the total is measured.
     """
-    snapshot, net = reading.snapshot, reading.snapshot.since_reset.net
+    snapshot = reading.snapshot
+    net = reading.snapshot.since_reset.net
     shown = MODEL_PARTS if snapshot.total_source.name == "modelled" else PARTS
     columns = ((name, snapshot.channels.arm[channel]) for name, channel in shown.items())
-    return tuple(JointRow(name, float(snapshot.power[k]), float(net[k])) for name, k in columns)
+    return tuple(
+        JointRow(name, float(snapshot.power[k]), float(net[k])) for name, k in columns
+    )
 
 
 class SinkGroup:
     """Sinks that get the same readings, at a rate [Hz]."""
 
-    def __init__(self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate) -> None:
+    def __init__(
+        self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate
+    ) -> None:
         self.sinks = tuple(sinks)
         self._decimator = Decimator(rate)
         self._cycles: list[Cycle] = []
@@ -196,13 +208,14 @@ class SinkGroup:
 class LiveArm:
     """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
 
-    The estimator is made with the first samples, which name the arm. Everything may be called from
-    any thread. `name` is that of the source, for users: the controller's address, or the bag;
-    `clock` that a live source stamps with, None for recorded samples.
+    The estimator is made with the first samples, which name the arm. Everything may be
+    called from any thread. `name` is that of the source, for users: the controller's
+    address, or the bag; `clock` that a live source stamps with, None for recorded
+    samples.
 
-    `model_of` has the model for what the first samples state about the arm, and what to call it. A
-    ControllerError means that the arm may become known later; any other error ends the reading.
-    `script` is that of the running program.
+    `model_of` has the model for what the first samples state about the arm, and what to
+    call it. A ControllerError means that the arm may become known later; any other error
+    ends the reading. `script` is that of the running program.
 
     Attributes:
         recent: the last minutes of samples.
@@ -218,12 +231,16 @@ class LiveArm:
         clock: HostClock | None = None,
         script: Script | None = None,
     ) -> None:
-        self._name, self._model_of, self._options = name, model_of, options
+        self._name = name
+        self._model_of = model_of
+        self._options = options
         self._script = script
         self._log = WorkLog(script)
         self.recent = RecentSamples()
         self._live = clock is not None
-        self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
+        self.reader = SourceReader(
+            open_source, self._consume, clock=clock, on_end=self._offer_last
+        )
         self._lock = threading.Lock()
         self.actions = estimator_actions(self._known, self._lock, None)
         self._outlets = SinkGroup(())
@@ -289,7 +306,9 @@ class LiveArm:
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
                 name = part.name(self._script)
-                found[part] = ProgramState(name, 0, spent.executions, spent.seconds, spent.energy)
+                found[part] = ProgramState(
+                    name, 0, spent.executions, spent.seconds, spent.energy
+                )
         now = found.get(Part.of(counted.here))
         return {
             "program": None if now is None else now._replace(line=counted.here.line),
@@ -331,7 +350,8 @@ class LiveArm:
                 self._outlets.offer_at_once(lambda: self._reading("sinks"))
 
     def _reading(self, viewer: str) -> ArmReading | None:
-        known, link = self._known(), self.reader.link
+        known = self._known()
+        link = self.reader.link
         joints = known.calculator.robot.joint_names
         return estimator_reading(known, viewer, self._last, link, self._words, joints)
 

@@ -73,12 +73,14 @@ def mqtt_sink(
     """The sink of a broker; beside `state_file` it keeps the number of its births.
 
     Raises:
-        InputError: the URL, the credentials or the names of group and node cannot be used.
+        InputError: the URL, the credentials or the names of group and node cannot be
+            used.
     """
     broker = broker_of(url, allow_network=options.allow_network)
     births = None
     if state_file is not None:
-        # Several sinks may have the same state file: one file for each broker and edge node.
+        # Several sinks may have the same state file: one file for each broker and edge
+        # node.
         identity = f"{broker} {options.mqtt_group} {options.mqtt_node}"
         name = f"{state_file.name}.sparkplug_{zlib.crc32(identity.encode()):08x}"
         births = state_file.with_name(name)
@@ -90,29 +92,40 @@ def mqtt_sink(
 class MqttSink(Sink):
     """A Sink whose readings wait in a bounded store until the broker has them.
 
-    A reading leaves the store when the broker has answered a packet that was sent after it.
-    Energies are counters, so a reading that reaches the broker twice, because an answer was lost
-    with the connection, adds nothing.
+    A reading leaves the store when the broker has answered a packet that was sent after
+    it. Energies are counters, so a reading that reaches the broker twice, because an
+    answer was lost with the connection, adds nothing.
     """
 
     longest_pause = 5.0
 
     def __init__(
-        self, broker: Broker, node: EdgeNode, credentials: MqttCredentials, *, with_json: bool
+        self,
+        broker: Broker,
+        node: EdgeNode,
+        credentials: MqttCredentials,
+        *,
+        with_json: bool,
     ) -> None:
-        self._broker, self._node, self._credentials = broker, node, credentials
+        self._broker = broker
+        self._node = node
+        self._credentials = credentials
         self._with_json = with_json
         self._store = ReadingStore()
         self._seen: dict[str, float] = {}
-        self._rebirth, self._born = False, float("-inf")
+        self._rebirth = False
+        self._born = float("-inf")
         self._unusable: str | None = None  # why the last reading cannot be used
         super().__init__(str(broker))
 
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        store, problem = self._store, self._problem or self._unusable
-        return SinkStatus(str(self._broker), problem, store.delivered, store.dropped, len(store))
+        store = self._store
+        problem = self._problem or self._unusable
+        return SinkStatus(
+            str(self._broker), problem, store.delivered, store.dropped, len(store)
+        )
 
     def offer(self, reading: ArmReading) -> None:
         """Store a reading, or note that the arm cannot be reached."""
@@ -132,13 +145,16 @@ class MqttSink(Sink):
 
     def _serve(self) -> None:
         """One connection, until it is lost or the sink is closed and nothing waits."""
-        node, store = self._node, self._store
+        node = self._node
+        store = self._store
 
         def on_message(topic: str, payload: bytes, retained: bool) -> None:
             self._rebirth |= node.needs_birth(topic, payload, retained=retained)
 
         will = node.will(_now())
-        connection = Connection(self._broker, self._credentials, will, node.topics, on_message)
+        connection = Connection(
+            self._broker, self._credentials, will, node.topics, on_message
+        )
         try:
             self._bear(connection)
             self._problem = None
@@ -148,7 +164,9 @@ class MqttSink(Sink):
                 if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
                     self._bear(connection)
                 limit = time.monotonic() - SILENCE
-                for arm in [arm for arm, seen in self._seen.copy().items() if seen < limit]:
+                for arm in [
+                    arm for arm, seen in self._seen.copy().items() if seen < limit
+                ]:
                     connection.publish(node.device_death(arm, _now()))
                 if connection.is_answered:
                     store.confirm(sent)
@@ -156,7 +174,9 @@ class MqttSink(Sink):
                     if sent:
                         connection.publish(node.data(sent, newest, _now()))
                         if self._with_json:
-                            connection.publish(json_messages(node.group, node.node, sent, newest))
+                            connection.publish(
+                                json_messages(node.group, node.node, sent, newest)
+                            )
                         connection.ask()
             connection.publish([node.death(_now())])
             connection.close()
@@ -165,7 +185,8 @@ class MqttSink(Sink):
 
     def _bear(self, connection: Connection) -> None:
         """Publish all births."""
-        self._rebirth, self._born = False, time.monotonic()
+        self._rebirth = False
+        self._born = time.monotonic()
         connection.publish(self._node.birth(_now(), self._store.newest))
 
 
@@ -189,28 +210,34 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
     """The broker of a URL: mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS.
 
     Raises:
-        InputError: not such a URL, one with credentials, or an unencrypted one to another machine
-            without allow_network.
+        InputError: not such a URL, one with credentials, or an unencrypted one to another
+            machine without allow_network.
     """
     form = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
-    secrets = "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
+    secrets = (
+        "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
+    )
     secrets += "UR_ENERGY_MQTT_PASSWORD"
     parts = split_url(OPTION, url, PORTS, "an MQTT broker", form, secrets)
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
         raise InputError(OPTION, f"'{url}' is not a host and a port", form)
-    address = Address(parts.hostname, PORTS[parts.scheme] if parts.port is None else parts.port)
+    address = Address(
+        parts.hostname, PORTS[parts.scheme] if parts.port is None else parts.port
+    )
     tls = parts.scheme == "mqtts"
     if not (tls or address.is_loopback or allow_network):
         problem = f"{address} is on another machine and the connection is not encrypted"
-        raise InputError(OPTION, problem, "use mqtts://, or permit it with --allow-network")
+        raise InputError(
+            OPTION, problem, "use mqtts://, or permit it with --allow-network"
+        )
     return Broker(address, tls)
 
 
 class Connection:
     """A connection to a broker, driven by the thread that owns it, given up at the first problem.
 
-    The certificate and the name of the broker are checked. `on_message` is called with topic and
-    payload of a message on the topics, and whether it was retained.
+    The certificate and the name of the broker are checked. `on_message` is called with
+    topic and payload of a message on the topics, and whether it was retained.
 
     Raises:
         OSError: the broker cannot be reached, or its certificate is refused.
@@ -233,15 +260,19 @@ class Connection:
                 context.load_cert_chain(credentials.certificate, credentials.key)
             client.tls_set_context(context)
         client.will_set(*will)
-        client.on_connect, client.on_unsubscribe = self._connected, self._answered
+        client.on_connect = self._connected
+        client.on_unsubscribe = self._answered
         client.on_message = lambda _client, _data, message: on_message(
             message.topic, message.payload, message.retain
         )
-        self._client, self._topics = client, topics
+        self._client = client
+        self._topics = topics
         self._refusal: str | None = None
         self._open = False
         # Whether the broker has everything that was published before the last `ask`.
-        self.is_answered, self._asked, self._number = True, time.monotonic(), -1
+        self.is_answered = True
+        self._asked = time.monotonic()
+        self._number = -1
         client.connect(broker.address.host, broker.address.port, KEEP_ALIVE)
         # A reading and the question behind it are two small packets, which must not wait.
         client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -256,7 +287,8 @@ class Connection:
         """
         try:
             code = self._client.loop(timeout=longest)
-        except (struct.error, ValueError, IndexError):  # of paho, which expects MQTT packets
+        # of paho, which expects MQTT packets
+        except (struct.error, ValueError, IndexError):
             raise ConnectionError("what answers there is no MQTT broker") from None
         if self._refusal is not None:
             raise ConnectionRefusedError(self._refusal)
@@ -273,12 +305,13 @@ class Connection:
     def ask(self) -> None:
         """Ask the broker for an answer that comes after all that was published.
 
-        It does not acknowledge QoS 0, but answers an UNSUBSCRIBE of a topic without subscription
-        (MQTT 3.1.1, 3.10.4) after all earlier packets.
+        It does not acknowledge QoS 0, but answers an UNSUBSCRIBE of a topic without
+        subscription (MQTT 3.1.1, 3.10.4) after all earlier packets.
         """
         code, self._number = self._client.unsubscribe(f"{self._topics[0]}/none")
         _check(code)
-        self.is_answered, self._asked = False, time.monotonic()
+        self.is_answered = False
+        self._asked = time.monotonic()
 
     def close(self) -> None:
         """Flush the queue and close in order: the broker then drops the will."""
@@ -290,7 +323,8 @@ class Connection:
     def abandon(self) -> None:
         """Close at once: the broker publishes the will, unless `close` was called."""
         client = self._client
-        client.on_connect = client.on_unsubscribe = client.on_message = None  # no cycles of objects
+        # no cycles of objects
+        client.on_connect = client.on_unsubscribe = client.on_message = None
         sock = client.socket()
         if sock is not None:
             sock.close()
@@ -315,7 +349,8 @@ def _check(code: int) -> None:
 
 Value: TypeAlias = float | int | str | None  # of a metric; None where a number is unknown
 
-MOST_STORED = 36_000  # readings kept while the broker is away: an hour at 10 a second, 30 MB
+# readings kept while the broker is away: an hour at 10 a second, 30 MB
+MOST_STORED = 36_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,12 +359,15 @@ class StoredReading:
 
     arm: str  # its name
     stamp: int  # host time of the sample [ms since 1970, UTC]
-    names: tuple[str, ...]  # of the values, as the ROS topics'; one tuple is shared by all readings
+    # of the values, as the ROS topics'; one tuple is shared by all readings
+    names: tuple[str, ...]
     values: array[float]  # W and J
     state: str  # of the arm, in lower case
     lost: int  # number of samples lost so far
-    source: tuple[str, float]  # of the total since reset: its name, and the share of time measured
-    cycle: tuple[Value, ...] | None = None  # figures of the last one, None before the first
+    # of the total since reset: its name, and the share of time measured
+    source: tuple[str, float]
+    # figures of the last one, None before the first
+    cycle: tuple[Value, ...] | None = None
 
 
 Readings: TypeAlias = tuple[StoredReading, ...]
@@ -339,8 +377,8 @@ Newest: TypeAlias = Mapping[str, StoredReading]  # newest reading of each arm
 class ReadingStore:
     """A queue from which readings are removed only once the broker has them.
 
-    Any thread may add; one thread sends. At `most` readings the oldest is dropped for a new one.
-    `newest` keeps the newest reading of each arm, also once the broker has it.
+    Any thread may add; one thread sends. At `most` readings the oldest is dropped for a
+    new one. `newest` keeps the newest reading of each arm, also once the broker has it.
     """
 
     def __init__(self, most: int = MOST_STORED) -> None:
@@ -356,13 +394,15 @@ class ReadingStore:
 
     def add(self, reading: ArmReading) -> None:
         """Keep a reading; the oldest is dropped if the store is full."""
-        numbers, before = reading.numbers(), self.newest.get(reading.arm)
+        numbers = reading.numbers()
+        before = self.newest.get(reading.arm)
         if (names := tuple(numbers)) != self._names:
             self._names = names
         cycle = None if before is None else before.cycle
         for each in reading.cycles[-1:]:
             cycle = tuple(reading.figures_of(each).values())
-        stamp, values = reading.stamp // 1_000_000, array("d", numbers.values())
+        stamp = reading.stamp // 1_000_000
+        values = array("d", numbers.values())
         source = reading.snapshot.total_source
         lost = reading.link.losses.samples
         kept = (reading.state, lost, (source.name, source.share), cycle)
@@ -393,7 +433,10 @@ OTHERS: dict[str, tuple[DataType, str]] = {
         DataType.STRING,
         "state of the arm: off, braked, standstill, moving, protective_stop",
     ),
-    "samples_lost": (DataType.INT64, "samples lost so far on the way from the controller"),
+    "samples_lost": (
+        DataType.INT64,
+        "samples lost so far on the way from the controller",
+    ),
     TOTAL_SOURCE: (
         DataType.STRING,
         "where energy/total comes from since reset: measured, modelled or mixed",
@@ -409,10 +452,19 @@ OTHERS: dict[str, tuple[DataType, str]] = {
         DataType.DOUBLE,
         "time of it without samples [s]: above 0, the energy is not that of the whole cycle",
     ),
-    "energy/cycle/peak_power": (DataType.DOUBLE, "largest power of the whole arm in it [W]"),
+    "energy/cycle/peak_power": (
+        DataType.DOUBLE,
+        "largest power of the whole arm in it [W]",
+    ),
     "energy/cycle/program": (DataType.STRING, "name of the program that was loaded"),
-    "energy/cycle/model_energy": (DataType.DOUBLE, "sum of the modelled parts in that cycle [J]"),
-    "energy/cycle/unexplained_energy": (DataType.DOUBLE, "its energy less that of the model [J]"),
+    "energy/cycle/model_energy": (
+        DataType.DOUBLE,
+        "sum of the modelled parts in that cycle [J]",
+    ),
+    "energy/cycle/unexplained_energy": (
+        DataType.DOUBLE,
+        "its energy less that of the model [J]",
+    ),
     f"energy/cycle/{TOTAL_SOURCE}": (
         DataType.STRING,
         "where the energy of that cycle comes from: measured, modelled or mixed",
@@ -444,13 +496,16 @@ def description_of(name: str) -> str:
     if name in OTHERS:
         return OTHERS[name][1]
     joint = name.removeprefix("energy/").rpartition("/")[0]
-    return next(topic.description for topic in number_topics([joint]) if topic.name == name)
+    return next(
+        topic.description for topic in number_topics([joint]) if topic.name == name
+    )
 
 
 REBIRTH = "Node Control/Rebirth"
 STATES = "spBv1.0/STATE/"
 """Beginning of the topics on which host applications publish that they are online."""
-_LONGEST_STATE, _MOST_HOSTS = 1000, 64
+_LONGEST_STATE = 1000
+_MOST_HOSTS = 64
 SEQUENCE = 256  # seq and bdSeq count from 0 to 255
 
 
@@ -465,9 +520,9 @@ class Message(NamedTuple):
 class BirthNumbers:
     """The bdSeq of one connection after the other, 0 to 255, over restarts where there is a file.
 
-    Hosts assign an NDEATH to its NBIRTH by this number (Sparkplug 3.0.0). If each start began with
-    0 again, the last will of a process that was killed, which the broker publishes late, would end
-    the births of the next one.
+    Hosts assign an NDEATH to its NBIRTH by this number (Sparkplug 3.0.0). If each start
+    began with 0 again, the last will of a process that was killed, which the broker
+    publishes late, would end the births of the next one.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -506,7 +561,8 @@ class EdgeNode:
             if not name or set(name) & set("/+#\0"):
                 problem = f"'{name}' cannot be a part of a topic"
                 raise InputError(option, problem, "use a name without / + #")
-        self.group, self.node = group, node
+        self.group = group
+        self.node = node
         self._births = BirthNumbers() if births is None else births
         self._sequence = 0
         self._devices: dict[str, tuple[int, dict[str, Value]]] = {}
@@ -542,8 +598,8 @@ class EdgeNode:
     def data(self, readings: Readings, newest: Newest, now: int) -> list[Message]:
         """DDATA of readings, and a DBIRTH where hosts lack an arm or one of its metrics.
 
-        All but the newest reading of an arm are historical. The DBIRTH holds the newest, which is
-        not published again.
+        All but the newest reading of an arm are historical. The DBIRTH holds the newest,
+        which is not published again.
         """
         out = []
         for arm, group in groupby(readings, lambda reading: reading.arm):
@@ -558,7 +614,8 @@ class EdgeNode:
             for reading in group:
                 if reading.stamp == born:
                     continue
-                values, historical = values_of(reading), reading is not last
+                values = values_of(reading)
+                historical = reading is not last
                 if not historical:  # what has changed only
                     self._devices[arm] = born, {**before, **values}
                     values = {name: v for name, v in values.items() if before[name] != v}
@@ -578,20 +635,29 @@ class EdgeNode:
     def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
         """Whether births must be sent again: a command requests it, or a host has come online.
 
-        Topic and payload are of a received message, which was published before the subscription if
-        it is retained: a host that was online then has had the births of the connection.
+        Topic and payload are of a received message, which was published before the
+        subscription if it is retained: a host that was online then has had the births of
+        the connection.
         """
         try:
             if not topic.startswith(STATES):
-                # The public NCmd refuses a metric without datatype, which may be absent (6.4.6).
+                # The public NCmd refuses a metric without datatype, which may be absent
+                # (6.4.6).
                 metrics = Payload.FromString(payload).metrics
-                return any(each.name == REBIRTH and each.boolean_value for each in metrics)
+                return any(
+                    each.name == REBIRTH and each.boolean_value for each in metrics
+                )
             state = json.loads(payload[:_LONGEST_STATE])
-            stamp, online = int(state["timestamp"]), state["online"] is True
+            stamp = int(state["timestamp"])
+            online = state["online"] is True
         except Exception:  # whatever a foreign client sends
             return False
         known = self._hosts.get(topic)
-        if not online or stamp == known or (known is None and len(self._hosts) >= _MOST_HOSTS):
+        if (
+            not online
+            or stamp == known
+            or (known is None and len(self._hosts) >= _MOST_HOSTS)
+        ):
             return False
         self._hosts[topic] = stamp
         return not retained
@@ -615,7 +681,11 @@ class EdgeNode:
 
 
 def _metrics(
-    values: Mapping[str, Value], stamp: int, *, historical: bool = False, described: bool = False
+    values: Mapping[str, Value],
+    stamp: int,
+    *,
+    historical: bool = False,
+    described: bool = False,
 ) -> list[Metric]:
     return [
         Metric(
@@ -631,7 +701,9 @@ def _metrics(
     ]
 
 
-def json_messages(group: str, node: str, readings: Readings, newest: Newest) -> list[Message]:
+def json_messages(
+    group: str, node: str, readings: Readings, newest: Newest
+) -> list[Message]:
     """Readings for clients that do not read Sparkplug payloads, on GROUP/NODE/ARM/energy.
 
     One message a reading; numbers that are unknown are null.

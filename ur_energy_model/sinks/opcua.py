@@ -38,18 +38,20 @@ from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 OPTION = "--opcua"
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
 DAYS = 3650  # validity of a certificate that is made here
-LONGEST_START, LONGEST_WRITE = 60.0, 10.0
+LONGEST_START = 60.0
+LONGEST_WRITE = 10.0
 """Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
 MOST_CLIENTS = 20  # connections that are accepted at once
-SILENCE = 5.0  # time without readings after which the values of an arm are marked as old [s]
+# time without readings after which the values of an arm are marked as old [s]
+SILENCE = 5.0
 
 
 def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
     """The sink of a server at opc.tcp://ADDRESS[:PORT][/PATH].
 
     Raises:
-        InputError: the URL or the credentials cannot be used, or other machines would reach a
-            server without users.
+        InputError: the URL or the credentials cannot be used, or other machines would
+            reach a server without users.
     """
     secrets = "put users into the file of --credentials"
     parts = split_url(OPTION, url, ("opc.tcp",), "an OPC UA server", _FORM, secrets)
@@ -59,11 +61,17 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
     credentials = read_credentials(options.credentials).opcua
     if not (address.is_loopback or credentials.users):
         problem = f"{address} can be reached from other machines, and there are no users"
-        raise InputError(OPTION, problem, "state opcua: users: in the file of --credentials")
-    # Without a handler, its warnings about clients would appear between the lines of the terminal.
+        raise InputError(
+            OPTION, problem, "state opcua: users: in the file of --credentials"
+        )
+    # Without a handler, its warnings about clients would appear between the lines of the
+    # terminal.
     logging.getLogger("asyncua").addHandler(logging.NullHandler())
-    path, certificate = parts.path if parts.path != "/" else "", server_certificate(credentials)
-    return QueuedSink(OpcuaDelivery(address, path, credentials.users, certificate, actions))
+    path = parts.path if parts.path != "/" else ""
+    certificate = server_certificate(credentials)
+    return QueuedSink(
+        OpcuaDelivery(address, path, credentials.users, certificate, actions)
+    )
 
 
 class OpcuaDelivery:
@@ -81,7 +89,9 @@ class OpcuaDelivery:
         actions: ArmActions | None,
     ) -> None:
         self.name = f"opc.tcp://{address}{path}"
-        self._address, self._certificate, self._actions = address, certificate, actions
+        self._address = address
+        self._certificate = certificate
+        self._actions = actions
         self._passwords = {name: word.encode() for name, word in users.items()}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
@@ -92,7 +102,11 @@ class OpcuaDelivery:
     def clients(self) -> int | None:
         """Number of connections."""
         server = self._server
-        return None if server is None or server.bserver is None else len(server.bserver.clients)
+        return (
+            None
+            if server is None or server.bserver is None
+            else len(server.bserver.clients)
+        )
 
     def open(self) -> None:
         """Start the server; a port in use is found before the types are loaded."""
@@ -133,7 +147,8 @@ class OpcuaDelivery:
         if username is None:
             return User(UserRole.Anonymous) if self._address.is_loopback else None
         expected = self._passwords.get(username)
-        # Compared also for an unknown name, so that the time does not reveal which names exist.
+        # Compared also for an unknown name, so that the time does not reveal which names
+        # exist.
         right = hmac.compare_digest((password or "").encode(), expected or b"\0")
         return User(UserRole.User, username) if right and expected is not None else None
 
@@ -214,16 +229,18 @@ def application_uri() -> str:
 def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
     """Files of the server's certificate (DER or PEM) and its private key (PEM).
 
-    One that the credentials do not state is made once, in ur_energy/opcua of the user's state
-    folder ($XDG_STATE_HOME or ~/.local/state).
+    One that the credentials do not state is made once, in ur_energy/opcua of the user's
+    state folder ($XDG_STATE_HOME or ~/.local/state).
 
     Raises:
         InputError: the folder cannot be written.
     """
     if credentials.certificate is not None and credentials.key is not None:
         return credentials.certificate, credentials.key
-    folder, host = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua", socket.gethostname()
-    certificate_file, key_file = folder / "certificate.der", folder / "key.pem"
+    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua"
+    host = socket.gethostname()
+    certificate_file = folder / "certificate.der"
+    key_file = folder / "key.pem"
     if certificate_file.is_file() and key_file.is_file():
         return certificate_file, key_file
     key = generate_private_key()

@@ -4,9 +4,9 @@
 """Nodes of the OPC UA server: arms as machines with metering points, methods and values.
 
 Their types are those of companion specifications of the OPC Foundation: OPC 34100 Energy
-Consumption Management (ECM), OPC 40001-1 Machinery and OPC 40001-4 Machinery Energy Management,
-OPC 10000-200 Industrial Automation (IA) and OPC 10000-100 Devices (DI). The nodes that are used of
-them, with their numbers, are in config/opcua/companion_types.xml.
+Consumption Management (ECM), OPC 40001-1 Machinery and OPC 40001-4 Machinery Energy
+Management, OPC 10000-200 Industrial Automation (IA) and OPC 10000-100 Devices (DI). The
+nodes that are used of them, with their numbers, are in config/opcua/companion_types.xml.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from asyncua import Server, ua
 
-from ur_energy_model.energy.cycle_energies import MEASURED_SHARE, TOTAL_SOURCE, UNACCOUNTED
+from ur_energy_model.energy.cycle_energies import (
+    MEASURED_SHARE,
+    TOTAL_SOURCE,
+    UNACCOUNTED,
+)
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.files import config_file
@@ -34,12 +38,16 @@ OWN = "urn:ur_energy_model:energy"  # namespace of what no specification defines
 BASE = ""  # that of OPC UA itself
 SPACES = (DI, IA, MACHINERY, ECM, MACHINERY_ENERGY, OWN)
 
-MACHINES, MACHINE_IDENTIFICATION_TYPE = (MACHINERY, 1001), (MACHINERY, 1012)
+MACHINES = (MACHINERY, 1001)
+MACHINE_IDENTIFICATION_TYPE = (MACHINERY, 1012)
 CONTAINS = MACHINERY_ENERGY, 4003
 """Reference from the main metering point to one whose energy it includes."""
 HAS_STATISTIC_COMPONENT = IA, 4002
-MEASUREMENT_TYPE, VALUE_TYPE, PERCENT_OF_READING = (ECM, 1006), (ECM, 2002), (ECM, 5024)
-CLASS_NAMES, RESOURCE_NAMES = ((ECM, 6273), (ECM, 6057)), ((ECM, 6111),)
+MEASUREMENT_TYPE = (ECM, 1006)
+VALUE_TYPE = (ECM, 2002)
+PERCENT_OF_READING = (ECM, 5024)
+CLASS_NAMES = ((ECM, 6273), (ECM, 6057))
+RESOURCE_NAMES = ((ECM, 6111),)
 """EnumValues of accuracy classes and of resources, whose values the file leaves out."""
 ELECTRICITY = 1  # resource of every measurement
 RESOURCES = ("Not specified", "Electricity")  # those that occur here
@@ -49,7 +57,8 @@ Node: TypeAlias = "str | tuple[str, int] | int"
 
 def _unit(code: str, symbol: str, name: str) -> ua.Variant:
     """EUInformation; `code` is that of UN/CEFACT Recommendation 20 (OPC 10000-8, 5.6.3)."""
-    uri, number = "http://www.opcfoundation.org/UA/units/un/cefact", code.encode()
+    uri = "http://www.opcfoundation.org/UA/units/un/cefact"
+    number = code.encode()
     texts = ua.LocalizedText(symbol), ua.LocalizedText(name)
     return ua.Variant(ua.EUInformation(uri, int.from_bytes(number, "big"), *texts))
 
@@ -91,7 +100,9 @@ class Quantity(NamedTuple):
         return self.number
 
 
-POWER = Quantity("DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds.HasComponent)
+POWER = Quantity(
+    "DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds.HasComponent
+)
 IMPORT = Quantity("DcEnergyTotalImportHp", 1023)
 EXPORT = Quantity("DcEnergyTotalExportHp", 1026)
 SUM = Quantity("DcEnergyTotalSumHp", 1029)
@@ -101,7 +112,8 @@ SUM = Quantity("DcEnergyTotalSumHp", 1029)
 class Measurement(NamedTuple):
     """A value of one metering point, W or Wh.
 
-    `uncertainty` is the half width of its 95 % interval, in the same unit; NaN where unknown.
+    `uncertainty` is the half width of its 95 % interval, in the same unit; NaN where
+    unknown.
     """
 
     value: float
@@ -119,11 +131,13 @@ class Measurement(NamedTuple):
 def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
     """All measurements of a reading, by metering point; BUS only where it is measured.
 
-    MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to it.
+    MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to
+    it.
 
     The uncertainties of import and export are that of their difference.
     """
-    columns, energy = reading.snapshot.channels, reading.snapshot.since_reset
+    columns = reading.snapshot.channels
+    energy = reading.snapshot.since_reset
     channels = {MAIN: "total", **PART_POINTS, MODEL: "model"}
     if reading.snapshot.bus_measured:
         channels[BUS] = "bus"
@@ -131,7 +145,8 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
     first = columns.per_joint["electrical_power"].start
     positions |= {joint: first + i for i, joint in enumerate(reading.joints)}
     found: dict[str, dict[Quantity, Measurement]] = {point: {} for point in positions}
-    power, hour = reading.snapshot.power, JOULES_PER_WATT_HOUR
+    power = reading.snapshot.power
+    hour = JOULES_PER_WATT_HOUR
     for quantity, values, uncertain, unit in (
         (POWER, power, power, 1.0),
         (IMPORT, energy.consumed, energy.net, hour),
@@ -149,7 +164,9 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
         }
         for point, column in positions.items():
             half = CONFIDENCE * known.get(point, math.nan)
-            found[point][quantity] = Measurement(float(values[column]) / unit, half / unit)
+            found[point][quantity] = Measurement(
+                float(values[column]) / unit, half / unit
+            )
     return found
 
 
@@ -180,12 +197,19 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     }
     for cycle in reading.cycles[-1:]:
         for name, value in reading.figures_of(cycle).items():
-            out[f"energy/cycle/{name}"] = value if value is not None else "", units.get(name)
+            out[f"energy/cycle/{name}"] = (
+                value if value is not None else "",
+                units.get(name),
+            )
     return out
 
 
 IDS = ua.ObjectIds
-_KINDS = {float: ua.VariantType.Double, int: ua.VariantType.Int64, str: ua.VariantType.String}
+_KINDS = {
+    float: ua.VariantType.Double,
+    int: ua.VariantType.Int64,
+    str: ua.VariantType.String,
+}
 _PERCENT = [f"{limit:g} %" for limit in ACCURACY_CLASSES]
 CLASS_TEXTS = ("unknown", *_PERCENT, f"more than {_PERCENT[-1]}")
 
@@ -223,7 +247,9 @@ class AddressSpace:
         await self.server.import_xml(config_file("opcua", "companion_types.xml"))
         for nodes, values in ((CLASS_NAMES, CLASSES), (RESOURCE_NAMES, RESOURCE_VALUES)):
             for node in nodes:
-                await self.server.write_attribute_value(self.id(node), ua.DataValue(values))
+                await self.server.write_attribute_value(
+                    self.id(node), ua.DataValue(values)
+                )
 
     def id(self, node: Node) -> ua.NodeId:
         """Identifier of a node; a text is that of a node in the namespace OWN."""
@@ -234,7 +260,11 @@ class AddressSpace:
 
 
 # From the machine down to its metering points.
-FOLDERS = ("Monitoring", MACHINERY), ("Consumption", MACHINERY), ("Electricity", MACHINERY_ENERGY)
+FOLDERS = (
+    ("Monitoring", MACHINERY),
+    ("Consumption", MACHINERY),
+    ("Electricity", MACHINERY_ENERGY),
+)
 PLAIN = "Energy"  # folder of the values under the names of the ROS topics
 START = "StartTime"  # key of the time of the last reset
 LONGEST_REASON = 200  # most characters of the reason of a reset that are kept
@@ -253,8 +283,10 @@ class MachineNodes:
     """
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
-        self._space, self._arm = space, arm
-        self._kinds: dict[str, ua.VariantType] = {}  # types of the values of all variables, by key
+        self._space = space
+        self._arm = arm
+        # types of the values of all variables, by key
+        self._kinds: dict[str, ua.VariantType] = {}
         self._points: set[str] = set()
         self._written: dict[str, object] = {}
         self._status = ua.StatusCodes.Good
@@ -266,8 +298,11 @@ class MachineNodes:
 
     async def add(self, reading: ArmReading, actions: ArmActions | None) -> None:
         """Add the machine, with its first reading; without actions it has no methods."""
-        await self._add(MACHINES, "", OWN, IDS.BaseObjectType, IDS.Organizes, name=self._arm)
-        nameplate, serial = "Identification", reading.snapshot.serial or "unknown"
+        await self._add(
+            MACHINES, "", OWN, IDS.BaseObjectType, IDS.Organizes, name=self._arm
+        )
+        nameplate = "Identification"
+        serial = reading.snapshot.serial or "unknown"
         await self._add("", nameplate, DI, MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn)
         model = "" if reading.robot is None else reading.robot.name
         for name, value in {  # OPC 40001-1
@@ -277,9 +312,13 @@ class MachineNodes:
             "ProductInstanceUri": variant(f"urn:universal-robots:{serial}"),
         }.items():
             await self._add(nameplate, f"{nameplate}/{name}", DI, value=value)
-        parent, by = "", IDS.HasComponent
+        parent = ""
+        by = IDS.HasComponent
         for name, uri in FOLDERS:
-            parent, by = await self._add(parent, name, uri, IDS.FolderType, by), IDS.Organizes
+            parent, by = (
+                await self._add(parent, name, uri, IDS.FolderType, by),
+                IDS.Organizes,
+            )
         await self._add_points(metering_points(reading))
         await self._add("", PLAIN, OWN, IDS.FolderType)
         if actions is not None:
@@ -289,10 +328,13 @@ class MachineNodes:
         """Write what has changed."""
         points = metering_points(reading)
         await self._add_points(points)
-        values: dict[str, object] = {START: datetime.fromisoformat(reading.snapshot.reset_time)}
+        values: dict[str, object] = {
+            START: datetime.fromisoformat(reading.snapshot.reset_time)
+        }
         for point, measurements in points.items():
             for quantity, measurement in measurements.items():
-                key, number = f"{point}/{quantity.name}", measurement.accuracy_class
+                key = f"{point}/{quantity.name}"
+                number = measurement.accuracy_class
                 values[key] = measurement.value
                 values[f"{key}/Uncertainty"] = measurement.uncertainty
                 values[f"{key}/AccuracyClass"] = number
@@ -302,15 +344,22 @@ class MachineNodes:
         for name, (value, unit) in plain_values(reading).items():
             if name not in self._kinds:
                 kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
-                await self._add(PLAIN, name, OWN, kind, name=name, value=variant(type(value)()))
+                await self._add(
+                    PLAIN, name, OWN, kind, name=name, value=variant(type(value)())
+                )
                 if unit is not None:
                     await self._add_unit(name, unit)
             values[name] = value
-        everything, self._status = self._status != ua.StatusCodes.Good, ua.StatusCodes.Good
+        everything = self._status != ua.StatusCodes.Good
+        self._status = ua.StatusCodes.Good
         before = {} if everything else self._written
-        changed = {key: v for key, v in values.items() if key not in before or before[key] != v}
+        changed = {
+            key: v for key, v in values.items() if key not in before or before[key] != v
+        }
         self._written |= changed
-        await self._write(changed, datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc))
+        await self._write(
+            changed, datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc)
+        )
 
     async def lose(self) -> None:
         """Mark all values as the last ones before the arm was lost."""
@@ -322,7 +371,9 @@ class MachineNodes:
         status = ua.StatusCode(self._status)
         for key, value in values.items():
             kind = self._kinds[key]
-            typed = ua.LocalizedText(value) if kind == ua.VariantType.LocalizedText else value
+            typed = (
+                ua.LocalizedText(value) if kind == ua.VariantType.LocalizedText else value
+            )
             data = ua.DataValue(ua.Variant(typed, kind), status, SourceTimestamp=time)
             await self._space.server.write_attribute_value(self._id(key), data)
 
@@ -341,13 +392,14 @@ class MachineNodes:
     ) -> str:
         """Add an object, or with a value a variable, which users may change if it is writable.
 
-        The namespace `uri` is that of its browse name, by default the end of the key; the reference
-        from the parent is by default HasProperty or HasComponent, the data type that of the value.
-        Returns the key.
+        The namespace `uri` is that of its browse name, by default the end of the key; the
+        reference from the parent is by default HasProperty or HasComponent, the data type
+        that of the value. Returns the key.
         """
         name = name or key.rpartition("/")[2]
         text = ua.LocalizedText(name)
-        node_class, attributes = ua.NodeClass.Object, ua.ObjectAttributes(DisplayName=text)
+        node_class = ua.NodeClass.Object
+        attributes = ua.ObjectAttributes(DisplayName=text)
         if value is not None:
             self._kinds[key] = value.VariantType
             is_array = isinstance(value.Value, list)
@@ -357,7 +409,9 @@ class MachineNodes:
             attributes = ua.VariableAttributes(
                 DisplayName=text,
                 Value=value,
-                DataType=ua.NodeId(int(value.VariantType) if data_type is None else data_type),
+                DataType=ua.NodeId(
+                    int(value.VariantType) if data_type is None else data_type
+                ),
                 ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
                 ArrayDimensions=[0] if is_array else None,
                 AccessLevel=access,
@@ -379,18 +433,25 @@ class MachineNodes:
         return key
 
     async def _add_unit(self, above: str, unit: ua.Variant) -> None:
-        key, kind = f"{above}/EngineeringUnits", IDS.EUInformation
+        key = f"{above}/EngineeringUnits"
+        kind = IDS.EUInformation
         await self._add(above, key, BASE, value=unit, data_type=kind)
 
-    async def _add_points(self, points: Mapping[str, Mapping[Quantity, Measurement]]) -> None:
+    async def _add_points(
+        self, points: Mapping[str, Mapping[Quantity, Measurement]]
+    ) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
         for point in [point for point in points if point not in self._points]:
             self._points.add(point)
             uri = MACHINERY_ENERGY if point == MAIN else OWN
             await self._add(FOLDERS[-1][0], point, uri, MEASUREMENT_TYPE, IDS.Organizes)
-            await self._add(point, f"{point}/ApplicationTag", ECM, value=variant(""), writable=True)
+            await self._add(
+                point, f"{point}/ApplicationTag", ECM, value=variant(""), writable=True
+            )
             if point == MAIN:
-                await self._add(point, START, IA, value=ua.Variant(None, ua.VariantType.DateTime))
+                await self._add(
+                    point, START, IA, value=ua.Variant(None, ua.VariantType.DateTime)
+                )
             elif point not in AGAIN:
                 items = [
                     ua.AddReferencesItem(
@@ -402,13 +463,16 @@ class MachineNodes:
                     )
                     for start, forward, end in ((MAIN, True, point), (point, False, MAIN))
                 ]
-                for result in await self._space.server.iserver.isession.add_references(items):
+                for result in await self._space.server.iserver.isession.add_references(
+                    items
+                ):
                     result.check()
             for quantity in points[point]:
                 await self._add_measurement(point, quantity)
 
     async def _add_measurement(self, point: str, quantity: Quantity) -> None:
-        add, zero = self._add, ua.Variant(0.0, quantity.kind)
+        add = self._add
+        zero = ua.Variant(0.0, quantity.kind)
         key = f"{point}/{quantity.name}"
         await add(point, key, ECM, VALUE_TYPE, quantity.by, value=zero)
         domain = ua.Variant(self._space.id(PERCENT_OF_READING), ua.VariantType.NodeId)
@@ -418,7 +482,8 @@ class MachineNodes:
         await self._add_unit(key, quantity.unit)
         await add(key, f"{key}/Uncertainty", OWN, value=variant(0.0))
         for name, names in (("AccuracyClass", CLASSES), ("Resource", RESOURCE_VALUES)):
-            child, none = f"{key}/{name}", ua.Variant(0, ua.VariantType.UInt32)
+            child = f"{key}/{name}"
+            none = ua.Variant(0, ua.VariantType.UInt32)
             await add(key, child, ECM, IDS.MultiStateValueDiscreteType, value=none)
             kind = IDS.EnumValueType
             await add(child, f"{child}/EnumValues", BASE, value=names, data_type=kind)
@@ -428,9 +493,9 @@ class MachineNodes:
     async def _add_methods(self, actions: ArmActions) -> None:
         """Add the methods to the machine, and ResetStatistics to its main metering point.
 
-        ResetEnergy(Reason) and ResetStatistics set the counters since reset to zero; the lifetime
-        ones continue. ReadInterval has the energies since the last call of any client, sink or
-        service.
+        ResetEnergy(Reason) and ResetStatistics set the counters since reset to zero; the
+        lifetime ones continue. ReadInterval has the energies since the last call of any
+        client, sink or service.
         """
 
         def reset(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
@@ -442,7 +507,10 @@ class MachineNodes:
             found: dict[str, Any] = dict(actions.read_interval())
             numbers = [found.get(key) for key in _INTERVAL]
             return [
-                *(variant(math.nan if number is None else float(number)) for number in numbers),
+                *(
+                    variant(math.nan if number is None else float(number))
+                    for number in numbers
+                ),
                 variant(json.dumps(found)),
             ]
 
@@ -450,7 +518,8 @@ class MachineNodes:
             how = {"DataType": ua.NodeId(int(kind)), "ValueRank": ua.ValueRank.Scalar}
             return ua.Argument(Name=name, Description=ua.LocalizedText(words), **how)
 
-        text, double = ua.VariantType.String, ua.VariantType.Double
+        text = ua.VariantType.String
+        double = ua.VariantType.Double
         reason = argument("Reason", text, "kept with the counters")
         outputs = [argument(key, double, words) for key, words in _INTERVAL.items()]
         outputs.append(argument("json", text, "all of it, with the joints"))

@@ -71,9 +71,12 @@ class SinkKind(NamedTuple):
 
     option: str  # of SinkOptions, with an address, URL or file for each sink
     module: str  # of this room; imported when used, as its package may not be installed
-    factory: str  # its function that makes a sink from that text, the options and the actions
-    port: int | None = None  # default port of a kind that listens, None for one that does not
-    # whether the function takes a state file, beside which the sink keeps what restarts need
+    # its function that makes a sink from that text, the options and the actions
+    factory: str
+    # default port of a kind that listens, None for one that does not
+    port: int | None = None
+    # whether the function takes a state file, beside which the sink keeps what restarts
+    # need
     keeps_state: bool = False
 
     @property
@@ -86,7 +89,9 @@ class SinkKind(NamedTuple):
         return tuple(map(str, getattr(options, self.option)))
 
 
-FOXGLOVE_PORT, PROMETHEUS_PORT, OPCUA_PORT = 8765, 9464, 4840
+FOXGLOVE_PORT = 8765
+PROMETHEUS_PORT = 9464
+OPCUA_PORT = 4840
 """Default ports: Foxglove's own, of OpenTelemetry's Prometheus exporters, IANA's of OPC UA."""
 SINKS = (
     SinkKind("foxglove", "foxglove", "foxglove_sink", FOXGLOVE_PORT),
@@ -141,7 +146,8 @@ class Address:
         """A socket that listens there.
 
         Raises:
-            OSError: another program has the port, or this machine does not have the address.
+            OSError: another program has the port, or this machine does not have the
+                address.
         """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         return socket.create_server((self.host, self.port), family=family)
@@ -154,7 +160,8 @@ class Address:
 def server_address(option: str, text: str, options: SinkOptions) -> Address:
     """Where a sink of an option listens: loopback unless the user allows more.
 
-    The text is ADDRESS:PORT, ADDRESS, :PORT or nothing, which take the default port, or a URL.
+    The text is ADDRESS:PORT, ADDRESS, :PORT or nothing, which take the default port, or a
+    URL.
 
     Raises:
         InputError: no such address or port, or not a loopback one without allow_network.
@@ -163,7 +170,8 @@ def server_address(option: str, text: str, options: SinkOptions) -> Address:
     place = text.rpartition("://")[2].partition("/")[0]
     name, colon, digits = place.rpartition(":")
     if not colon or place.endswith("]"):
-        name, digits = place, ""
+        name = place
+        digits = ""
     name = name.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if digits and not (digits.isdecimal() and int(digits) <= 65535):
         remedy = "state ADDRESS:PORT, 0 to 65535"
@@ -176,5 +184,7 @@ def server_address(option: str, text: str, options: SinkOptions) -> Address:
     address = Address(name, int(digits or kind.port or 0))
     if not (address.is_loopback or options.allow_network):
         problem = f"{address} can be reached from other machines"
-        raise InputError(kind.flag, problem, "use 127.0.0.1, or permit it with --allow-network")
+        raise InputError(
+            kind.flag, problem, "use 127.0.0.1, or permit it with --allow-network"
+        )
     return address

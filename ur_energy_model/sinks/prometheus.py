@@ -74,7 +74,8 @@ class MetricsPage(Collector):
 
     def close(self) -> None:
         """Stop listening; requests in progress end by themselves."""
-        server, self._server = self._server, None
+        server = self._server
+        self._server = None
         if server is not None:
             server.shutdown()
             server.server_close()
@@ -135,12 +136,17 @@ class MetricsServer(ThreadingWSGIServer):
         super().__init__((address.host, address.port), _Handler)
         self.set_app(application)
         self._open: dict[socket.socket, None] = {}  # connections, the oldest first
-        threading.Thread(target=self.serve_forever, name="metrics server", daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, name="metrics server", daemon=True
+        ).start()
 
     def server_bind(self) -> None:
         """Bind without the look-up of the host's full name, which may be slow."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.server_name, self.server_port = (
+            str(self.server_address[0]),
+            self.server_address[1],
+        )
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -159,9 +165,9 @@ class MetricsServer(ThreadingWSGIServer):
         """A client that goes away or sends no request is no news."""
 
 
-# The metrics: name, labels, HELP and values of each; the page and dashboards use this table.
-#
-# Names follow Prometheus' conventions: base units, the unit as suffix, and `_total` for counters.
+# The metrics: name, labels, HELP and values of each; the page and dashboards use this
+# table. Names follow Prometheus' conventions: base units, the unit as suffix, and
+# `_total` for counters.
 
 
 class ArmMetrics:
@@ -177,13 +183,16 @@ class ArmMetrics:
 
     def values(self, reading: ArmReading) -> dict[str, Values]:
         """Values by name of the metric; those that are unknown are left out."""
-        self.reading, self.snapshot = reading, reading.snapshot
+        self.reading = reading
+        self.snapshot = reading.snapshot
         self.columns = self.snapshot.channels
         for cycle in reading.cycles[-1:]:
             self.last_cycle = reading.energy_of(cycle), cycle.duration, cycle.unaccounted
         found = {name: metric.values(self) for name, metric in METRICS.items()}
         return {
-            name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
+            name: {
+                (reading.arm, *labels): float(value) for labels, value in values.items()
+            }
             for name, values in found.items()
             if values
         }
@@ -206,7 +215,9 @@ class ArmMetrics:
     def _part_energies(self) -> Values:
         net = self.snapshot.lifetime.net
         found = dict(self._part(net, "electrical_power"))
-        return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
+        return found | {
+            (name,): net[self.columns.arm[each]] for name, each in PARTS.items()
+        }
 
     def _wall(self, array: Array) -> Values:
         return {(): float(self.columns.value_at_wall(array))}
@@ -322,10 +333,15 @@ METRICS: dict[str, Metric] = {
     for name, labels, words, values in _TABLE
 }
 """All metrics by name, in the order of the page."""
-INFO, CONNECTED = "ur_energy_info", "ur_energy_connected"
+INFO = "ur_energy_info"
+CONNECTED = "ur_energy_connected"
 
 
 def without_present(values: Mapping[str, Values]) -> dict[str, Values]:
     """What remains true when no samples arrive: counters, and that they do not arrive."""
-    kept = {name: each for name, each in values.items() if METRICS[name].is_counter or name == INFO}
+    kept = {
+        name: each
+        for name, each in values.items()
+        if METRICS[name].is_counter or name == INFO
+    }
     return {**kept, CONNECTED: dict.fromkeys(values[CONNECTED], 0.0)}

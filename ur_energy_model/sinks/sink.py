@@ -34,7 +34,8 @@ class ArmReading:
     arm: str  # name of the arm, the label of everything a sink publishes
     stamp: int  # host time of the last sample [ns since 1970, UTC]
     joints: tuple[str, ...]  # names of the joints, prefix included, n
-    snapshot: Snapshot  # powers, energies and states; powers are means since the previous reading
+    # powers, energies and states; powers are means since the previous reading
+    snapshot: Snapshot
     link: LinkStatus  # state of the connection, with lost samples
     cycles: tuple[Cycle, ...] = ()  # completed since the previous reading
     model: str = ""  # the model in use, in words
@@ -100,20 +101,23 @@ class SinkStatus:
 
     name: str  # such as "foxglove 127.0.0.1:8765"
     problem: str | None = None  # why readings do not arrive now, None while they do
-    # numbers of readings; dropped ones were left out because the sink was too slow or away
+    # numbers of readings; dropped ones were left out because the sink was too slow or
+    # away
     delivered: int = 0
     dropped: int = 0
     waiting: int = 0
-    clients: int | None = None  # number of connected clients, None where a sink cannot count them
+    # number of connected clients, None where a sink cannot count them
+    clients: int | None = None
 
 
 class Sink:
     """Takes readings, and delivers them in a thread that tries again after every failure.
 
-    Making one checks what the user stated (address, files) and raises UrEnergyError; a server that
-    cannot be reached or a port in use later is a `problem` of its status. `offer` never blocks and
-    never raises; readings that it leaves out are counted. A subclass has `_serve`, which delivers
-    until the sink is closed and nothing is left; any exception ends it until the next attempt.
+    Making one checks what the user stated (address, files) and raises UrEnergyError; a
+    server that cannot be reached or a port in use later is a `problem` of its status.
+    `offer` never blocks and never raises; readings that it leaves out are counted. A
+    subclass has `_serve`, which delivers until the sink is closed and nothing is left;
+    any exception ends it until the next attempt.
     """
 
     longest_pause = 30.0
@@ -121,7 +125,8 @@ class Sink:
 
     def __init__(self, name: str) -> None:
         self._changed = threading.Condition()
-        self._closing, self._deadline = False, float("inf")
+        self._closing = False
+        self._deadline = float("inf")
         self._problem: str | None = NOT_OPEN
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -141,12 +146,14 @@ class Sink:
     def close(self) -> None:
         """Deliver what is left, for LAST_CHANCE at most; a delivery that hangs is left behind."""
         with self._changed:
-            self._closing, self._deadline = True, time.monotonic() + LAST_CHANCE
+            self._closing = True
+            self._deadline = time.monotonic() + LAST_CHANCE
             self._changed.notify()
         self._thread.join(LAST_CHANCE + 1.0)
 
     def _run(self) -> None:
-        pause, closing = FIRST_PAUSE, False
+        pause = FIRST_PAUSE
+        closing = False
         while not closing:
             delivered = self.status.delivered
             try:
@@ -164,9 +171,9 @@ class Sink:
 class Delivery(Protocol):
     """What a QueuedSink does with readings, in its thread.
 
-    Any exception means: close, and open again after a pause; `close` is also called after a failed
-    `open`. `name` (kind and address) and `clients` (number of connections, None if unknown) may be
-    read from other threads.
+    Any exception means: close, and open again after a pause; `close` is also called after
+    a failed `open`. `name` (kind and address) and `clients` (number of connections, None
+    if unknown) may be read from other threads.
     """
 
     @property
@@ -182,7 +189,8 @@ class QueuedSink(Sink):
     """A Sink with a queue of at most `most_waiting` readings, and a Delivery."""
 
     def __init__(self, delivery: Delivery, *, most_waiting: int = MOST_WAITING) -> None:
-        self._delivery, self._most = delivery, most_waiting
+        self._delivery = delivery
+        self._most = most_waiting
         self._waiting: deque[ArmReading] = deque()
         self._delivered = self._dropped = 0
         super().__init__(delivery.name)
@@ -190,7 +198,8 @@ class QueuedSink(Sink):
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        problem, counts = self._problem, (self._delivered, self._dropped, len(self._waiting))
+        problem = self._problem
+        counts = (self._delivered, self._dropped, len(self._waiting))
         clients = None if problem is not None else self._delivery.clients
         return SinkStatus(self._delivery.name, problem, *counts, clients)
 

@@ -42,7 +42,12 @@ from ur_energy_model.typing import Self
 
 SECONDS = 300  # length of the history of powers; no terminal shows more
 LEAST_ENERGY = 1.0  # electrical energy from which on an efficiency is shown [J]
-NAME, POWER, ENERGY, SMALL, LEAST_BAR = 20, 9, 11, 7, 4  # widths of columns
+# widths of columns
+NAME = 20
+POWER = 9
+ENERGY = 11
+SMALL = 7
+LEAST_BAR = 4
 WIDEST = 120  # columns that are used of a wider terminal
 FOOTER = "q or Ctrl-C: quit"
 UNKNOWN = "-"
@@ -124,7 +129,9 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
     top = max((value for value in last if math.isfinite(value)), default=0.0) or 1.0
     heights = "_.-=+*%#" if ascii_only else _HEIGHTS
     columns = [
-        heights[round(max(value / top, 0.0) * (len(heights) - 1))] if math.isfinite(value) else " "
+        heights[round(max(value / top, 0.0) * (len(heights) - 1))]
+        if math.isfinite(value)
+        else " "
         for value in last
     ]
     return "".join(columns).rjust(width)
@@ -154,14 +161,16 @@ def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _powers(snapshot: Snapshot) -> dict[str, float]:
     """Power [W] of the arm, of the model where it differs, and of the wall."""
-    columns, power = snapshot.channels, snapshot.power
+    columns = snapshot.channels
+    power = snapshot.power
     found = {name: float(power[columns.arm[name]]) for name in _shown_names(snapshot)}
     return {**found, "wall": float(columns.value_at_wall(power))}
 
 
 def _energies(snapshot: Snapshot) -> dict[str, str]:
     """Energy of the same, with 95 % intervals, and where it comes from."""
-    columns, net = snapshot.channels, snapshot.since_reset.net
+    columns = snapshot.channels
+    net = snapshot.since_reset.net
     source = snapshot.total_source
     total_std = float(columns.deviations_of_total(net))
     total = with_interval(float(net[columns.arm["total"]]), CONFIDENCE * total_std)
@@ -170,7 +179,9 @@ def _energies(snapshot: Snapshot) -> dict[str, str]:
         found["total"] += f" ({100.0 * source.share:.1f} % of the time measured)"
     if "model" in _shown_names(snapshot):
         model_std = float(columns.deviations_of_model(net))
-        found["model"] = with_interval(float(net[columns.arm["model"]]), CONFIDENCE * model_std)
+        found["model"] = with_interval(
+            float(net[columns.arm["model"]]), CONFIDENCE * model_std
+        )
     if "model" in found and (explained := _explained(snapshot)) is not None:
         found["model"] += f" (explains {100.0 * explained:.1f} %)"
     wall, wall_std = map(float, columns.at_wall(net))
@@ -219,7 +230,8 @@ class LiveView:
 
     def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
         """At most `height` lines of at most `width` columns; blank lines are left out first."""
-        width, reading = min(width, WIDEST), state.reading
+        width = min(width, WIDEST)
+        reading = state.reading
         if reading is None:
             text = one_line(f"waiting for {state.source}: {state.silence}")
             blocks = [[Text(line, "yellow") for line in wrap(text, width)]]
@@ -250,24 +262,30 @@ class LiveView:
             line.append(reading.state.replace("_", " "), "green")
         else:
             line.append(f"no samples: {one_line(state.silence)}", "bold red")
-        model, room = f"model: {one_line(reading.model)}", width - line.cell_len - 2
+        model = f"model: {one_line(reading.model)}"
+        room = width - line.cell_len - 2
         if room > 20:
             model = model if len(model) <= room else f"…{model[-(room - 1) :]}"
             line.append(model.rjust(room + 2), "dim")
         return line
 
     def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
-        lines, powers = [], _powers(snapshot)
+        lines = []
+        powers = _powers(snapshot)
         for name, energy in _energies(snapshot).items():
             power = watts(powers[name]).rjust(POWER)
             line = Text.assemble((name.ljust(NAME), "bold"), power, "  ")
             room = width - line.cell_len - max(len(energy), 22) - 2
             if room >= LEAST_BAR:
-                past = sparkline(tuple(self.history[name]), room, ascii_only=self._ascii_only)
+                past = sparkline(
+                    tuple(self.history[name]), room, ascii_only=self._ascii_only
+                )
                 line.append(past + "  ", "cyan")
             lines.append(line.append(energy))
         line = Text("standby".ljust(NAME) + watts(snapshot.standby).rjust(POWER))
-        line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
+        line.append(
+            "  measured" if snapshot.standby_measured is not None else "  of the model"
+        )
         if snapshot.bus_measured:
             unexplained = f"  unexplained {watts(snapshot.unexplained_mean)}"
             line.append(f"{unexplained} ± {watts(snapshot.unexplained_std)}")
@@ -281,12 +299,20 @@ class LiveView:
         self._lowest = min(self._lowest, *powers)
         self._largest = max(self._largest, *powers)
         fixed = NAME + POWER + ENERGY + 2
-        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
+        # columns may be left out
+        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0
         room = max(width - fixed - 2 * small, LEAST_BAR)
         axis = BarAxis.of(self._lowest, self._largest, room)
         limits = axis.text() if room >= 12 else ""
-        heading = f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
-        lines = [Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")]
+        heading = (
+            f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
+        )
+        lines = [
+            Text(
+                heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""),
+                "dim",
+            )
+        ]
         for row in rows:
             name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
             quiet = "dim" if state.silence is not None else ""
@@ -295,7 +321,11 @@ class LiveView:
             line.append(joules(row.energy).rjust(ENERGY))
             if small:
                 known = abs(row.energy) >= LEAST_ENERGY and math.isfinite(row.efficiency)
-                share = unsigned_zeros(f"{100.0 * row.efficiency:.0f} %") if known else UNKNOWN
+                share = (
+                    unsigned_zeros(f"{100.0 * row.efficiency:.0f} %")
+                    if known
+                    else UNKNOWN
+                )
                 degrees = math.nan if row.temperature is None else row.temperature
                 heat = f"{degrees:.0f} °C" if math.isfinite(degrees) else UNKNOWN
                 line.append(share.rjust(small) + heat.rjust(small))
@@ -305,7 +335,8 @@ class LiveView:
 
 def _work(state: LiveState, reading: ArmReading) -> list[Text]:
     """Cycle and connection."""
-    cycle, link = state.cycle, state.link
+    cycle = state.cycle
+    link = state.link
     done = Text("cycle: none completed yet", "dim")
     if cycle is not None:
         program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
@@ -317,17 +348,24 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
     place = []
     if (now := state.program) is not None:
         at = "" if now.node == f"line {now.line}" else f", line {now.line}"
-        text = f"program: {now.node}{at}: {joules(now.energy)} in {_times(now.executions)}"
+        text = (
+            f"program: {now.node}{at}: {joules(now.energy)} in {_times(now.executions)}"
+        )
         place = [Text(one_line(text))]
     lost = f"{link.losses.samples:,} samples lost"
     lost += f" in {span(link.losses.seconds)}" if link.losses.seconds > 0.0 else ""
     interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
     style = "yellow" if link.losses.samples or link.reconnects else "dim"
-    return [done, *place, Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)]
+    return [
+        done,
+        *place,
+        Text(f"{one_line(state.source)}: {lost}, {interruptions}", style),
+    ]
 
 
 def _sink(sink: SinkStatus) -> Text:
-    parts, style = [f"{sink.delivered:,} sent"], "yellow" if sink.dropped else ""
+    parts = [f"{sink.delivered:,} sent"]
+    style = "yellow" if sink.dropped else ""
     if sink.clients is not None:
         parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
     if sink.problem is not None:
@@ -345,8 +383,8 @@ PICTURES_A_SECOND = round(1.0 / PERIOD)
 class Screen(ExitStack):
     """Fills the terminal with the live view, each `period` [s]; `q` quits.
 
-    `state` has the state for a viewer of this name, powers since its previous one; signals set
-    `stop`.
+    `state` has the state for a viewer of this name, powers since its previous one;
+    signals set `stop`.
     """
 
     period = PERIOD
@@ -355,7 +393,9 @@ class Screen(ExitStack):
         self, console: Console, state: Callable[[str], LiveState], stop: threading.Event
     ) -> None:
         super().__init__()
-        self._console, self._state, self._stop = console, state, stop
+        self._console = console
+        self._state = state
+        self._stop = stop
         self._view = LiveView(ascii_only=console.options.ascii_only)
         self._live = Live(Text(), console=console, screen=True, auto_refresh=False)
         self._pictures = 0
@@ -380,7 +420,9 @@ class Screen(ExitStack):
         try:
             columns, lines = os.get_terminal_size(self._console.file.fileno())
             # A terminal of a container or a script may have no size.
-            size = ConsoleDimensions(columns or USUAL_SIZE.width, lines or USUAL_SIZE.height)
+            size = ConsoleDimensions(
+                columns or USUAL_SIZE.width, lines or USUAL_SIZE.height
+            )
             self._console.size = size
             picture = self._view.lines(self._state("picture"), size.width, size.height)
             self._live.update(Group(*picture), refresh=True)
@@ -415,8 +457,9 @@ def _restore(keyboard: int, attributes: list[Any]) -> None:
 class Lines(ExitStack):
     """Prints one line each `period` [s] on stdout; `notice` receives problems as they begin.
 
-    `state` and `stop` are as of `Screen`, `line` is the text of a state. While no samples come, two
-    lines are `patience` [s] apart; `line` then states why, and `notice` does not.
+    `state` and `stop` are as of `Screen`, `line` is the text of a state. While no samples
+    come, two lines are `patience` [s] apart; `line` then states why, and `notice` does
+    not.
     """
 
     period = 1.0
@@ -430,7 +473,10 @@ class Lines(ExitStack):
         patience: float = 0.0,
     ) -> None:
         super().__init__()
-        self._state, self._stop, self._line, self._notice = state, stop, line, notice
+        self._state = state
+        self._stop = stop
+        self._line = line
+        self._notice = notice
         self._noticed: frozenset[str] = frozenset()
         self._patience = patience
         self._silent_line = float("-inf")
@@ -464,8 +510,11 @@ def text_line(state: LiveState) -> str:
     reading = state.reading
     if reading is None:
         return one_line(f"{_clock(reading)} waiting for {state.source}: {state.silence}")
-    power, energies = _powers(reading.snapshot), _energies(reading.snapshot)
-    parts = [f"{name} {energy} at {watts(power[name])}" for name, energy in energies.items()]
+    power = _powers(reading.snapshot)
+    energies = _energies(reading.snapshot)
+    parts = [
+        f"{name} {energy} at {watts(power[name])}" for name, energy in energies.items()
+    ]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
     others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
     parts.append(f"joints from the base {powers}, {others} W")
@@ -483,7 +532,9 @@ def last_text_line(state: LiveState) -> str:
     if reading is None:
         return text_line(state)
     energies = ", ".join(map(" ".join, _energies(reading.snapshot).items()))
-    dearest = [f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3]]
+    dearest = [
+        f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3]
+    ]
     return one_line(
         f"{_clock(reading)} {reading.arm}: {energies} in "
         f"{span(reading.snapshot.since_reset.accounted)}, "
@@ -501,7 +552,8 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
 
     `ended` is what the line after the last sample has beside it; None while samples come.
     """
-    reading, link = state.reading, state.link
+    reading = state.reading
+    link = state.link
     content: dict[str, Any] = {
         "time": _moment(reading).isoformat(),
         "source": state.source,
@@ -517,7 +569,8 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
     }
     if reading is not None:
         snapshot = reading.snapshot
-        channels, net = snapshot.channels, snapshot.since_reset.net
+        channels = snapshot.channels
+        net = snapshot.since_reset.net
         content |= {
             "arm": reading.arm,
             "robot": None if reading.robot is None else reading.robot.name,

@@ -19,11 +19,10 @@ from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.samples import Gap, Telemetry
 from ur_energy_model.typing import Array, Mask
 
-# HostClock: the one clock of a process, for the stamps of samples, events, marks and bag names.
-#
-# It follows the monotonic clock, so that nothing jumps when the system's clock is set. A step of
-# the system's clock takes effect between recordings: at once where none runs, else with the next
-# bag.
+# HostClock: the one clock of a process, for the stamps of samples, events, marks and bag
+# names. It follows the monotonic clock, so that nothing jumps when the system's clock is
+# set. A step of the system's clock takes effect between recordings: at once where none
+# runs, else with the next bag.
 
 STEP_SECONDS = 1.0
 """Change of the system's clock that counts as a step [s]; smaller ones add up until they do."""
@@ -35,14 +34,15 @@ _ATTEMPTS = 10
 class HostClock:
     """Wall-clock time that does not jump when the system's clock is set.
 
-    Sources stamp samples and events by `now`, which never steps. Consumers add the `correction`
-    (`corrected`, `stamp`), which is constant while it is held.
+    Sources stamp samples and events by `now`, which never steps. Consumers add the
+    `correction` (`corrected`, `stamp`), which is constant while it is held.
     """
 
     def __init__(self) -> None:
         self.correction = 0  # what steps of the system's clock have added to `now` [ns]
         self.steps = 0  # number of steps noticed so far
-        self.last_step = 0.0  # extent of the last one [s], positive where the clock was set forward
+        # extent of the last one [s], positive where the clock was set forward
+        self.last_step = 0.0
         self._lock = threading.Lock()
         self._holders = 0
         self._offset = self._seen = _wall_minus_monotonic()
@@ -67,7 +67,8 @@ class HostClock:
         with self._lock:
             step = (offset - self._seen) * 1e-9
             if abs(step) >= STEP_SECONDS:
-                self._seen, self.last_step = offset, step
+                self._seen = offset
+                self.last_step = step
                 self.steps += 1
             if self._holders == 0:
                 self.correction = self._due()
@@ -111,20 +112,23 @@ def _wall_minus_monotonic() -> int:
     """Offset between the clocks [ns]; the process may be interrupted between two readings."""
     readings: list[tuple[int, int]] = []
     while len(readings) < _ATTEMPTS and not (readings and readings[-1][0] < READING_NS):
-        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        before = time.monotonic_ns()
+        wall = time.time_ns()
+        after = time.monotonic_ns()
         readings.append((after - before, wall - (before + after) // 2))
     return min(readings)[1]
 
 
 HOST_CLOCK = HostClock()  # the clock of this process
 
-# ClockCheck: refuses recordings whose times cannot be those of a controller.
-#
-# The controller's clock advances from sample to sample and starts again when the controller does.
-# A recording whose times run backwards or stand still would have no energy at all.
+# ClockCheck: refuses recordings whose times cannot be those of a controller. The
+# controller's clock advances from sample to sample and starts again when the controller
+# does. A recording whose times run backwards or stand still would have no energy at all.
 
 _FEW = 3
-_SHARE, _SHARE_OF_FEW, _MANY = 1e-3, 0.1, 20_000
+_SHARE = 1e-3
+_SHARE_OF_FEW = 0.1
+_MANY = 20_000
 """Largest share of samples at which the clock goes back: of all, of the first ones, and how many
 these are."""
 _SHORTEST_STEP = 1e-5  # shortest mean step of a controller's clock [s]
@@ -187,13 +191,17 @@ class ClockCheck:
         return RecordingError(self._source, problem, remedy, field="timestamp")
 
 
-def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[Telemetry]:
+def checked_clock(
+    batches: Iterable[Telemetry], source: str | Path
+) -> Iterator[Telemetry]:
     """Batches of a recording without samples of impossible times; at least one sample is left.
 
     These, and jumps of the clock that are not among the recorded gaps, become gaps.
     RecordingError: see `ClockCheck`.
     """
-    check, last, dropped = ClockCheck(source), np.nan, 0
+    check = ClockCheck(source)
+    last = np.nan
+    dropped = 0
     for batch in batches:
         check.update(batch.time)
         use = possible_times(batch.time)
@@ -202,20 +210,26 @@ def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[
             dropped += len(batch)
             continue
         kept = batch.select(use)
-        # Samples left out in front of each one that is kept, and its step; unknown for the first.
+        # Samples left out in front of each one that is kept, and its step; unknown for
+        # the first.
         lost = np.diff(places, prepend=-1 - dropped) - 1
         before = np.append(last, kept.time[:-1])
         steps = kept.time - before
         lost[0] *= not np.isnan(last)
         known = {gap.index for gap in kept.gaps}
         gaps = list(kept.gaps)
-        for i in np.flatnonzero((lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)).tolist():
+        for i in np.flatnonzero(
+            (lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)
+        ).tolist():
             if i not in known:
                 cause = "controller restarted" if steps[i] < 0 else "clock jumped"
                 cause = "impossible times" if lost[i] else cause
-                gaps.append(Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), cause))
+                gaps.append(
+                    Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), cause)
+                )
         if len(gaps) > len(known):
             kept = replace(kept, gaps=tuple(sorted(gaps, key=lambda gap: gap.index)))
         yield kept
-        dropped, last = len(batch) - 1 - int(places[-1]), float(kept.time[-1])
+        dropped = len(batch) - 1 - int(places[-1])
+        last = float(kept.time[-1])
     check.finish()

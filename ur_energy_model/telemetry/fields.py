@@ -3,9 +3,9 @@
 
 """The one table of fields: RTDE name, type, unit, availability; and readings of a power meter.
 
-Source: the RTDE guide and the sources of public RTDE clients. `since` is the first e-Series
-software version (PolyScope X counts as newer than all of them), `since_cb3` the first CB3 version;
-None means that the controller family never has it.
+Source: the RTDE guide and the sources of public RTDE clients. `since` is the first
+e-Series software version (PolyScope X counts as newer than all of them), `since_cb3` the
+first CB3 version; None means that the controller family never has it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def _registers(way: str) -> tuple[Field, ...]:
 
     def register(name: str, kind: ValueKind, text: str, *, late: bool) -> Field:
         since, since_cb3 = ((5, 3, 0), (3, 9, 0)) if late else ((5, 0, 0), first)
-        return Field(f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3)
+        return Field(
+            f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3
+        )
 
     numbers: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
     return (
@@ -204,4 +206,6 @@ def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
     """
     if field.width == 1:
         return (field.name,)
-    return tuple(f"{field.name}_{i}" for i in range(joints if field.per_joint else field.width))
+    return tuple(
+        f"{field.name}_{i}" for i in range(joints if field.per_joint else field.width)
+    )

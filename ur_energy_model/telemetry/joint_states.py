@@ -27,7 +27,8 @@ from ur_energy_model.typing import Array, Bytes, Indices
 MOST_FORMATS = 16  # formats that are kept; a topic has one for each of its publishers
 LARGEST = 1_000_000
 """Size of the largest message that is decoded [bytes]; that of an arm is below 1000."""
-NAMES_SHOWN, LETTERS_SHOWN = 3, 40
+NAMES_SHOWN = 3
+LETTERS_SHOWN = 40
 """Joint names, and letters of each, that a message to the user quotes."""
 CLOCK_SET_AFTER = 1.0
 """Stamps that are older than the last sample for this long are those of a clock set back [s]."""
@@ -38,7 +39,8 @@ LONGEST_PAUSE = 0.25
 """Time between two arrivals from which messages paused [s]; they are taken 25 times a second."""
 AHEAD = 2.0
 """Stamps that advance this much more than the host's clock are those of a clock set forward [s]."""
-STEPS_KEPT, FEWEST_STEPS = 200, 5
+STEPS_KEPT = 200
+FEWEST_STEPS = 5
 """Steps between stamps whose median is the driver's period, and the fewest that determine it."""
 MOST_REASONS = 20  # reasons of refusals that are counted separately
 
@@ -68,7 +70,8 @@ class JointStateFormats:
         Raises:
             CdrError: it is not a JointState, or too large.
         """
-        size, raw = len(messages[start]), as_array(messages[start : start + 1])
+        size = len(messages[start])
+        raw = as_array(messages[start : start + 1])
         known = self._known.get(size, [])
         found = next((each for each in known if each.template.matches(raw)[0]), None)
         if found is None:
@@ -98,15 +101,16 @@ class JointStateStream:
 
     Args:
         joints: joint names of the arm, prefix included.
-        effort_field: RTDE name of the efforts: actual_current or actual_current_as_torque.
+        effort_field: RTDE name of the efforts: actual_current or
+            actual_current_as_torque.
         require_effort: refuse messages without efforts.
         source: name of the topic.
 
     Attributes:
         info: name of the topic.
         fields: RTDE names of the columns.
-        refused: number of messages that cannot be used, by reason; a reason continues a sentence
-            that begins with "messages on <topic>".
+        refused: number of messages that cannot be used, by reason; a reason continues a
+            sentence that begins with "messages on <topic>".
         foreign: number of messages that name none of the joints.
         duplicates: number of messages with the stamp of the sample before.
         losses: the gaps between the samples that were read.
@@ -123,12 +127,13 @@ class JointStateStream:
         require_effort: bool = False,
         source: str = "joint_states",
     ) -> None:
-        self._joints, self._require_effort = tuple(joints), require_effort
+        self._joints = tuple(joints)
+        self._require_effort = require_effort
         self._formats = JointStateFormats()
-        # Messages of several publishers and formats interleave. Each run of one format is decoded
-        # at once into rows of this type, and these are ordered, checked and counted together.
-        # `lost` are the messages lost so far by the publisher's numbers; it can be compared within
-        # an `era` only, and not where that is -1.
+        # Messages of several publishers and formats interleave. Each run of one format is
+        # decoded at once into rows of this type, and these are ordered, checked and
+        # counted together. `lost` are the messages lost so far by the publisher's
+        # numbers; it can be compared within an `era` only, and not where that is -1.
         values = (len(self._joints),)
         self._dtype = np.dtype(
             [("stamp", "i8"), ("lost", "i8"), ("era", "i8")]
@@ -136,7 +141,8 @@ class JointStateStream:
         )
         self._last: Any = None
         """The row of the last sample, and below its time [ns] and arrival [s]."""
-        self._last_time, self._last_arrival = 0, 0.0
+        self._last_time = 0
+        self._last_arrival = 0.0
         self._steps: deque[int] = deque(maxlen=STEPS_KEPT)
         self._number: int | None = None
         self._number_lost = self._era = 0
@@ -159,8 +165,8 @@ class JointStateStream:
 
         Args:
             messages: at least one, encoded, in the order of their arrival.
-            numbers: of the messages, as their only publisher counts them; None if the middleware
-                does not number them, or if there are several publishers.
+            numbers: of the messages, as their only publisher counts them; None if the
+                middleware does not number them, or if there are several publishers.
             arrival: time at which they were taken [s], by a clock that is never set.
             publishers: number of publishers of the topic now.
         """
@@ -178,9 +184,13 @@ class JointStateStream:
             problem = self._problem_of(found)
             if problem is None:
                 rows = np.empty(stop - start, self._dtype)
-                rows["lost"], rows["era"] = lost[start:stop], era[start:stop]
-                rows["stamp"], values = found.template.decode(as_array(messages[start:stop]))
-                count, order = len(found.names), [found.names.index(each) for each in self._joints]
+                rows["lost"] = lost[start:stop]
+                rows["era"] = era[start:stop]
+                rows["stamp"], values = found.template.decode(
+                    as_array(messages[start:stop])
+                )
+                count = len(found.names)
+                order = [found.names.index(each) for each in self._joints]
                 rows["position"] = values[:, :count][:, order]
                 rows["velocity"] = values[:, count : 2 * count][:, order]
                 complete = values.shape[1] == 3 * count
@@ -193,11 +203,15 @@ class JointStateStream:
                 self._refuse(problem, stop - start)
             start = stop
         rows = np.concatenate(parts)
-        position, velocity, has_effort = (np.isfinite(rows[name]).all(axis=1) for name in _VALUES)
-        finite, stamped = position & velocity, rows["stamp"] > 0
+        position, velocity, has_effort = (
+            np.isfinite(rows[name]).all(axis=1) for name in _VALUES
+        )
+        finite = position & velocity
+        stamped = rows["stamp"] > 0
         self._refuse("have no time stamp", np.count_nonzero(~stamped))
         self._refuse(
-            "have positions or velocities that are not finite", np.count_nonzero(stamped & ~finite)
+            "have positions or velocities that are not finite",
+            np.count_nonzero(stamped & ~finite),
         )
         usable = stamped & finite
         if self._require_effort:
@@ -218,11 +232,14 @@ class JointStateStream:
 
     def _problem_of(self, found: JointStateFormat) -> str | None:
         """Why messages are not samples of an arm with these joints; None if they are."""
-        names, joints = found.names, self._joints
+        names = found.names
+        joints = self._joints
         (_, positions), (_, velocities), _ = found.template.blocks
         missing = [name for name in joints if name not in names]
         if missing:
-            return f"lack {_quoted(missing)} (they name {_quoted(names)}); check tf_prefix"
+            return (
+                f"lack {_quoted(missing)} (they name {_quoted(names)}); check tf_prefix"
+            )
         if any(names.count(name) > 1 for name in joints):
             return "name a joint twice"
         if not velocities:
@@ -238,7 +255,9 @@ class JointStateStream:
             self.refused[reason if known else _OTHER] += int(count)
             self.problem = reason
 
-    def _known_losses(self, numbers: Sequence[int] | None, count: int) -> tuple[Indices, Indices]:
+    def _known_losses(
+        self, numbers: Sequence[int] | None, count: int
+    ) -> tuple[Indices, Indices]:
         """Messages lost before each message, and the era of each [count], from their numbers."""
         if numbers is None:
             self._number = None
@@ -249,27 +268,36 @@ class JointStateStream:
             self._era += 1
             steps[0] = 1
         lost = self._number_lost + np.cumsum(np.maximum(steps - 1, 0))
-        era = self._era + np.cumsum(steps <= 0)  # a publisher that was restarted counts anew
-        self._number, self._number_lost, self._era = int(known[-1]), int(lost[-1]), int(era[-1])
+        # a publisher that was restarted counts anew
+        era = self._era + np.cumsum(steps <= 0)
+        self._number = int(known[-1])
+        self._number_lost = int(lost[-1])
+        self._era = int(era[-1])
         return lost, era
 
-    def _samples(self, rows: NDArray[np.void], arrival: float, publishers: int) -> list[Telemetry]:
+    def _samples(
+        self, rows: NDArray[np.void], arrival: float, publishers: int
+    ) -> list[Telemetry]:
         """Batches of the rows whose stamps advance."""
-        last, elapsed, stamp = self._last, arrival - self._last_arrival, rows["stamp"]
+        last = self._last
+        elapsed = arrival - self._last_arrival
+        stamp = rows["stamp"]
         if last is None:
-            last, elapsed = rows[0].copy(), 0.0
+            last = rows[0].copy()
+            elapsed = 0.0
             last["stamp"] -= 1
-        # Stamps order the samples, not arrivals. Two drivers of one arm interleave: the one that
-        # is ahead advances the time, and the messages of the other one are older. A clock that
-        # was set back looks like that at first, but then nothing newer comes any more: after
-        # CLOCK_SET_AFTER without any, the older stamps are the new time. Of a single driver they
-        # are at once.
+        # Stamps order the samples, not arrivals. Two drivers of one arm interleave: the
+        # one that is ahead advances the time, and the messages of the other one are
+        # older. A clock that was set back looks like that at first, but then nothing
+        # newer comes any more: after CLOCK_SET_AFTER without any, the older stamps are
+        # the new time. Of a single driver they are at once.
         set_back = bool(stamp.max() < last["stamp"]) and elapsed > CLOCK_SET_AFTER
         if publishers == 1:
             set_back = bool(stamp[0] < last["stamp"] - OUT_OF_ORDER)
         before = stamp[0] - 1 if set_back else last["stamp"]
         highest = np.maximum.accumulate(np.append(before, stamp))[:-1]
-        newer, same = stamp > highest, stamp == highest
+        newer = stamp > highest
+        same = stamp == highest
         if same.any():
             self.duplicates += int(np.count_nonzero(same))
             self.problem = _REPEATED
@@ -278,16 +306,18 @@ class JointStateStream:
         if not newer.any():
             return []
         self.problem = None
-        rows, stamp = rows[newer], stamp[newer]
-        # The time of the samples follows the stamps, which the driver made, except where these
-        # advance further than the host's own clock allows, or go back: there the driver's clock was
-        # set, and the numbers of the messages or the host's clock bridge the step, so that the time
-        # goes on.
+        rows = rows[newer]
+        stamp = stamp[newer]
+        # The time of the samples follows the stamps, which the driver made, except where
+        # these advance further than the host's own clock allows, or go back: there the
+        # driver's clock was set, and the numbers of the messages or the host's clock
+        # bridge the step, so that the time goes on.
         steps = np.diff(stamp, prepend=last["stamp"])
         clock_set = steps > round((elapsed + AHEAD) * 1e9)
         clock_set[0] |= set_back
         if self._last is None:
-            steps[0], self._last_time = 0, int(stamp[0])
+            steps[0] = 0
+            self._last_time = int(stamp[0])
         if clock_set.any():
             bridges = self._bridges(rows, last, elapsed)
             steps = np.where(clock_set, bridges, steps)
@@ -296,11 +326,20 @@ class JointStateStream:
         self._steps.extend(steps[(steps > 0) & ~clock_set][-STEPS_KEPT:].tolist())
         gaps = []
         for i, missing in self._missing(rows, last, steps, clock_set):
-            start, end = 1e-9 * float(time[i] - steps[i]), 1e-9 * float(time[i])
-            cause = "clock set" if clock_set[i] else "messages lost" if missing else "no messages"
+            start = 1e-9 * float(time[i] - steps[i])
+            end = 1e-9 * float(time[i])
+            cause = (
+                "clock set"
+                if clock_set[i]
+                else "messages lost"
+                if missing
+                else "no messages"
+            )
             gaps.append(Gap(i, start, end, missing, cause))
         self.losses = self.losses.after(gaps)
-        self._last, self._last_time, self._last_arrival = rows[-1], int(time[-1]), arrival
+        self._last = rows[-1]
+        self._last_time = int(time[-1])
+        self._last_arrival = arrival
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
         self.effort_missing = not has_effort[-1]
         batches = []
@@ -315,14 +354,17 @@ class JointStateStream:
                 for gap in gaps
                 if part.start <= gap.index < part.stop
             )
-            batches.append(Telemetry(1e-9 * time[part], columns, self.info, inside, stamp[part]))
+            batches.append(
+                Telemetry(1e-9 * time[part], columns, self.info, inside, stamp[part])
+            )
         return batches
 
     def _bridges(self, rows: NDArray[np.void], last: Any, elapsed: float) -> Indices:
         """Time to each row since the one before, if the driver's clock was set in between [ns].
 
-        Where the messages are numbered and did not pause, it is a period for each number. Else it
-        is that of the host's clock between two arrivals, without that of the messages behind it.
+        Where the messages are numbered and did not pause, it is a period for each number.
+        Else it is that of the host's clock between two arrivals, without that of the
+        messages behind it.
         """
         behind = rows["stamp"][-1] - rows["stamp"]
         bridges: Indices = np.maximum(round(elapsed * 1e9) - behind, 1)
@@ -334,7 +376,11 @@ class JointStateStream:
         return np.asarray(np.where(numbered, periods, bridges), dtype=np.int64)
 
     def _missing(
-        self, rows: NDArray[np.void], last: Any, steps: Indices, clock_set: NDArray[np.bool_]
+        self,
+        rows: NDArray[np.void],
+        last: Any,
+        steps: Indices,
+        clock_set: NDArray[np.bool_],
     ) -> list[tuple[int, int]]:
         """Rows in front of which time or samples are missing, and how many samples."""
         estimated: Array = np.zeros(len(rows))
@@ -345,15 +391,18 @@ class JointStateStream:
             # A step that is long because its message was late is followed by a short one.
             late = np.clip(1.0 - np.append(periods[1:], 1.0), 0.0, 1.0)
             estimated = np.maximum(np.floor(periods - late + 0.25) - 1, 0)
-        # Numbers of a publisher count what the middleware lost; the period counts what the driver
-        # itself left out. A loss shows in both, so that the larger one holds.
+        # Numbers of a publisher count what the middleware lost; the period counts what
+        # the driver itself left out. A loss shows in both, so that the larger one holds.
         known = (np.diff(rows["era"], prepend=last["era"]) == 0) & (rows["era"] >= 0)
         numbered = np.where(known, np.diff(rows["lost"], prepend=last["lost"]), 0)
         # How many the driver left out while its clock was set is not known.
         missing = np.maximum(numbered, np.where(clock_set, 0, estimated)).astype(int)
         if self._last is None:
-            missing[0], long[0] = 0, False
-        return [(i, int(missing[i])) for i in np.flatnonzero(long | (missing > 0)).tolist()]
+            missing[0] = 0
+            long[0] = False
+        return [
+            (i, int(missing[i])) for i in np.flatnonzero(long | (missing > 0)).tolist()
+        ]
 
 
 _VALUES = ("position", "velocity", "effort")
@@ -362,4 +411,6 @@ _VALUES = ("position", "velocity", "effort")
 def _quoted(names: Sequence[str]) -> str:
     shown = ", ".join(ascii(name)[1:-1][:LETTERS_SHOWN] for name in names[:NAMES_SHOWN])
     shown = shown or "no joints"
-    return shown + (f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else "")
+    return shown + (
+        f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    )

@@ -3,9 +3,10 @@
 
 """Protocols of power meters: Shelly devices by HTTP, topics of an MQTT broker, Modbus TCP.
 
-Nothing is written to a meter, and nothing of it is believed before its size and time are: an answer
-has a budget of bytes and seconds, a stream of messages one of bytes and messages a second, counted
-where bytes leave the socket. Whoever exceeds it is disconnected and tried again later.
+Nothing is written to a meter, and nothing of it is believed before its size and time are:
+an answer has a budget of bytes and seconds, a stream of messages one of bytes and
+messages a second, counted where bytes leave the socket. Whoever exceeds it is
+disconnected and tried again later.
 """
 
 from __future__ import annotations
@@ -38,14 +39,26 @@ from ur_energy_model.telemetry.meter_values import (
     checked_reading,
     json_reading,
 )
-from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, choice, integer, with_suggestion
+from ur_energy_model.yaml_reader import (
+    Quantity,
+    Record,
+    YamlTree,
+    choice,
+    integer,
+    with_suggestion,
+)
 
 POLL_SECONDS = 0.25  # period of the requests to a meter
-REPEAT_PERIODS, REPEAT_SECONDS = 2.0, (2.0, 20.0)
+REPEAT_PERIODS = 2.0
+REPEAT_SECONDS = (2.0, 20.0)
 """An answer that equals the one before is a new reading only after so many of the periods in which
 answers change, within these bounds [s]: meters are asked more often than they measure."""
-ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16  # longest time for an answer, and its largest size
-STREAM_BYTES, STREAM_MESSAGES, STREAM_READS = 1 << 18, 100, 2000
+# longest time for an answer, and its largest size
+ANSWER_SECONDS = 3.0
+ANSWER_BYTES = 1 << 16
+STREAM_BYTES = 1 << 18
+STREAM_MESSAGES = 100
+STREAM_READS = 2000
 """Most of a broker's stream in a second: bytes, messages, and reads of the socket, of which each
 packet takes three or four."""
 MOST_UNANSWERED = 16
@@ -54,7 +67,8 @@ FORMS = (
     "http://HOST/rpc/Switch.GetStatus?id=0 (Shelly), mqtt://HOST/TOPIC#path.in.json or "
     "modbus://HOST/UNIT?profile=NAME"
 )
-logging.getLogger("pymodbus").addHandler(logging.NullHandler())  # else it writes to stderr
+# else it writes to stderr
+logging.getLogger("pymodbus").addHandler(logging.NullHandler())
 
 Item = Reading | Silence | None
 """A reading, why there is none, or that the last one is still shown."""
@@ -92,7 +106,8 @@ class Budget:
     """Bytes and seconds that one answer may take."""
 
     def __init__(self) -> None:
-        self._end, self._left = time.monotonic() + ANSWER_SECONDS, ANSWER_BYTES
+        self._end = time.monotonic() + ANSWER_SECONDS
+        self._left = ANSWER_BYTES
 
     @property
     def seconds(self) -> float:
@@ -119,11 +134,14 @@ def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
     before: Item = None
     periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
     while not closed.wait(max(0.0, due - time.monotonic())):
-        due, item, now = max(due + POLL_SECONDS, time.monotonic()), ask(), time.monotonic()
+        due = max(due + POLL_SECONDS, time.monotonic())
+        item = ask()
+        now = time.monotonic()
         if item != before:
             if before is not None:
                 periods.append(now - changed)
-            before, changed = item, now
+            before = item
+            changed = now
         elif isinstance(item, Reading):
             stays = REPEAT_PERIODS * float(np.median(periods)) if periods else 0.0
             if now - counted < np.clip(stays, *REPEAT_SECONDS):
@@ -140,9 +158,10 @@ class _BoundedReader(io.RawIOBase):
     """Bytes of a socket within the budget of one answer, whatever of HTTP they are."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self._socket, self._budget = sock, Budget()
-        # The stream keeps the socket open until it is closed itself: HTTPConnection closes the
-        # socket of a last response before that response was read.
+        self._socket = sock
+        self._budget = Budget()
+        # The stream keeps the socket open until it is closed itself: HTTPConnection
+        # closes the socket of a last response before that response was read.
         self._stream = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -168,7 +187,8 @@ class _BoundedSocket:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self.sendall, self.close = sock.sendall, sock.close
+        self.sendall = sock.sendall
+        self.close = sock.close
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """The stream from which the next response is read."""
@@ -178,7 +198,8 @@ class _BoundedSocket:
 class _BoundedConnection(HTTPConnection):
     """A connection whose responses have a budget.
 
-    http.client has none for interim responses (100 Continue), trailers, and the sum of headers.
+    http.client has none for interim responses (100 Continue), trailers, and the sum of
+    headers.
     """
 
     def connect(self) -> None:
@@ -189,9 +210,11 @@ class _BoundedConnection(HTTPConnection):
 
 def _shelly(parts: SplitResult, host: str) -> Items:
     """Status of a component (Switch, PM1, EM1, EM, ...), or of all of them, by RPC over HTTP."""
-    if not re.fullmatch(r"/rpc/\w+\.GetStatus", parts.path):  # other methods may switch the power
+    # other methods may switch the power
+    if not re.fullmatch(r"/rpc/\w+\.GetStatus", parts.path):
         raise _wrong("is not that of a GetStatus method of a Shelly device")
-    target, path = f"{parts.path}?{parts.query}", _path_of(parts)
+    target = f"{parts.path}?{parts.query}"
+    path = _path_of(parts)
 
     def read(closed: threading.Event) -> Iterator[Item]:
         connection = _BoundedConnection(host, parts.port or 80, timeout=ANSWER_SECONDS)
@@ -199,8 +222,10 @@ def _shelly(parts: SplitResult, host: str) -> Items:
         def ask() -> Item:
             connection.request("GET", target)
             content = bytearray()
-            with closing(connection.getresponse()) as response:  # no redirects, no proxies
-                while chunk := response.read1(4096):  # `read` reserves what the header announces
+            # no redirects, no proxies
+            with closing(connection.getresponse()) as response:
+                # `read` reserves what the header announces
+                while chunk := response.read1(4096):
                     content += chunk
             if response.status == 401:
                 return Silence(
@@ -224,13 +249,15 @@ class _StreamBudget:
     """Bytes, messages and reads of a broker's stream in any second."""
 
     def __init__(self) -> None:
-        self._second, self._spent = -1, np.zeros(3)
+        self._second = -1
+        self._spent = np.zeros(3)
 
     def spend(self, *, size: int = 0, messages: int = 0, reads: int = 0) -> None:
         """Count what was received; OSError if it is too much."""
         second = int(time.monotonic())
         if second != self._second:
-            self._second, self._spent = second, np.zeros(3)
+            self._second = second
+            self._spent = np.zeros(3)
         self._spent += (size, messages, reads)
         if (self._spent > (STREAM_BYTES, STREAM_MESSAGES, STREAM_READS)).any():
             raise OSError(
@@ -240,7 +267,8 @@ class _StreamBudget:
 
 def _mqtt(parts: SplitResult, host: str) -> Items:
     """A topic whose messages are numbers [W], or JSON with one."""
-    topic, path = unquote(parts.path[1:]), _path_of(parts)
+    topic = unquote(parts.path[1:])
+    path = _path_of(parts)
     if not topic or parts.query or "+" in topic:
         raise _wrong("has no topic without wildcards")
     with optional_import("meters"):
@@ -250,7 +278,8 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
     class Subscriber(mqtt.Client):  # type: ignore[misc]
         """paho's client, with limits where it reads its socket, before memory is reserved.
 
-        By itself it takes messages of 256 MB, and any number of those that it has to acknowledge.
+        By itself it takes messages of 256 MB, and any number of those that it has to
+        acknowledge.
         """
 
         def __init__(self) -> None:
@@ -269,14 +298,18 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
         def check_waiting(self) -> None:
             """OSError if messages wait that no subscriber of this topic gets."""
             if max(len(self._in_messages), len(self._out_packet)) > MOST_UNANSWERED:
-                raise OSError("sends messages of a quality of service that was not asked for")
+                raise OSError(
+                    "sends messages of a quality of service that was not asked for"
+                )
 
     def connected(client: Subscriber, _data: Any, _flags: Any, code: int) -> None:
         client.subscribe(topic)
         if code:
             client.refused = mqtt.connack_string(code)
 
-    def subscribed(client: Subscriber, _data: Any, _number: int, granted: tuple[int, ...]) -> None:
+    def subscribed(
+        client: Subscriber, _data: Any, _number: int, granted: tuple[int, ...]
+    ) -> None:
         if 128 in granted:
             client.refused = f"the broker refuses the topic {topic}"
 
@@ -292,7 +325,9 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
         if tls:
             authority = os.environ.get("UR_ENERGY_MQTT_CA")
             client.tls_set_context(ssl.create_default_context(cafile=authority))
-        client.on_connect, client.on_subscribe, client.on_message = connected, subscribed, arrived
+        client.on_connect = connected
+        client.on_subscribe = subscribed
+        client.on_message = arrived
         try:
             client.connect(host, parts.port or (8883 if tls else 1883), keepalive=15)
             while not closed.is_set():
@@ -303,7 +338,8 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
                 while client.received:
                     yield json_reading(client.received.popleft(), path, ANSWER_BYTES)
         finally:
-            client.on_connect = client.on_subscribe = client.on_message = None  # no cycles
+            # no cycles
+            client.on_connect = client.on_subscribe = client.on_message = None
             if (sock := client.socket()) is not None:
                 sock.close()
 
@@ -343,27 +379,40 @@ def load_profile(name: str) -> MeterProfile:
         shipped = sorted(each.stem for each in path.parent.glob("*.yaml"))
         if name not in shipped:
             remedy = f"name one of {with_suggestion(name, shipped)}, or a YAML file"
-            raise InputError("--meter", f"there is no profile '{name}' of a meter", remedy)
+            raise InputError(
+                "--meter", f"there is no profile '{name}' of a meter", remedy
+            )
 
     def register(tree: YamlTree) -> Register:
         with Record(tree) as keys:
-            address, kind = integer(0, 65535)(keys["address"]), choice(TYPES)(keys["type"])
-            return Register(address, kind, keys.read("scale", Quantity("1", -1e12, 1e12), 1.0))
+            address = integer(0, 65535)(keys["address"])
+            kind = choice(TYPES)(keys["type"])
+            return Register(
+                address, kind, keys.read("scale", Quantity("1", -1e12, 1e12), 1.0)
+            )
 
     with Record(YamlTree.read(path, InputError, "correct the file")) as keys:
         keys.schema(1)
         registers = choice(("input", "holding"))(keys["registers"])
         low_first = choice(("big", "little"))(keys["word_order"]) == "little"
-        power, energy = register(keys["power"]), keys.read("energy", register, None)
+        power = register(keys["power"])
+        energy = keys.read("energy", register, None)
     return MeterProfile(registers, "little" if low_first else "big", power, energy)
 
 
 def _modbus(parts: SplitResult, host: str) -> Items:
     """Registers of a unit behind a Modbus TCP address."""
-    unit, given = parts.path.strip("/"), parse_qs(parts.query)
-    if not unit.isdecimal() or int(unit) > 255 or given.keys() != {"profile"} or parts.fragment:
+    unit = parts.path.strip("/")
+    given = parse_qs(parts.query)
+    if (
+        not unit.isdecimal()
+        or int(unit) > 255
+        or given.keys() != {"profile"}
+        or parts.fragment
+    ):
         raise _wrong("has no unit number, or no profile")
-    profile, port = load_profile(given["profile"][0]), parts.port or MODBUS_PORT
+    profile = load_profile(given["profile"][0])
+    port = parts.port or MODBUS_PORT
     with optional_import("meters"):
         from pymodbus.client import ModbusTcpClient
         from pymodbus.exceptions import ModbusException
@@ -382,20 +431,26 @@ def _modbus(parts: SplitResult, host: str) -> Items:
 
     def read(closed: threading.Event) -> Iterator[Item]:
         client = Client(host, port=port, timeout=ANSWER_SECONDS, retries=0)
-        inputs, holding = client.read_input_registers, client.read_holding_registers
+        inputs = client.read_input_registers
+        holding = client.read_holding_registers
         function = inputs if profile.registers == "input" else holding
 
         def value_of(register: Register) -> float:
-            address, count = register.address, TYPES[register.type]
+            address = register.address
+            count = TYPES[register.type]
             try:
                 answer = function(address, count=count, device_id=int(unit))
             except ModbusException:
                 raise TimeoutError("does not answer as a Modbus TCP device") from None
             if answer.isError() or len(answer.registers) != count:
-                text = f"refuses register {address} of unit {unit}; check unit and profile"
+                text = (
+                    f"refuses register {address} of unit {unit}; check unit and profile"
+                )
                 raise ConnectionError(text)
             kind = client.DATATYPE[register.type.upper()]
-            number: Any = client.convert_from_registers(answer.registers, kind, profile.word_order)
+            number: Any = client.convert_from_registers(
+                answer.registers, kind, profile.word_order
+            )
             return register.scale * float(number)
 
         def ask() -> Item:
@@ -406,7 +461,8 @@ def _modbus(parts: SplitResult, host: str) -> Items:
                 return Silence(f"{item.words}; check the profile")
             return item
 
-        with closing(client):  # also after a failure: a late answer would be taken for the next one
+        # also after a failure: a late answer would be taken for the next one
+        with closing(client):
             if not client.connect():  # type: ignore[no-untyped-call]
                 raise ConnectionError(f"no connection to port {port}")
             yield from _asked(ask, closed)

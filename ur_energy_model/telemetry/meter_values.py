@@ -3,8 +3,8 @@
 
 """Values of power meters: from the text of an answer to a reading that an arm's supply can have.
 
-Devices answer in JSON, or with a number. A path leads to the power in it, and may add up several
-values, such as those of three phases.
+Devices answer in JSON, or with a number. A path leads to the power in it, and may add up
+several values, such as those of three phases.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Silence(NamedTuple):
     """Why there is no reading."""
 
     words: str
-    # whether the device answers, only without a power: as it does for some seconds after it was
-    # switched on
+    # whether the device answers, only without a power: as it does for some seconds after
+    # it was switched on
     may_pass: bool = False
 
 
@@ -50,8 +50,8 @@ class PowerPath:
     """Where the power is in an answer.
 
     Attributes:
-        parts: keys, or indices of lists, that lead to each of the values that are added up; `*` in
-            a key stands for any letters, and alone for all elements of a list.
+        parts: keys, or indices of lists, that lead to each of the values that are added
+            up; `*` in a key stands for any letters, and alone for all elements of a list.
         scale: their unit [W].
     """
 
@@ -71,7 +71,9 @@ class PowerPath:
         each = paths.split("+") if paths else [""]
         if len(each) > MOST_VALUES:
             raise ValueError(f"adds up {len(each)} values; the limit is {MOST_VALUES}")
-        parts = tuple(tuple(unquote(key) for key in path.split(".") if key) for path in each)
+        parts = tuple(
+            tuple(unquote(key) for key in path.split(".") if key) for path in each
+        )
         return cls(parts, UNITS[unit] if at else 1.0)
 
     @property
@@ -127,7 +129,9 @@ def json_reading(content: bytes, path: PowerPath, largest: int) -> Reading | Sil
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
         shown = content[:MOST_SHOWN]
         return Silence(f"its answer has no power{place}: {shown!r}", may_pass=True)
-    return checked_reading(sum(one.power for one in each), sum(one.energy for one in each))
+    return checked_reading(
+        sum(one.power for one in each), sum(one.energy for one in each)
+    )
 
 
 def _one(value: Any, scale: float) -> Reading:

@@ -3,9 +3,10 @@
 
 """Power meters at the mains: their readings become columns of a robot's samples.
 
-A thread reads the meter (`meter_protocols`). A meter that is silent is a gap (NaN), never a number,
-and never delays a sample of the robot. What it shows is recorded as it is; whether that can be the
-power of this robot is judged where it is used (`consistency.wall_meter`).
+A thread reads the meter (`meter_protocols`). A meter that is silent is a gap (NaN), never
+a number, and never delays a sample of the robot. What it shows is recorded as it is;
+whether that can be the power of this robot is judged where it is used
+(`consistency.wall_meter`).
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ from ur_energy_model.typing import Array, ClosedOnExit, Self
 BOOT_SECONDS = 20.0
 """Time for which a first answer without power is waited for: the device may have been switched on
 just now [s]."""
-SILENT_PERIODS, SILENT_SECONDS = 5.0, 10.0
+SILENT_PERIODS = 5.0
+SILENT_SECONDS = 10.0
 """A reading is held for so many periods of the messages, and so many seconds at least."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # before a meter is connected again [s]
+# before a meter is connected again [s]
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 10.0
 MOST_READINGS = 64  # readings kept; a batch of samples spans one or two
 
 
@@ -53,13 +57,15 @@ class Meter:
         self.url = url
         self._items = items_of(url)
         self._failure: Silence | None = None
-        self._count, self._heard = 0, HOST_CLOCK.now()
+        self._count = 0
+        self._heard = HOST_CLOCK.now()
         self._held_ns = 1e9 * SILENT_SECONDS
         self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # between messages [ns]
-        # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k], from a reading 0 on
-        # that has none; replaced as a whole.
+        # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k], from a
+        # reading 0 on that has none; replaced as a whole.
         self._kept = np.zeros(1, np.int64), np.array([[np.nan], [np.nan], [0.0]])
-        self._news, self._closed = threading.Event(), threading.Event()
+        self._news = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="power meter", daemon=True)
 
     def __enter__(self) -> Self:
@@ -73,8 +79,8 @@ class Meter:
     def require(self) -> None:
         """Wait for the first reading.
 
-        A device that answers without a power is waited for, one that is silent is not: its first
-        message may come later.
+        A device that answers without a power is waited for, one that is silent is not:
+        its first message may come later.
 
         Raises:
             InputError: the meter cannot be read.
@@ -83,7 +89,9 @@ class Meter:
         self._news.wait(2.0 * ANSWER_SECONDS)
         while (failure := self._failure) is not None:
             if not failure.may_pass or time.monotonic() - began > BOOT_SECONDS:
-                raise InputError(self.url, failure.words, "correct --meter, or record without it")
+                raise InputError(
+                    self.url, failure.words, "correct --meter, or record without it"
+                )
             self._news.clear()
             self._news.wait(0.1)
 
@@ -134,7 +142,10 @@ class Meter:
             self._count += 1
             arrived = np.append(self._kept[0], now)[-MOST_READINGS:]
             new = np.array([[item.power], [item.energy], [self._count]])
-            self._kept = arrived, np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:]
+            self._kept = (
+                arrived,
+                np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:],
+            )
 
 
 class MeteredSource(ClosedOnExit):
@@ -146,7 +157,8 @@ class MeteredSource(ClosedOnExit):
     """
 
     def __init__(self, source: TelemetrySource, meter: Meter) -> None:
-        self._source, self._meter = source, meter
+        self._source = source
+        self._meter = meter
         self._reported: str | None = None
 
     @property
@@ -167,7 +179,8 @@ class MeteredSource(ClosedOnExit):
 
     def take_events(self) -> list[Event]:
         """Events of the source, and of the meter: when its readings end, and come again."""
-        events, problem = self._source.take_events(), self._meter.problem
+        events = self._source.take_events()
+        problem = self._meter.problem
         if (problem is None) != (self._reported is None):
             self._reported = problem
             text = f"power meter: {problem or 'sends readings'}"

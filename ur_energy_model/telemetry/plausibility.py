@@ -21,10 +21,14 @@ IMPOSSIBLE_SHARE = 0.01
 """Share of impossible samples above which a recording is refused; below, they are left out."""
 
 
-POSITION, SPEED, ACCELERATION = 8 * np.pi, 4 * np.pi, 1000.0
-CURRENT, TORQUE = 1.0e4, 5000.0
+POSITION = 8 * np.pi
+SPEED = 4 * np.pi
+ACCELERATION = 1000.0
+CURRENT = 1.0e4
+TORQUE = 5000.0
 """Limits for an unknown arm; currents may be given per turn of the joint."""
-_COUNT, _NUMBER = (-1.0e20, 1.0e20), (-1.0e12, 1.0e12)
+_COUNT = (-1.0e20, 1.0e20)
+_NUMBER = (-1.0e12, 1.0e12)
 _LIMITS = {
     "timestamp": (-1.0, 1.0e10),
     "joint_temperatures": (-40.0, 150.0),
@@ -37,7 +41,8 @@ _LIMITS = {
     ),
     **dict.fromkeys(("target_moment", "actual_current_as_torque"), (-TORQUE, TORQUE)),
     **dict.fromkeys(
-        ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage"), (-1.0, 80.0)
+        ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage"),
+        (-1.0, 80.0),
     ),
     "actual_robot_current": (-100.0, 100.0),
     "payload_cog": (-10.0, 10.0),
@@ -104,15 +109,17 @@ def possible(
     if not len(telemetry):
         return telemetry, np.zeros(0, dtype=bool), None
     known = {
-        name: values if (finite := np.isfinite(values)).all() else np.where(finite, values, 0.0)
+        name: values
+        if (finite := np.isfinite(values)).all()
+        else np.where(finite, values, 0.0)
         for name, values in telemetry.columns.items()
     }
     bad, first = impossible_rows(known, limits)
     return (telemetry.select(~bad) if bad.any() else telemetry), bad, first
 
 
-# Running statistics of a recording's channels, for the quality verdict. Each takes its consecutive
-# parts and keeps a few numbers per channel.
+# Running statistics of a recording's channels, for the quality verdict. Each takes its
+# consecutive parts and keeps a few numbers per channel.
 
 _STUCK = 3  # number of identical values in a row that noise rarely produces
 
@@ -129,7 +136,8 @@ class Extremes:
         finite = np.isfinite(values)
         used = values if finite.all() else values[finite.all(axis=1)]
         if len(used):
-            low, high = used.min(axis=0), used.max(axis=0)
+            low = used.min(axis=0)
+            high = used.max(axis=0)
             self.low = low if self.low is None else np.minimum(self.low, low)
             self.high = high if self.high is None else np.maximum(self.high, high)
 
@@ -167,8 +175,10 @@ class Repeats:
         length = np.diff(start, append=len(finite))
         place = int(np.argmax(length))
         if length[place] > self.longest:
-            self.longest, self.value = int(length[place]), float(finite[start[place]])
-        low, high = float(finite.min()), float(finite.max())
+            self.longest = int(length[place])
+            self.value = float(finite[start[place]])
+        low = float(finite.min())
+        high = float(finite.max())
         if low < self.low or high > self.high:
             self.at_limit = 0
             self.low, self.high = min(low, self.low), max(high, self.high)
@@ -195,7 +205,8 @@ class JointActivity:
     """
 
     def __init__(self, joints: int) -> None:
-        self.moving, self.seconds = np.zeros(joints), 0.0
+        self.moving = np.zeros(joints)
+        self.seconds = 0.0
         self.reversals = np.zeros(joints, dtype=np.int64)
         self._direction = np.zeros(joints)
 
@@ -209,8 +220,11 @@ class JointActivity:
             for j in range(speed.shape[1]):
                 signs = np.sign(speed[segment, j][moving[:, j]])
                 if len(signs):
-                    before, self._direction[j] = self._direction[j], signs[-1]
-                    self.reversals[j] += np.count_nonzero(np.diff(signs)) + (before * signs[0] < 0)
+                    before = self._direction[j]
+                    self._direction[j] = signs[-1]
+                    self.reversals[j] += np.count_nonzero(np.diff(signs)) + (
+                        before * signs[0] < 0
+                    )
 
 
 # Recordings of the manufacturer's offline simulator, which measures nothing.
@@ -227,9 +241,9 @@ REMEDY = "record a real arm"
 class OfflineSimulatorCheck:
     """Checks consecutive parts of one recording for the simulator's fingerprint.
 
-    The fingerprint is a measured current that is an exact multiple of the commanded one on every
-    joint and, if the bus voltage was recorded, exactly 48 V throughout. One of them alone proves
-    nothing: some controllers report whole volts.
+    The fingerprint is a measured current that is an exact multiple of the commanded one
+    on every joint and, if the bus voltage was recorded, exactly 48 V throughout. One of
+    them alone proves nothing: some controllers report whole volts.
     """
 
     def __init__(self) -> None:
@@ -240,14 +254,20 @@ class OfflineSimulatorCheck:
     def update(self, part: Telemetry) -> None:
         """Include the next part."""
         if "actual_current" in part and "target_current" in part:
-            a, b = part["actual_current"], part["target_current"]
+            a = part["actual_current"]
+            b = part["target_current"]
             finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
-            a, b = a[finite], b[finite]
-            sums = np.stack([(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)])
+            a = a[finite]
+            b = b[finite]
+            sums = np.stack(
+                [(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)]
+            )
             self._sums = sums if self._sums is None else self._sums + sums
         if "actual_robot_voltage" in part:
             volts = part["actual_robot_voltage"]
-            self._real_voltage |= bool((volts[np.isfinite(volts)] != NOMINAL_VOLTAGE).any())
+            self._real_voltage |= bool(
+                (volts[np.isfinite(volts)] != NOMINAL_VOLTAGE).any()
+            )
 
     @property
     def found(self) -> bool:

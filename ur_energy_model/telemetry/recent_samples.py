@@ -16,7 +16,8 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 KEPT_SECONDS = 300.0  # of samples that are kept [s]
 KEPT_RATE = 125.0  # highest rate of the kept samples [Hz]; about 25 MB at that rate
-JOINED = 1.0  # time of samples that are kept as one batch: many small ones take more memory [s]
+# time of samples that are kept as one batch: many small ones take more memory [s]
+JOINED = 1.0
 
 
 class RecentSamples:
@@ -64,8 +65,12 @@ class RecentSamples:
         parts = list(self._parts)
         if not parts:
             return False
-        fields = [name for name in parts[0].columns if all(name in part for part in parts)]
-        with BagWriter(bag, parts[0].info, tuple(fields), joint_names=joint_names) as writer:
+        fields = [
+            name for name in parts[0].columns if all(name in part for part in parts)
+        ]
+        with BagWriter(
+            bag, parts[0].info, tuple(fields), joint_names=joint_names
+        ) as writer:
             for part in parts:
                 writer.write(part)
         return True
@@ -81,7 +86,8 @@ class RecentSamples:
         rate = batch.info.rate
         if rate is not None and rate <= self._rate:
             return batch
-        # A little more than the time: the periods of a controller are not exact in binary.
+        # A little more than the time: the periods of a controller are not exact in
+        # binary.
         cells = np.floor(batch.time * self._rate + 1e-3)
         first = np.diff(cells, prepend=self._cell) > 0.0
         if not first.any():

@@ -43,8 +43,8 @@ Item = Telemetry | Event | Command
 class SampleQueue:
     """Samples, events and commands, first in, first out.
 
-    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are
-    dropped, counted in `dropped`, and the next samples carry a gap for them.
+    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they
+    are dropped, counted in `dropped`, and the next samples carry a gap for them.
 
     Args:
         memory_bytes: bound of the memory.
@@ -52,12 +52,15 @@ class SampleQueue:
         cause: of that gap.
 
     Attributes:
-        awaited: number of samples for which `get` waits, so that its thread wakes up for many
-            together; for events and commands it does not wait. Set by the reading side.
+        awaited: number of samples for which `get` waits, so that its thread wakes up for
+            many together; for events and commands it does not wait. Set by the reading
+            side.
         samples: number of samples that wait.
         spilled: number of samples so far that went through the file.
-        dropped: samples that were dropped so far, without those of the gaps in front of them.
-        problem: why samples have to wait, for the cause of the gap; None if nothing is wrong.
+        dropped: samples that were dropped so far, without those of the gaps in front of
+            them.
+        problem: why samples have to wait, for the cause of the gap; None if nothing is
+            wrong.
     """
 
     def __init__(
@@ -71,12 +74,15 @@ class SampleQueue:
         self.spilled = 0
         self.dropped = NO_LOSSES
         self.problem: str | None = None
-        self._memory_bytes, self._spill_bytes, self._cause = memory_bytes, spill_bytes, cause
+        self._memory_bytes = memory_bytes
+        self._spill_bytes = spill_bytes
+        self._cause = cause
         self._bytes = 0
         self._events = 0
         self._commands = 0
-        # Samples in the file are the place where they are. Dropped samples have their place in the
-        # order too, as a gap; once taken, it is held for the samples that follow.
+        # Samples in the file are the place where they are. Dropped samples have their
+        # place in the order too, as a gap; once taken, it is held for the samples that
+        # follow.
         self._items: deque[Item | int | Gap] = deque()
         self._gap: Gap | None = None
         self._file: IO[bytes] | None = None
@@ -99,8 +105,8 @@ class SampleQueue:
     def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
         """Remove and return the next item (or only a command), None if none comes in time [s].
 
-        It waits until there is a command, an event or as many samples as are `awaited`; with a
-        timeout of 0 not at all.
+        It waits until there is a command, an event or as many samples as are `awaited`;
+        with a timeout of 0 not at all.
         """
         with self._changed:
             enough = self._ready(commands_only) and (commands_only or self._has_enough())
@@ -117,15 +123,19 @@ class SampleQueue:
             if not any(isinstance(item, Command) for item in self._items):
                 return
             while self._ready() and not isinstance(self._items[0], Command):
-                gap, self._gap = self._gap, None
+                gap = self._gap
+                self._gap = None
                 item = self._take()
-                self._gap = self._dropped(item, gap) if isinstance(item, Telemetry) else gap
+                self._gap = (
+                    self._dropped(item, gap) if isinstance(item, Telemetry) else gap
+                )
 
     def take_gap(self) -> Gap | None:
         """The samples that were dropped last, where none have followed them yet."""
         with self._changed:
             self._ready()
-            gap, self._gap = self._gap, None
+            gap = self._gap
+            self._gap = None
             return gap
 
     def close(self) -> None:
@@ -143,7 +153,9 @@ class SampleQueue:
         while self._items and isinstance(head := self._items[0], Gap):
             self._gap = _joined(self._gap, head)
             self._items.popleft()
-        return bool(self._items) and (not commands_only or isinstance(self._items[0], Command))
+        return bool(self._items) and (
+            not commands_only or isinstance(self._items[0], Command)
+        )
 
     def _dropped(self, batch: Telemetry, before: Gap | None) -> Gap:
         """Count a batch that is dropped; a gap from its first to its last sample, and `before`."""
@@ -154,7 +166,8 @@ class SampleQueue:
         if any(gap.away is not None for gap in batch.gaps):
             away = batch.duration + sum(gap.seconds for gap in batch.gaps)
         cause = self._cause + ("" if self.problem is None else f": {self.problem}")
-        start, end = float(batch.time[0]), float(batch.time[-1])
+        start = float(batch.time[0])
+        end = float(batch.time[-1])
         return _joined(before, Gap(0, start, end, len(batch) + batch.lost, cause, away))
 
     def _put_samples(self, batch: Telemetry) -> None:
@@ -214,12 +227,16 @@ class SampleQueue:
         if self._gap is None:
             return batch
         # The gap includes the one that is in front of the batch.
-        whole, cause, self._gap = self._gap, self._gap.cause, None
+        whole = self._gap
+        cause = self._gap.cause
+        self._gap = None
         for each in batch.gaps:
             if each.index == 0:
                 whole = _joined(whole, each)
         whole = replace(whole, end=float(batch.time[0]), cause=cause)
-        return replace(batch, gaps=(whole, *(each for each in batch.gaps if each.index > 0)))
+        return replace(
+            batch, gaps=(whole, *(each for each in batch.gaps if each.index > 0))
+        )
 
 
 def _bytes_of(batch: Telemetry) -> int:
@@ -233,5 +250,6 @@ def _joined(first: Gap | None, second: Gap) -> Gap:
     away = None
     if first.away is not None or second.away is not None:
         away = first.seconds + second.seconds
-    cause, missing = max(first.cause, second.cause, key=len), first.missing + second.missing
+    cause = max(first.cause, second.cause, key=len)
+    missing = first.missing + second.missing
     return replace(first, end=second.end, missing=missing, cause=cause, away=away)

@@ -72,18 +72,19 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
 class Gap:
     """Samples of the controller that are missing in the recording."""
 
-    #: index of the first sample after the gap; 0 in a batch of a stream if the gap lies in front of
-    #: the batch, the number of samples if the recording ends with the gap
+    # : index of the first sample after the gap; 0 in a batch of a stream if the gap lies
+    # in front of : the batch, the number of samples if the recording ends with the gap
     index: int
     start: float  #: controller time of the last sample before the gap [s]
-    #: controller time of the first sample after the gap [s]; smaller than start if the controller
-    #: restarted
+    # : controller time of the first sample after the gap [s]; smaller than start if the
+    # controller : restarted
     end: float
-    missing: int  #: number of samples missing, estimated from the nominal period (0 if unknown)
+    # : number of samples missing, estimated from the nominal period (0 if unknown)
+    missing: int
     #: reason, where known ("skipped", "connection lost", "controller restarted", ...)
     cause: str = "unknown"
-    #: time without samples by the host's clock [s], where the controller's clock cannot tell it
-    #: (the controller restarted, or never came back); None otherwise
+    # : time without samples by the host's clock [s], where the controller's clock cannot
+    # tell it : (the controller restarted, or never came back); None otherwise
     away: float | None = None
 
     @property
@@ -96,9 +97,9 @@ class Gap:
 class Losses:
     """Samples of a stream that are known to be lost: the sum over its gaps.
 
-    Whatever counts lost samples counts them with this class, and from gaps: a gap is known once a
-    sample behind it has come, or once the stream has ended in it. An outage that lasts is no loss
-    yet, since the samples of it may still be on their way.
+    Whatever counts lost samples counts them with this class, and from gaps: a gap is
+    known once a sample behind it has come, or once the stream has ended in it. An outage
+    that lasts is no loss yet, since the samples of it may still be on their way.
     """
 
     samples: int = 0  #: number of lost samples
@@ -144,17 +145,20 @@ class RecordingInfo:
     payload_center_of_mass: tuple[float, float, float] | None = None
     simulated: bool = False  #: whether a simulated controller made the samples
     program: str | None = None  #: name of the loaded program, None if unknown
-    namespace: str = ""  #: of the topics in the ROS graph, with a leading slash; "" outside of any
+    # : of the topics in the ROS graph, with a leading slash; "" outside of any
+    namespace: str = ""
     tf_prefix: str = ""  #: in front of the joint names in the ROS graph
-    removed: int = 0  #: number of samples whose files were deleted for the budget of their folder
-    extra: Mapping[str, str] = field(default_factory=dict)  #: further key-value pairs, kept as text
+    # : number of samples whose files were deleted for the budget of their folder
+    removed: int = 0
+    # : further key-value pairs, kept as text
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 def typical_step(steps: Array) -> float:
     """Larger of median and mean of a clock's forward steps [s]; NaN if there are none.
 
-    Robust where a recorder stored samples at irregular multiples of the controller's tick. Steps
-    of more than ten times the median are gaps and do not count for the mean.
+    Robust where a recorder stored samples at irregular multiples of the controller's
+    tick. Steps of more than ten times the median are gaps and do not count for the mean.
     """
     forward = steps[steps > 0]
     if not forward.size:
@@ -174,11 +178,12 @@ def find_gaps(
         typical: step to use without a period [s]; None takes `typical_step` of these.
 
     Returns:
-        One Gap per step longer than 1.5 nominal periods (2.5 typical steps where there
-        is no period), and one per step backwards (a restarted controller). Equal timestamps are no
-        gap but a sample recorded twice, see `Telemetry.distinct`.
+        One Gap per step longer than 1.5 nominal periods (2.5 typical steps where there is
+        no period), and one per step backwards (a restarted controller). Equal timestamps
+        are no gap but a sample recorded twice, see `Telemetry.distinct`.
     """
-    steps = np.diff(np.clip(time, -1e15, 1e15))  # impossible times stay in the range of integers
+    # impossible times stay in the range of integers
+    steps = np.diff(np.clip(time, -1e15, 1e15))
     if steps.size == 0:
         return ()
     guessed = period is None
@@ -207,17 +212,19 @@ class Telemetry:
     columns: Mapping[str, Array]  #: values by RTDE field name, float64, [n] or [n, width]
     info: RecordingInfo = RecordingInfo()  #: provenance of the recording
     gaps: tuple[Gap, ...] = ()  #: missing stretches, in order
-    #: host time of each sample mapped from the controller clock [n], ns since the epoch (int64), or
-    #: None if it was not recorded
+    # : host time of each sample mapped from the controller clock [n], ns since the epoch
+    # (int64), or : None if it was not recorded
     stamp: NDArray[np.int64] | None = None
-    #: number of samples left out here because an earlier sample has the same controller time and
-    #: host time: they are in the recording twice
+    # : number of samples left out here because an earlier sample has the same controller
+    # time and : host time: they are in the recording twice
     repeated: int = 0
 
     def __post_init__(self) -> None:
         lengths = set(map(len, self.columns.values()))
         if lengths - {len(self.time)}:
-            raise ValueError(f"columns of {sorted(lengths)} samples, time has {len(self.time)}")
+            raise ValueError(
+                f"columns of {sorted(lengths)} samples, time has {len(self.time)}"
+            )
 
     def __len__(self) -> int:
         return len(self.time)
@@ -247,7 +254,9 @@ class Telemetry:
         """Time covered by samples, without gaps [s]."""
         if len(self.time) < 2:
             return 0.0
-        return float(sum(self.time[s.stop - 1] - self.time[s.start] for s in self.segments()))
+        return float(
+            sum(self.time[s.stop - 1] - self.time[s.start] for s in self.segments())
+        )
 
     @property
     def lost(self) -> int:
@@ -261,7 +270,10 @@ class Telemetry:
     @property
     def has_bus_power(self) -> bool:
         """Whether voltage and current of the robot bus were recorded."""
-        return "actual_robot_voltage" in self.columns and "actual_robot_current" in self.columns
+        return (
+            "actual_robot_voltage" in self.columns
+            and "actual_robot_current" in self.columns
+        )
 
     @cached_property
     def bus_power(self) -> Array | None:
@@ -269,12 +281,15 @@ class Telemetry:
         if not self.has_bus_power:
             return None
         columns = self.columns
-        return np.asarray(columns["actual_robot_voltage"] * columns["actual_robot_current"])
+        return np.asarray(
+            columns["actual_robot_voltage"] * columns["actual_robot_current"]
+        )
 
     def distinct(self) -> Telemetry:
         """Without samples that repeat the timestamp of the previous one.
 
-        Polling recorders store some samples twice, which differentiation does not tolerate.
+        Polling recorders store some samples twice, which differentiation does not
+        tolerate.
         """
         return self.select(np.diff(self.time, prepend=np.nan) != 0)
 
@@ -301,11 +316,15 @@ class Telemetry:
             raise ValueError("cut takes contiguous parts only")
         inner = stop + 1 if stop == len(self.time) else stop
         gaps = tuple(
-            replace(gap, index=gap.index - start) for gap in self.gaps if start < gap.index < inner
+            replace(gap, index=gap.index - start)
+            for gap in self.gaps
+            if start < gap.index < inner
         )
         return self._rows(slice(start, stop), gaps, 0)
 
-    def _rows(self, rows: Mask | slice, gaps: tuple[Gap, ...], repeated: int) -> Telemetry:
+    def _rows(
+        self, rows: Mask | slice, gaps: tuple[Gap, ...], repeated: int
+    ) -> Telemetry:
         columns = {name: values[rows] for name, values in self.columns.items()}
         stamp = None if self.stamp is None else self.stamp[rows]
         return Telemetry(self.time[rows], columns, self.info, gaps, stamp, repeated)
@@ -330,7 +349,9 @@ def host_times(samples: Telemetry) -> NDArray[np.int64]:
     """
     if samples.stamp is not None:
         return samples.stamp
-    return np.asarray(np.round(np.clip(samples.time, 0.0, _LAST_TIME) * 1e9), dtype=np.int64)
+    return np.asarray(
+        np.round(np.clip(samples.time, 0.0, _LAST_TIME) * 1e9), dtype=np.int64
+    )
 
 
 def with_host_time(samples: Telemetry, now: int) -> Telemetry:
@@ -356,7 +377,8 @@ def repetition(samples: int) -> tuple[str, ...]:
 def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """Columns of consecutive parts as one, those that all parts have.
 
-    Each column is removed from the parts once it is joined, so that memory is needed once only.
+    Each column is removed from the parts once it is joined, so that memory is needed once
+    only.
     """
     if len(parts) == 1:
         return parts[0]
@@ -417,7 +439,9 @@ def same_serial(first: str | None, second: str | None) -> bool | None:
 
 # Event: something that happened beside the samples of a recording.
 
-INFORMATION, WARNING, ERROR = 20, 30, 40
+INFORMATION = 20
+WARNING = 30
+ERROR = 40
 """Levels of an event, as in rcl_interfaces/msg/Log."""
 
 

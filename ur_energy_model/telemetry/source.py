@@ -32,20 +32,23 @@ class LinkStatus:
 
     connected: bool = True  # samples can arrive
     reconnects: int = 0  # connections after the first one
-    duplicates: int = 0  # packets left out because the controller sent the same tick again
-    # packets left out because they could not be used: malformed, of unknown type, of no clock
+    # packets left out because the controller sent the same tick again
+    duplicates: int = 0
+    # packets left out because they could not be used: malformed, of unknown type, of no
+    # clock
     skipped: int = 0
     # why the connection was last lost or refused, None if it never was
     last_error: str | None = None
-    # why no samples arrive now, None while they do. Complete at any time: also while the source is
-    # being entered and waits for its controller
+    # why no samples arrive now, None while they do. Complete at any time: also while the
+    # source is being entered and waits for its controller
     problem: str | None = None
-    # samples that are known to be lost since the source was entered: the gaps in front of the
-    # samples that have come. Those of a recorded source are the gaps of the recording
+    # samples that are known to be lost since the source was entered: the gaps in front of
+    # the samples that have come. Those of a recorded source are the gaps of the recording
     losses: Losses = NO_LOSSES
     # length of the present outage [s], 0 while samples arrive. Nothing is lost by it yet
     outage: float = 0.0
-    # what distinguishes the controller from another one at its address, None for a recorded source
+    # what distinguishes the controller from another one at its address, None for a
+    # recorded source
     identity: str | None = None
 
 
@@ -103,8 +106,11 @@ class ObservedSource(ClosedOnExit):
         observe: called with each batch, in the thread that reads; must not take long.
     """
 
-    def __init__(self, source: TelemetrySource, observe: Callable[[Telemetry], None]) -> None:
-        self._source, self._observe = source, observe
+    def __init__(
+        self, source: TelemetrySource, observe: Callable[[Telemetry], None]
+    ) -> None:
+        self._source = source
+        self._observe = observe
 
     @property
     def info(self) -> RecordingInfo:
@@ -152,8 +158,9 @@ LAG = "the reader of these samples was too slow"
 class SharedSource:
     """Reads a source in one thread and passes every batch to all its consumers.
 
-    The source is entered with the first consumer and closed with the last one. After a failure, the
-    next consumer that is entered makes a new source. `lock` is held while consumers join and leave.
+    The source is entered with the first consumer and closed with the last one. After a
+    failure, the next consumer that is entered makes a new source. `lock` is held while
+    consumers join and leave.
     """
 
     def __init__(self, make: Callable[[], TelemetrySource]) -> None:
@@ -170,11 +177,16 @@ class SharedSource:
 
     def enter(self, consumer: Consumer) -> TelemetrySource:
         """The source, made and entered if it is not being read; the caller holds the lock."""
-        if self.source is not None and self._thread is not None and self._thread.is_alive():
+        if (
+            self.source is not None
+            and self._thread is not None
+            and self._thread.is_alive()
+        ):
             self.consumers = [*self.consumers, consumer]
             return self.source
         source = self._make()
-        self.source, self.entering = source, consumer
+        self.source = source
+        self.entering = consumer
         try:
             consumer.check_open()
             source.__enter__()
@@ -196,7 +208,10 @@ class SharedSource:
             self.consumers = [other for other in self.consumers if other is not consumer]
             if self.consumers or self.source is None:
                 return
-            thread, source, self.source, self._thread = self._thread, self.source, None, None
+            thread = self._thread
+            source = self.source
+            self.source = None
+            self._thread = None
             if thread is not None:
                 thread.join()
             source.close()
@@ -207,7 +222,8 @@ class SharedSource:
                 batch = source.read(READ_TIMEOUT)
                 if batch is not None:
                     for consumer in self.consumers:
-                        consumer.queue.put(batch)  # shared: consumers must not write to it
+                        # shared: consumers must not write to it
+                        consumer.queue.put(batch)
         except BaseException as error:
             failed: Future[object] = Future()
             failed.set_exception(error)
@@ -218,8 +234,8 @@ class SharedSource:
 class Consumer(ClosedOnExit):
     """One consumer's view of a shared source; a TelemetrySource itself.
 
-    Batches of the shared source that are shorter than `batch_seconds` are joined: its thread does
-    not wake up for each.
+    Batches of the shared source that are shorter than `batch_seconds` are joined: its
+    thread does not wake up for each.
     """
 
     def __init__(self, shared: SharedSource, batch_seconds: float = 0.0) -> None:
@@ -231,13 +247,16 @@ class Consumer(ClosedOnExit):
         self._joined = self._closed = False
 
     def __enter__(self) -> Self:
-        while not self._shared.lock.acquire(timeout=READ_TIMEOUT):  # another one is connecting
+        # another one is connecting
+        while not self._shared.lock.acquire(timeout=READ_TIMEOUT):
             self.check_open()
         try:
             self._source = self._shared.enter(self)
         finally:
             self._shared.lock.release()
-        self.queue.awaited = max(1, round(self._batch_seconds * (self._source.info.rate or 1.0)))
+        self.queue.awaited = max(
+            1, round(self._batch_seconds * (self._source.info.rate or 1.0))
+        )
         self._joined = True
         return self
 
@@ -311,16 +330,19 @@ class Consumer(ClosedOnExit):
 
 # Decimator: selects moments of a stream at a lower rate.
 
-MOST_LATE, MOST_LATE_SECONDS = 10, 0.2
+MOST_LATE = 10
+MOST_LATE_SECONDS = 0.2
 """Periods whose samples came together and are still taken one by one, and time of short ones."""
-EARLY = 0.25  # part of a period by which a moment may be early: batches end on whole samples
+# part of a period by which a moment may be early: batches end on whole samples
+EARLY = 0.25
 
 
 class Decimator:
     """Moments at a lower rate than samples arrive.
 
-    It uses the clock of the samples, so that a batch that was read late shifts nothing, and a
-    fixed grid, so that the mean rate is exact although batches rarely end on the grid.
+    It uses the clock of the samples, so that a batch that was read late shifts nothing,
+    and a fixed grid, so that the mean rate is exact although batches rarely end on the
+    grid.
 
     Args:
         rate: of the moments [Hz].
@@ -333,11 +355,12 @@ class Decimator:
     def parts(self, time: Array) -> tuple[list[slice], int]:
         """Parts of samples that came together after a delay, with one period each.
 
-        `time` is of samples behind those of the last call of `due` [n >= 1], s. More than MOST_LATE
-        periods and MOST_LATE_SECONDS would be late: they stay one part. Also returns how many
-        periods have samples but no part.
+        `time` is of samples behind those of the last call of `due` [n >= 1], s. More than
+        MOST_LATE periods and MOST_LATE_SECONDS would be late: they stay one part. Also
+        returns how many periods have samples but no part.
         """
-        count, whole = len(time), [slice(0, len(time))]
+        count = len(time)
+        whole = [slice(0, len(time))]
         if count == 1:
             return whole, 0
         covered = float(time[-1] - time[0]) * count / (count - 1)

@@ -7,12 +7,13 @@ From one sample to the next a joint moves by its mean speed times the time that 
 
     q[k+1] - q[k] = (qd[k] + qd[k+1]) / 2 * factor * (t[k+1] - t[k]),
 
-with a factor of 1 where times are in seconds. A clock that counts in milliseconds has a factor of
-0.001, positions in degrees beside speeds in rad/s have one of 57.3. The least-squares estimate of
-the factor and its R^2 need sums only, so that recordings of any length are followed in constant
-memory. On recordings of real arms from 10 to 500 Hz the factor is 1 within 0.5 %. Where an arm
-moves back and forth between two samples (steps of seconds) R^2 is small, and only the ratio of the
-paths remains, which is right within a factor of three.
+with a factor of 1 where times are in seconds. A clock that counts in milliseconds has a
+factor of 0.001, positions in degrees beside speeds in rad/s have one of 57.3. The
+least-squares estimate of the factor and its R^2 need sums only, so that recordings of any
+length are followed in constant memory. On recordings of real arms from 10 to 500 Hz the
+factor is 1 within 0.5 %. Where an arm moves back and forth between two samples (steps of
+seconds) R^2 is small, and only the ratio of the paths remains, which is right within a
+factor of three.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ import numpy as np
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
-PAIRS: tuple[tuple[str, str], ...] = (("actual_q", "actual_qd"), ("target_q", "target_qd"))
+PAIRS: tuple[tuple[str, str], ...] = (
+    ("actual_q", "actual_qd"),
+    ("target_q", "target_qd"),
+)
 """RTDE fields of positions [rad] and of their speeds [rad/s], in order of preference."""
 MOVING = 0.02  # least speed of a joint that counts as moving [rad/s]
 FEWEST_STEPS = 5  # fewest steps with motion that show anything
 _TURN = 2.0 * math.pi
 _NEAR_TURN = 0.5
 """Increments so close to a turn [rad] do not count: positions of endless joints may jump by one."""
-_WELL_SAMPLED = 0.9  # least R^2 with which the factor holds, and not only the ratio of the paths
+# least R^2 with which the factor holds, and not only the ratio of the paths
+_WELL_SAMPLED = 0.9
 _SURE = 0.02  # relative tolerance of the factor where R^2 is 1
 _SPREAD = 3.0
 """Further tolerance of the factor over sqrt(1 - R^2). On recordings of real arms, thinned out to
@@ -51,7 +56,8 @@ class TimeScale:
     steps: int  # number of steps between samples in which a joint moved
     factor: float  # least-squares estimate of the factor; NaN if positions never changed
     r2: float  # share of the variance of position increments that it explains
-    path_ratio: float  # path of the positions over that of the speeds; one step of the clock is 1
+    # path of the positions over that of the speeds; one step of the clock is 1
+    path_ratio: float
 
     @property
     def is_evidence(self) -> bool:
@@ -94,7 +100,8 @@ class TimeScaleFit:
         """Include the next samples; steps over recorded gaps do not count."""
         if not len(part):
             return
-        time, continues = part.time, np.ones(len(part), dtype=bool)
+        time = part.time
+        continues = np.ones(len(part), dtype=bool)
         continues[[gap.index for gap in part.gaps if gap.index < len(part)]] = False
         last = self._last
         before = math.nan if last is None else float(last.time[-1])
@@ -102,10 +109,15 @@ class TimeScaleFit:
         continues &= steps > 0.0  # False for the very first sample, whose step is NaN
         for (positions, speeds), fit in self._fits.items():
             if positions in part and speeds in part:
-                q, qd = part.columns[positions], part.columns[speeds]
+                q = part.columns[positions]
+                qd = part.columns[speeds]
                 known = last is not None and positions in last and speeds in last
-                first_q = last.columns[positions][-1:] if known and last is not None else q[:1]
-                first_qd = last.columns[speeds][-1:] if known and last is not None else qd[:1]
+                first_q = (
+                    last.columns[positions][-1:] if known and last is not None else q[:1]
+                )
+                first_qd = (
+                    last.columns[speeds][-1:] if known and last is not None else qd[:1]
+                )
                 usable = continues.copy()
                 usable[0] &= known
                 increments = np.diff(q, axis=0, prepend=first_q)
@@ -136,7 +148,8 @@ class _PairFit:
             wrapped = np.abs(np.abs(increments) - _TURN) < _NEAR_TURN
             counted = usable[:, None] & (np.abs(means) > MOVING) & ~wrapped
             counted &= np.isfinite(expected) & np.isfinite(increments)
-        x, y = expected[counted], increments[counted]
+        x = expected[counted]
+        y = increments[counted]
         self.steps += int(np.count_nonzero(counted.any(axis=1)))
         with np.errstate(over="ignore"):
             self._squares += float(x @ x)

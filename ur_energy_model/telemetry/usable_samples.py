@@ -22,11 +22,15 @@ if TYPE_CHECKING:  # scipy.interpolate is slow to import
 def freedrive_samples(telemetry: Telemetry) -> Mask:
     """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
 
-    A stretch counts when target_qdd is exactly zero on all joints while the target speed changes
-    by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does not).
+    A stretch counts when target_qdd is exactly zero on all joints while the target speed
+    changes by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does
+    not).
     """
-    speed, time = telemetry["target_qd"], telemetry.time
-    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(axis=1)
+    speed = telemetry["target_qd"]
+    time = telemetry.time
+    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(
+        axis=1
+    )
     out = np.zeros(len(time), dtype=bool)
     if not coasting.any():
         return out
@@ -52,10 +56,9 @@ def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
     return good
 
 
-# Recorded channels resampled to an even time grid and low-pass filtered.
-#
-# Recorders store samples at irregular multiples of the controller's tick; filters and derivatives
-# need an even grid. Each gap-free stretch has its own grid.
+# Recorded channels resampled to an even time grid and low-pass filtered. Recorders store
+# samples at irregular multiples of the controller's tick; filters and derivatives need an
+# even grid. Each gap-free stretch has its own grid.
 
 _MINIMUM_SAMPLES = 16
 
@@ -71,8 +74,8 @@ def resampled_runs(
 ) -> Iterator[list[Array]]:
     """Gap-free stretches of good samples, on an even grid and low-pass filtered (Butterworth).
 
-    Yields times of the grid [samples], s, and the channels of these names [samples, k]. Rate and
-    bandwidth are in Hz, `shortest` is the shortest stretch used [s].
+    Yields times of the grid [samples], s, and the channels of these names [samples, k].
+    Rate and bandwidth are in Hz, `shortest` is the shortest stretch used [s].
     """
     for segment in telemetry.segments():
         flags = np.concatenate([[0], good[segment].astype(int), [0]])

@@ -3,12 +3,14 @@
 
 """Finite Fourier series as joint trajectories, and their YAML file.
 
-Raviola et al., RAAD 2021, sec. 2.2: with the base frequency w = 2 pi / period, joint by joint,
+Raviola et al., RAAD 2021, sec. 2.2: with the base frequency w = 2 pi / period, joint by
+joint,
 
     q(t) = q0 + sum over l = 1..L of a_l sin(w l t) - b_l cos(w l t).
 
-The series is periodic, so velocity and acceleration are zero at both ends if they are at t = 0:
-sum l a_l = 0 and sum l^2 b_l = 0. `rest_basis` spans the coefficients that satisfy both.
+The series is periodic, so velocity and acceleration are zero at both ends if they are at
+t = 0: sum l a_l = 0 and sum l^2 b_l = 0. `rest_basis` spans the coefficients that satisfy
+both.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from scipy.linalg import block_diag, null_space
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, array, integer, list_of, text
+from ur_energy_model.yaml_reader import (
+    Quantity,
+    Record,
+    YamlTree,
+    array,
+    integer,
+    list_of,
+    text,
+)
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"
@@ -46,12 +56,14 @@ _HEADER = """\
 def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Array]:
     """Values of the basis functions of one joint and their first two time derivatives.
 
-    At times [samples], s, for L harmonics of a period [s]: three arrays [samples, 1 + 2 L].
-    Multiplied with (q0, a_1..a_L, b_1..b_L) they give position, velocity and acceleration.
+    At times [samples], s, for L harmonics of a period [s]: three arrays [samples, 1 + 2
+    L]. Multiplied with (q0, a_1..a_L, b_1..b_L) they give position, velocity and
+    acceleration.
     """
     frequency = 2 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.outer(time, frequency)
-    sin, cos = np.sin(angle), np.cos(angle)
+    sin = np.sin(angle)
+    cos = np.cos(angle)
     one = np.ones((len(angle), 1))
     return (
         np.hstack([one, sin, -cos]),
@@ -63,8 +75,8 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
 def rest_basis(harmonics: int) -> Array:
     """Basis of the coefficients (q0, a_1..a_L, b_1..b_L) that start and end at rest, L > 1.
 
-    Orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in that of
-    (1..L^2).
+    Orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in
+    that of (1..L^2).
     """
     order = np.arange(1, harmonics + 1, dtype=float)
     halves = [null_space(row[None, :]) for row in (order, order**2)]
@@ -81,7 +93,8 @@ class FourierTrajectory:
     q0: Array  # constant part [n], rad
     a: Array  # sine coefficients [n, harmonics], rad
     b: Array  # coefficients of minus cosine [n, harmonics], rad
-    design: Mapping[str, Any] = field(default_factory=dict)  # parameters, checks, as in the file
+    # parameters, checks, as in the file
+    design: Mapping[str, Any] = field(default_factory=dict)
 
     starts_smoothly = True  # the acceleration is zero at both ends
 
@@ -117,7 +130,8 @@ class FourierTrajectory:
         """
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)
-        basis, moving = series(inside, self.harmonics, self.period), (inside == instants)[:, None]
+        basis = series(inside, self.harmonics, self.period)
+        moving = (inside == instants)[:, None]
         q, qd, qdd = (values @ self.coefficients for values in basis)
         return q, moving * qd, moving * qdd
 
@@ -152,10 +166,12 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
     """Read a trajectory file.
 
     Raises:
-        TrajectoryFileError: unreadable file, unknown or missing keys, wrong shapes, impossible
-            values, or ends that are not at rest; names line and key.
+        TrajectoryFileError: unreadable file, unknown or missing keys, wrong shapes,
+            impossible values, or ends that are not at rest; names line and key.
     """
-    root = YamlTree.read(path, TrajectoryFileError, "design it again with 'ur_energy excite'")
+    root = YamlTree.read(
+        path, TrajectoryFileError, "design it again with 'ur_energy excite'"
+    )
     kind = root.mapping().get("type")
     if kind is None or kind.plain() != TYPE:
         raise root.refuse(f"is not of type {TYPE}")
@@ -166,16 +182,22 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
         joints = len(q0)
         harmonics = len(keys["a"].items(joints)[0].items())
         if not 2 <= harmonics <= MAX_HARMONICS:
-            raise keys["a"].refuse(f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint")
+            raise keys["a"].refuse(
+                f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint"
+            )
         coefficients = array(_COEFFICIENT, joints, harmonics)
-        a, b = coefficients(keys["a"]), coefficients(keys["b"])
+        a = coefficients(keys["a"])
+        b = coefficients(keys["b"])
         order = np.arange(1, harmonics + 1)
         for node, at_start in ((keys["a"], a @ order), (keys["b"], b @ order**2)):
             if np.abs(at_start).max() > _REST_TOLERANCE:
                 raise node.refuse("does not start and end at rest")
-        period, repetitions = _PERIOD(keys["period"]), integer(1, 100_000)(keys["repetitions"])
+        period = _PERIOD(keys["period"])
+        repetitions = integer(1, 100_000)(keys["repetitions"])
         if period * repetitions > _LONGEST:
-            raise keys["repetitions"].refuse(f"{period * repetitions:g} s is longer than a day")
+            raise keys["repetitions"].refuse(
+                f"{period * repetitions:g} s is longer than a day"
+            )
         design = keys.get("design")
         return FourierTrajectory(
             robot=text(keys["robot"]),
@@ -184,5 +206,7 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
             q0=q0,
             a=a,
             b=b,
-            design={} if design is None else {k: v.plain() for k, v in design.mapping().items()},
+            design={}
+            if design is None
+            else {k: v.plain() for k, v in design.mapping().items()},
         )

@@ -44,9 +44,13 @@ class Trapezoid:
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         """As `Profile.sample`; at rest outside."""
-        end, ramp, peak = self.duration, self.ramp, self.peak
+        end = self.duration
+        ramp = self.ramp
+        peak = self.peak
         t = np.clip(t, 0.0, end)
-        phases, left, a = [t < ramp, t > end - ramp], end - t, self.acceleration
+        phases = [t < ramp, t > end - ramp]
+        left = end - t
+        a = self.acceleration
         way = [0.5 * a * t**2, self.distance - 0.5 * a * left**2]
         inside = (t > 0.0) & (t < end)
         return (
@@ -150,7 +154,11 @@ class Segment:
         """As `Motion.sample`."""
         path, speed, rate = self.profile.sample(time)
         step = self.end - self.start
-        return (self.start + path[:, None] * step, speed[:, None] * step, rate[:, None] * step)
+        return (
+            self.start + path[:, None] * step,
+            speed[:, None] * step,
+            rate[:, None] * step,
+        )
 
 
 class Chain:
@@ -158,7 +166,8 @@ class Chain:
 
     Args:
         moves: from rest to rest, at least one; each starts where the one before it ended.
-        starts: of the moves, increasing [s]; each starts when the one before it ends where None.
+        starts: of the moves, increasing [s]; each starts when the one before it ends
+            where None.
         duration: of the whole [s]; until the end of the last move where None.
     """
 
@@ -221,8 +230,8 @@ class Sampled:
 class Sinusoids:
     """A sine of its own for every joint, faded in and out (EcBot's test motion).
 
-    q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back to 0 by
-    smooth steps of `fade_time` at both ends.
+    q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back
+    to 0 by smooth steps of `fade_time` at both ends.
     """
 
     centre: Array  # [n], rad
@@ -245,20 +254,29 @@ class Sinusoids:
         fade, fade_d, fade_dd = (part[:, None] for part in fades)
         pace = 2 * np.pi * self.frequency
         angle = time[:, None] * pace
-        sin, cos = np.sin(angle), np.cos(angle)
+        sin = np.sin(angle)
+        cos = np.cos(angle)
         q = fade * sin
         qd = fade_d * sin + fade * pace * cos
         qdd = fade_dd * sin + 2 * fade_d * pace * cos - fade * pace**2 * sin
-        return (self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd)
+        return (
+            self.centre + self.amplitude * q,
+            self.amplitude * qd,
+            self.amplitude * qdd,
+        )
 
 
 def move(
-    start: Array, end: Array, speed: Array | float, acceleration: Array | float, rest: float = 0.0
+    start: Array,
+    end: Array,
+    speed: Array | float,
+    acceleration: Array | float,
+    rest: float = 0.0,
 ) -> Segment:
     """Straight joint-space move with trapezoidal speed, all joints starting and ending together.
 
-    From start to end [n], rad, then a pause [s]; the highest speed and acceleration of each joint,
-    [n] or one for all, rad/s, rad/s^2.
+    From start to end [n], rad, then a pause [s]; the highest speed and acceleration of
+    each joint, [n] or one for all, rad/s, rad/s^2.
     """
     step = np.abs(end - start)
     moving = step > 1e-12

@@ -31,13 +31,15 @@ from ur_energy_model.trajectory.motions import (
 )
 from ur_energy_model.typing import Array
 
-TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
+TEST_SPEED = 3.0
+TEST_ACCELERATION = 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
 TOOL_SPEED = 1.3
 """Tool speed at which the controller re-plans its moves (observed in the same work), m/s."""
 TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
 CLEARANCE = 0.02  # least distance of the links from each other and from the table, m
-LOWEST = 0.12  # least height of joints and flange above the table of arms without geometry, m
+# least height of joints and flange above the table of arms without geometry, m
+LOWEST = 0.12
 _POINTS = 6
 _RETRIES = 15
 
@@ -70,7 +72,8 @@ class MotionLimits:
 class Planner:
     """Plans moves of one arm in one setup, whose payload counts for the torques.
 
-    The inertia of motors and reducers is joint side [n], kg m^2; unknown ones are left out.
+    The inertia of motors and reducers is joint side [n], kg m^2; unknown ones are left
+    out.
     """
 
     def __init__(
@@ -83,26 +86,35 @@ class Planner:
     ) -> None:
         self.robot = robot
         self.dynamics = ArmDynamics(robot, setup)
-        inertia = robot.reflected_inertia if reflected_inertia is None else reflected_inertia
+        inertia = (
+            robot.reflected_inertia if reflected_inertia is None else reflected_inertia
+        )
         self.inertia = np.nan_to_num(inertia)
         self.limits = MotionLimits.for_robot(robot) if limits is None else limits
 
     def move(
-        self, start: Array, end: Array, rest: float = 0.0, limits: MotionLimits | None = None
+        self,
+        start: Array,
+        end: Array,
+        rest: float = 0.0,
+        limits: MotionLimits | None = None,
     ) -> Segment:
         """Straight joint-space move with trapezoidal speed within all limits.
 
-        Speed is reduced to the limit of the tool speed, then speed and acceleration together to the
-        torque limits, as far as slowing down helps. Positions [n], rad; a pause at the end [s].
+        Speed is reduced to the limit of the tool speed, then speed and acceleration
+        together to the torque limits, as far as slowing down helps. Positions [n], rad; a
+        pause at the end [s].
         """
         limits = self.limits if limits is None else limits
-        speed, acceleration = limits.speed, limits.acceleration
+        speed = limits.speed
+        acceleration = limits.acceleration
         segment = move(start, end, speed, acceleration, rest)
         if segment.profile.duration == 0.0:
             return segment
         path = straight_line(start, end)
         reach = np.linalg.norm(
-            self.dynamics.flange_speed(path, np.broadcast_to(end - start, path.shape)), axis=1
+            self.dynamics.flange_speed(path, np.broadcast_to(end - start, path.shape)),
+            axis=1,
         ).max()
         step = np.abs(end - start)
         if reach > 0.0:
@@ -113,7 +125,8 @@ class Planner:
             torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
             if np.all(np.abs(torque).max(axis=0) <= limits.torque):
                 break
-            speed, acceleration = 0.9 * speed, 0.8 * acceleration
+            speed = 0.9 * speed
+            acceleration = 0.8 * acceleration
         return segment
 
     def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
@@ -124,12 +137,13 @@ class Planner:
     def is_clear(self, q: Array) -> bool:
         """Whether the arm is clear of itself and the table at joint positions [samples, n], rad.
 
-        Uses the capsules of the links where the arm has them; else joints and flange of the outer
-        arm must stay above the table and away from the arm's own column.
+        Uses the capsules of the links where the arm has them; else joints and flange of
+        the outer arm must stay above the table and away from the arm's own column.
         """
         if self._geometry is not None:
             return float(self._geometry.distances(q).min()) > CLEARANCE
-        model, data = self.dynamics.model, self.dynamics.data
+        model = self.dynamics.model
+        data = self.dynamics.data
         reach = float(np.abs(self.robot.a).sum() + np.abs(self.robot.d[1:]).sum())
         for state in q:
             pin.forwardKinematics(model, data, state)
@@ -151,10 +165,14 @@ class Planner:
     def random_points(self, seed: int, count: int = _POINTS) -> Array:
         """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear."""
         random = np.random.default_rng(seed)
-        centre, width = np.zeros(self.robot.dof), np.minimum(2.4, 0.6 * self.robot.max_position)
+        centre = np.zeros(self.robot.dof)
+        width = np.minimum(2.4, 0.6 * self.robot.max_position)
         if is_articulated(self.robot):  # with the upper arm above the table
-            centre[1], width[1], width[2] = -np.pi / 2, 1.1, 2.2
-        low, high = centre - width, centre + width
+            centre[1] = -np.pi / 2
+            width[1] = 1.1
+            width[2] = 2.2
+        low = centre - width
+        high = centre + width
         points = [home_position(self.robot)]
         while len(points) < count + 1:
             last = len(points) == count
@@ -163,7 +181,9 @@ class Planner:
                 far = np.abs(candidate - points[-1]).max() > 0.5
                 if not far or not self.is_clear(candidate[None]):
                     continue
-                if len(points) > 1 and not self.is_clear(straight_line(points[-1], candidate)):
+                if len(points) > 1 and not self.is_clear(
+                    straight_line(points[-1], candidate)
+                ):
                     continue
                 if not last or self.is_clear(straight_line(candidate, points[1])):
                     points.append(candidate)
@@ -190,7 +210,8 @@ def home_position(robot: RobotDescription) -> Array:
     return np.zeros(robot.dof)
 
 
-_SEED_A, _SEED_B = 1, 36
+_SEED_A = 1
+_SEED_B = 36
 """Seeds of the random points; with these a UR5e's joints reach 2 to 3 rad/s in both."""
 
 
@@ -218,7 +239,9 @@ def named_motion(
     path = Path(name)
     if path.suffix not in {".yaml", ".yml"}:
         raise InputError(
-            str(name), "no such motion", f"use {', '.join(MOTIONS)} or a trajectory YAML file"
+            str(name),
+            "no such motion",
+            f"use {', '.join(MOTIONS)} or a trajectory YAML file",
         )
     trajectory = load_trajectory(path)
     if trajectory.dof != robot.dof:
@@ -247,10 +270,12 @@ def _sinusoids(planner: Planner) -> Motion:
 def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> Motion:
     """Three points (home, pick, place) joined by cycloids (Battistini et al.).
 
-    `wrist`: angle by which the joints behind the third turn, too [rad]; `rest`: at a point [s].
+    `wrist`: angle by which the joints behind the third turn, too [rad]; `rest`: at a
+    point [s].
     """
     home = home_position(planner.robot)
-    pick, place = home.copy(), home.copy()
+    pick = home.copy()
+    place = home.copy()
     pick[0] += 0.5
     place[0] -= 0.7
     for point in (pick, place):
@@ -260,7 +285,8 @@ def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> M
     segments = []
     for start, end in ((home, pick), (pick, home), (home, place), (place, home)):
         guide = planner.move(start, end)
-        # A cycloid peaks at twice its mean speed and 2 pi times the mean acceleration scale.
+        # A cycloid peaks at twice its mean speed and 2 pi times the mean acceleration
+        # scale.
         step = np.abs(end - start).max()
         mean = float(planner.limits.acceleration.min())
         duration = max(2.0 * guide.duration, float(np.sqrt(2 * np.pi * step / mean)))

@@ -16,7 +16,12 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.telemetry.csv.columns import split_unit, time_factor
-from ur_energy_model.telemetry.csv.rows import Dialect, find_dialect, is_separator_line, lines_of
+from ur_energy_model.telemetry.csv.rows import (
+    Dialect,
+    find_dialect,
+    is_separator_line,
+    lines_of,
+)
 from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008  # sample period of the predicted powers [s]
@@ -43,8 +48,8 @@ class Plan:
     """A planned joint trajectory: positions at times, derivatives where they are known.
 
     Raises:
-        InputError: another number of points, a longer plan, values that are not finite, or times
-            that do not increase.
+        InputError: another number of points, a longer plan, values that are not finite,
+            or times that do not increase.
     """
 
     time: Array  # increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most
@@ -61,11 +66,14 @@ class Plan:
             problem = "contains values that are not finite or impossible"
             raise InputError(self.source, problem, "correct or remove those points")
         with np.errstate(over="ignore"):
-            steps, duration = np.diff(self.time), float(self.time[-1] - self.time[0])
+            steps = np.diff(self.time)
+            duration = float(self.time[-1] - self.time[0])
         if (steps < SHORTEST_STEP).any():
             place = int(np.flatnonzero(steps < SHORTEST_STEP)[0]) + 1
             raise InputError(
-                self.source, f"time does not increase at point {place}", "sort the points by time"
+                self.source,
+                f"time does not increase at point {place}",
+                "sort the points by time",
             )
         if not duration <= LONGEST:
             problem = f"lasts {duration:.6g} s, longer than {LONGEST:.0f} s"
@@ -79,11 +87,12 @@ class Plan:
     def motion(self, period: float = SAMPLE_PERIOD) -> Iterator[MotionSamples]:
         """The motion at even times, CHUNK samples at a time.
 
-        Quintic between points with accelerations, cubic between points with velocities; a cubic
-        spline that starts and ends at rest through points with positions alone. `period` is the
-        longest time between samples [s].
+        Quintic between points with accelerations, cubic between points with velocities; a
+        cubic spline that starts and ends at rest through points with positions alone.
+        `period` is the longest time between samples [s].
         """
-        duration, knots = self.duration, self.time - self.time[0]
+        duration = self.duration
+        knots = self.time - self.time[0]
         samples = max(2, int(np.ceil(duration / period)) + 1)
         qd = _spline_slopes(knots, self.q) if self.qd is None else self.qd
         for start in range(0, samples, CHUNK):
@@ -101,18 +110,24 @@ class Plan:
         """The plan from one of its points to another one, both included."""
         rows = slice(first, last + 1)
         qd, qdd = (None if each is None else each[rows] for each in (self.qd, self.qdd))
-        return Plan(self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source)
+        return Plan(
+            self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source
+        )
 
     def _between_points(self, time: Array, knots: Array, qd: Array) -> MotionSamples:
         """The motion at times [m], s, as Hermite polynomials of the points beside them."""
         i = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, len(knots) - 2)
-        h, s = (knots[i + 1] - knots[i])[:, None], (time - knots[i])[:, None]
+        h = (knots[i + 1] - knots[i])[:, None]
+        s = (time - knots[i])[:, None]
         u = s / h
-        q0, v0, a0 = self.q[i], qd[i], None if self.qdd is None else self.qdd[i]
+        q0 = self.q[i]
+        v0 = qd[i]
+        a0 = None if self.qdd is None else self.qdd[i]
         by_velocity = (qd[i + 1] - v0) * h
         by_position = self.q[i + 1] - q0 - v0 * h
         if a0 is None or self.qdd is None:
-            c2, c3 = 3 * by_position - by_velocity, by_velocity - 2 * by_position
+            c2 = 3 * by_position - by_velocity
+            c3 = by_velocity - 2 * by_position
             return MotionSamples(
                 time,
                 q0 + v0 * s + (c2 + c3 * u) * u**2,
@@ -139,14 +154,16 @@ def check_points(source: object, points: int) -> None:
         problem = "has one point only" if points else "is empty: it has no points"
         raise InputError(str(source), problem, "give a whole trajectory")
     if points > MOST_POINTS:
-        raise InputError(str(source), f"has more than {MOST_POINTS} points", "predict it in parts")
+        raise InputError(
+            str(source), f"has more than {MOST_POINTS} points", "predict it in parts"
+        )
 
 
 def _spline_slopes(knots: Array, q: Array) -> Array:
     """Velocities at points of a cubic spline that starts and ends at rest [k, n], rad/s.
 
-    The second derivative is continuous at the inner points (de Boor, A Practical Guide to Splines,
-    chapter IV): a tridiagonal system.
+    The second derivative is continuous at the inner points (de Boor, A Practical Guide to
+    Splines, chapter IV): a tridiagonal system.
     """
     from scipy.linalg import solve_banded  # slow to import
 
@@ -155,7 +172,9 @@ def _spline_slopes(knots: Array, q: Array) -> Array:
     if len(h) > 1:
         chords = np.diff(q, axis=0) / h[:, None]
         bands = np.zeros((3, len(h) - 1))
-        bands[0, 1:], bands[1], bands[2, :-1] = h[:-2], 2 * (h[:-1] + h[1:]), h[2:]
+        bands[0, 1:] = h[:-2]
+        bands[1] = 2 * (h[:-1] + h[1:])
+        bands[2, :-1] = h[2:]
         right = 3 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
         slopes[1:-1] = solve_banded((1, 1), bands, right, overwrite_b=True)
     return slopes
@@ -168,7 +187,9 @@ _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 def csv_text(time: Array, *motions: Array) -> str:
     """CSV that `read_plan` reads: time [k], s, then q_0 ... and as many derivatives as given."""
     stems = zip(("q", "qd", "qdd"), motions, strict=False)
-    names = [f"{stem}_{joint}" for stem, values in stems for joint in range(values.shape[1])]
+    names = [
+        f"{stem}_{joint}" for stem, values in stems for joint in range(values.shape[1])
+    ]
     lines = [",".join(["time", *names])]
     rows = np.hstack([time[:, None], *motions])
     lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
@@ -178,10 +199,11 @@ def csv_text(time: Array, *motions: Array) -> str:
 def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     """A trajectory from a CSV file with a header line.
 
-    Columns: `time` [s], or with another unit behind it, as `time [ms]`; positions as `q_0` ...
-    [rad] (also `target_q_0`, `actual_q_0` or the joint's name); where known, velocities `qd_0` ...
-    [rad/s] and accelerations `qdd_0` ... [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other
-    columns are ignored. Delimiters, decimal commas and encodings are those of CSV recordings.
+    Columns: `time` [s], or with another unit behind it, as `time [ms]`; positions as
+    `q_0` ... [rad] (also `target_q_0`, `actual_q_0` or the joint's name); where known,
+    velocities `qd_0` ... [rad/s] and accelerations `qdd_0` ... [rad/s^2] (also
+    `target_qd_0`, `target_qdd_0`). Other columns are ignored. Delimiters, decimal commas
+    and encodings are those of CSV recordings.
 
     Raises:
         InputError: names the column or line at fault.
@@ -207,13 +229,18 @@ def _read(path: str | Path, lines: Iterator[str], joint_names: Sequence[str]) ->
     )
     if q is None:
         raise InputError(
-            path, "is missing", f"name the positions q_0 to q_{n - 1} or by joint", field="q_0"
+            path,
+            "is missing",
+            f"name the positions q_0 to q_{n - 1} or by joint",
+            field="q_0",
         )
     qd = _joint_columns(header, ("qd", "target_qd"), n)
     qdd = None if qd is None else _joint_columns(header, ("qdd", "target_qdd"), n)
     parts = [[time], q, qd or [], qdd or []]
     rows = map(dialect.columns, chain(head[1:], lines))
-    table = _numbers(path, rows, header, [name for part in parts for name in part], dialect)
+    table = _numbers(
+        path, rows, header, [name for part in parts for name in part], dialect
+    )
     ends = np.cumsum([len(part) for part in parts])
     values = np.split(table, ends[:-1], axis=1)
     return Plan(
@@ -272,20 +299,22 @@ def _numbers(
     return np.array(numbers).reshape(count, len(names))
 
 
-# Plans whose points do not belong together: jittered stamps, measured values, contradictions.
-#
-# Differentiating positions twice turns noise of a tenth of a milliradian at 500 Hz into
-# accelerations of tens of rad/s^2, and these into energy that the motion does not take. A stamp
-# that is late by a period does the same to positions and velocities without noise.
+# Plans whose points do not belong together: jittered stamps, measured values,
+# contradictions. Differentiating positions twice turns noise of a tenth of a milliradian
+# at 500 Hz into accelerations of tens of rad/s^2, and these into energy that the motion
+# does not take. A stamp that is late by a period does the same to positions and
+# velocities without noise.
 
 CUTOFF = 6.0
 """Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification
 uses, above the motion of a rigid arm."""
-NOISE_SHARE = 0.05  # accelerations from noise or jitter that count, relative to the arm's limit
+# accelerations from noise or jitter that count, relative to the arm's limit
+NOISE_SHARE = 0.05
 IMPOSSIBLE = 10.0
 """Accelerations that no joint reaches, relative to the limit in the robot file, 6 rad/s^2: rated
 torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
-EXPLAINED = 1.0 / 3.0  # share of the mismatch of positions and stamps that even stamps may leave
+# share of the mismatch of positions and stamps that even stamps may leave
+EXPLAINED = 1.0 / 3.0
 _ROUNDED = 1e-6
 """Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter; at 500 Hz
 it makes accelerations of 1 rad/s^2."""
@@ -305,15 +334,16 @@ _ACCELERATION_GAIN = 6.0**0.5
 def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     """The plan as an arm can carry it out, if its points belong together.
 
-    Stamps that jitter about even ones by up to a period are spaced evenly, and noise of measured
-    positions or velocities is smoothed.
+    Stamps that jitter about even ones by up to a period are spaced evenly, and noise of
+    measured positions or velocities is smoothed.
 
     Args:
         plan: as read.
         max_acceleration: of the joints [n], rad/s^2.
 
     Returns:
-        the plan for a prediction, and lines with what was changed, the reason and the remedy.
+        the plan for a prediction, and lines with what was changed, the reason and the
+        remedy.
 
     Raises:
         InputError: positions, velocities and times contradict one another.
@@ -337,8 +367,8 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     return plan, lines
 
 
-# A plan is probably one in milliseconds if no joint is faster than this [rad/s], although it lasts
-# longer than this [s] and a joint moves farther than this [rad].
+# A plan is probably one in milliseconds if no joint is faster than this [rad/s], although
+# it lasts longer than this [s] and a joint moves farther than this [rad].
 _SLOWEST = 0.005
 _LONG = 60.0
 _MOVED = 0.1
@@ -348,7 +378,11 @@ def _too_slow(plan: Plan) -> list[str]:
     """A line for a plan whose times are probably in another unit than seconds."""
     way = np.abs(np.diff(plan.q, axis=0))
     fastest = float((way.max(axis=1) / np.diff(plan.time)).max())
-    if plan.duration < _LONG or fastest > _SLOWEST or np.ptp(plan.q, axis=0).max() < _MOVED:
+    if (
+        plan.duration < _LONG
+        or fastest > _SLOWEST
+        or np.ptp(plan.q, axis=0).max() < _MOVED
+    ):
         return []
     return [
         f"no joint is faster than {fastest:.2g} rad/s in {plan.duration:.0f} s: if the times are "
@@ -359,10 +393,12 @@ def _too_slow(plan: Plan) -> list[str]:
 def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     """The plan with even stamps, if its own deviate by up to a period and the points show it.
 
-    Without velocities, the period is that of the stamps; with them, that of the points: the way of
-    a step is that of the cubic through the velocities of four points.
+    Without velocities, the period is that of the stamps; with them, that of the points:
+    the way of a step is that of the cubic through the velocities of four points.
     """
-    time, q, qd = plan.time, plan.q, plan.qd
+    time = plan.time
+    q = plan.q
+    qd = plan.qd
     index = np.arange(len(time), dtype=np.float64)
     if len(time) < 5:
         return plan, None
@@ -370,12 +406,15 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         period = float(np.polyfit(index, time, 1)[0])
     else:
         mean = (13.0 * (qd[1:-2] + qd[2:-1]) - qd[:-3] - qd[3:]) / 24.0
-        period = float((np.diff(q, axis=0)[1:-1] * mean).sum() / max(np.square(mean).sum(), 1e-12))
+        period = float(
+            (np.diff(q, axis=0)[1:-1] * mean).sum() / max(np.square(mean).sum(), 1e-12)
+        )
     even: Array = period * index
     # Two periods, and half a one for what their estimate is off over the whole plan.
     if not 2.0 * _ROUNDED < np.ptp(time - even) <= 2.5 * period:
         return plan, None
-    stamped, left = _mismatch(time, q, qd), _mismatch(even, q, qd)
+    stamped = _mismatch(time, q, qd)
+    left = _mismatch(even, q, qd)
     size, rest = (np.linalg.norm(part, axis=1) for part in (stamped, left))
     jitter = np.sqrt(np.square(stamped - left).mean(axis=0)) - _rounding(q, period)
     worse = 6.0 * jitter / period**2
@@ -386,7 +425,9 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         and (worse > NOISE_SHARE * limit).any()
     )
     if qd is not None and not shown:
-        needed = (_least_acceleration(each, q, qd) > IMPOSSIBLE * limit for each in (time, even))
+        needed = (
+            _least_acceleration(each, q, qd) > IMPOSSIBLE * limit for each in (time, even)
+        )
         shown = [part.any() for part in needed] == [True, False]
     if not shown:
         return plan, None
@@ -401,12 +442,14 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
 def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
     """Where positions [k, n], rad, are beside those that neighbours and times [k], s, suggest.
 
-    With velocities the way of a step beside that of its mean velocity [k - 1, n]; without, a
-    position beside the cubic through two points on either side [k - 4, n].
+    With velocities the way of a step beside that of its mean velocity [k - 1, n];
+    without, a position beside the cubic through two points on either side [k - 4, n].
     """
     if qd is not None:
         return np.diff(q, axis=0) - 0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1])
-    k, middle, slope = len(time), time[2:-2], q
+    k = len(time)
+    middle = time[2:-2]
+    slope = q
     for order in range(1, 5):  # divided differences
         slope = np.diff(slope, axis=0) / (time[order:] - time[:-order])[:, None]
     others = [middle - time[2 + shift : k - 2 + shift] for shift in (-2, -1, 1, 2)]
@@ -415,14 +458,17 @@ def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
 
 def _rounding(q: Array, period: float) -> Array:
     """Bound [n], rad, of the mismatch (RMS) that stamps rounded to _ROUNDED make: 0.41 of a way."""
-    return np.asarray(0.5 * _ROUNDED * np.sqrt(np.square(np.diff(q, axis=0)).mean(axis=0)) / period)
+    return np.asarray(
+        0.5 * _ROUNDED * np.sqrt(np.square(np.diff(q, axis=0)).mean(axis=0)) / period
+    )
 
 
 def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
-    Of constant size a, first in one and then in the other direction: its way differs from that of
-    the mean velocity by (a^2 h^2 - dv^2) / (4 a). Both ends may be rounded by half of _ROUNDED.
+    Of constant size a, first in one and then in the other direction: its way differs from
+    that of the mean velocity by (a^2 h^2 - dv^2) / (4 a). Both ends may be rounded by
+    half of _ROUNDED.
     """
     h = np.diff(time)[:, None]
     rounded = _ROUNDED * (1.0 + 0.5 * np.abs(qd[1:] + qd[:-1]))
@@ -438,7 +484,8 @@ def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     time, q, qd, _ = plan.sampled(step * (1.0 + 1e-9))
     of_q = _ACCELERATION_GAIN * _noise(q) / step**2
     of_qd = 2**0.5 * _noise(qd) / step if plan.qd is not None else np.zeros_like(of_q)
-    most = NOISE_SHARE * limit + 2.0 * _rounding(q, step) / step**2  # at most 1.8 times: velocities
+    # at most 1.8 times: velocities
+    most = NOISE_SHARE * limit + 2.0 * _rounding(q, step) / step**2
     if not ((of_q > most) | (of_qd > most)).any():
         return plan, None
     worst = float(max(of_q.max(), of_qd.max()))

@@ -66,7 +66,8 @@ SAME_SESSION = "simulated, same session"
 
 def command(*arguments: str | Path) -> dict[str, Any]:
     """What `ur_energy ARGUMENTS --json` prints."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([*map(str, arguments), "--json"])
     if code != 0:
@@ -83,8 +84,11 @@ class Results:
     currents: dict[tuple[Pair, str], CurrentError] = field(default_factory=dict)
     energies: dict[tuple[Pair, str], EnergyError] = field(default_factory=dict)
     # Of our 95 % intervals, by quantity and group.
-    coverage: dict[tuple[str, str], Coverage] = field(default_factory=lambda: defaultdict(Coverage))
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of fits
+    coverage: dict[tuple[str, str], Coverage] = field(
+        default_factory=lambda: defaultdict(Coverage)
+    )
+    # of fits
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refused: list[str] = field(default_factory=list)  # fits that did not come about
 
 
@@ -93,7 +97,8 @@ def compare(bags: list[Bag], folder: Path) -> Results:
     by_train: dict[Bag, list[Pair]] = defaultdict(list)
     for pair in pairs(bags):
         by_train[pair.train].append(pair)
-    results, others = Results(), current_methods()
+    results = Results()
+    others = current_methods()
     for train, judged in by_train.items():
         file = folder / f"{train.name}.yaml"
         try:
@@ -121,20 +126,31 @@ def compare(bags: list[Bag], folder: Path) -> Results:
 
 def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results) -> None:
     model = load_model(file)
-    evaluated = command("evaluate", file, *(pair.judged.path for pair in judged))["results"]
+    evaluated = command("evaluate", file, *(pair.judged.path for pair in judged))[
+        "results"
+    ]
     for pair, metrics in zip(judged, evaluated, strict=True):
-        bag, group, seen = pair.judged, pair.group, recorded(pair.judged)
+        bag = pair.judged
+        group = pair.group
+        seen = recorded(pair.judged)
         rms, moving = (
-            np.array([entry["rms"] for entry in metrics[key] or [{"rms": None}] * model.dof], float)
+            np.array(
+                [entry["rms"] for entry in metrics[key] or [{"rms": None}] * model.dof],
+                float,
+            )
             for key in ("current_all", "current")
         )
-        results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
+        results.currents[pair, OURS] = CurrentError.of(
+            rms, moving, np.ptp(seen.current, axis=0)
+        )
         own = model_of_recording(model, bag.path).model
         current = seen.filtered(partial(_predicted, own, "current"))
         spread = seen.inside(partial(_predicted, own, "current_std"))
         error = np.where(seen.moving, current - seen.current, np.nan)
         for j in range(model.dof):
-            results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)
+            results.coverage["joint current", group].add(
+                error[:, j], spread[:, j], as_one=True
+            )
         _judge_supply(OURS, (file,), pair, results)
         if bag.truth is not None:
             _friction(model, bag, group, results)
@@ -150,12 +166,18 @@ def _predicted(model: EnergyModel, quantity: str, part: Part) -> Array:
     """`current` of a part from its motion, or `current_std`."""
     motion = part.motion
     warmth = motion.temperature if np.isfinite(motion.temperature).all() else None
-    powers = model.from_link_torque(part.link_torque, motion.qd, motion.qdd, temperature=warmth)
+    powers = model.from_link_torque(
+        part.link_torque, motion.qd, motion.qdd, temperature=warmth
+    )
     return np.asarray(getattr(powers, quantity))
 
 
 def _judge_supply(
-    name: str, model: tuple[str | Path, ...], pair: Pair, results: Results, bag: Path | None = None
+    name: str,
+    model: tuple[str | Path, ...],
+    pair: Pair,
+    results: Results,
+    bag: Path | None = None,
 ) -> None:
     """Modelled energy of `estimate`; of motion from its power above standby, which may change.
 
@@ -171,11 +193,14 @@ def _judge_supply(
             return
         names = ("timestamp", "model_power", "standby_power")
         with powers.open(newline="") as stream:
-            table = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
+            table = [
+                [float(row[name]) for name in names] for row in csv.DictReader(stream)
+            ]
     time, modelled, standby = np.array(table).T
     above = np.interp(rows.time, time, modelled - standby)
     total = found["total"]
-    error, std = total["model_energy"] - found["bus_energy"], total["model_energy_std"]
+    error = total["model_energy"] - found["bus_energy"]
+    std = total["model_energy_std"]
     motion = EnergyError.of(rows.time, above, rows.power, still(rows)).motion
     percent = 100 / found["bus_energy"]
     results.energies[pair, name] = EnergyError(percent * error, motion, percent * std)
@@ -198,13 +223,18 @@ def _judge_without_any(pair: Pair, folder: Path, results: Results) -> None:
     if not bag.exists():
         samples = concatenate(list(iterate_bag(judged.path)))
         columns = {
-            name: values for name, values in samples.columns.items() if name != "target_current"
+            name: values
+            for name, values in samples.columns.items()
+            if name != "target_current"
         }
         write_bag(bag, Telemetry(samples.time, columns, samples.info))
     _judge_supply(GENERIC_FILE, ("--robot", judged.robot), pair, results, bag)
     rows = recorded(judged).supply
     assert rows is not None
-    untrained = POWERS["three coefficients"](rows, recorded(judged).robot) @ UNTRAINED_COEFFICIENTS
+    untrained = (
+        POWERS["three coefficients"](rows, recorded(judged).robot)
+        @ UNTRAINED_COEFFICIENTS
+    )
     _judge_powers(UNTRAINED, untrained, pair, results)
 
 
@@ -222,14 +252,15 @@ def friction_at(
 ) -> tuple[Array, Array]:
     """No-load friction, mean of both directions, and its standard deviation, motor side [n], N m.
 
-    At a speed of the joints [rad/s] and their temperatures [n], degC. That of another session than
-    the fitted one is less certain by what friction varies between sessions.
+    At a speed of the joints [rad/s] and their temperatures [n], degC. That of another
+    session than the fitted one is less certain by what friction varies between sessions.
     """
     ratio = np.array([joint.gear_ratio for joint in model.joints])
     bank = FrictionBank([joint.friction for joint in model.joints], ratio)
     qd = np.array([speed, -speed])[:, None] * np.ones(model.dof)
     point = (qd, np.zeros_like(qd), np.tile(temperature, (2, 1)))
-    terms, torque = bank.regressors(*point), bank.torque(*point)
+    terms = bank.regressors(*point)
+    torque = bank.torque(*point)
     value = 0.5 * (torque[0] - torque[1])
     variance = np.full(model.dof, np.nan)
     for j, joint in enumerate(model.joints):
@@ -270,12 +301,15 @@ def _judge_currents(
         if predicted is not None:
             residual = predicted - seen.current
             results.currents[pair, name] = CurrentError.of(
-                joint_rms(residual), joint_rms(residual, seen.moving), np.ptp(seen.current, axis=0)
+                joint_rms(residual),
+                joint_rms(residual, seen.moving),
+                np.ptp(seen.current, axis=0),
             )
 
 
 def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results) -> None:
-    fitted, robot = recorded(train).supply, recorded(train).robot
+    fitted = recorded(train).supply
+    robot = recorded(train).robot
     if fitted is None:
         return
     begin = perf_counter()

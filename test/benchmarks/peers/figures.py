@@ -17,16 +17,18 @@ from ur_energy_model.typing import Array, Mask
 
 LONGEST_STEP = 0.25  # longest step between samples that energy is counted over [s]
 LEAST_STILL = 1.0  # standstill from which its mean power is used [s]
-LEAST_MOTION = 0.05  # share of the energy at the supply from which motion energy is compared
-HALF_WIDTH = NormalDist().inv_cdf(0.975)  # half width of a 95 % interval in standard deviations
+# share of the energy at the supply from which motion energy is compared
+LEAST_MOTION = 0.05
+# half width of a 95 % interval in standard deviations
+HALF_WIDTH = NormalDist().inv_cdf(0.975)
 _FEW_SAMPLES = 10
 
 
 class CurrentError(NamedTuple):
     """RMS errors over all joints (EcBot, eq. 25-26): in A, and as the mean percentage of ranges.
 
-    `rms` is of all samples, `percent` the same for joints that move at some time (NaN without
-    any), `moving_rms` and `moving_percent` of these joints while they move.
+    `rms` is of all samples, `percent` the same for joints that move at some time (NaN
+    without any), `moving_rms` and `moving_percent` of these joints while they move.
     """
 
     rms: float
@@ -37,7 +39,8 @@ class CurrentError(NamedTuple):
     @classmethod
     def of(cls, rms: Array, moving_rms: Array, span: Array) -> CurrentError:
         """From the joints' RMS errors and the range of their measured currents [n], A."""
-        whole, moves = float(np.sqrt(np.square(rms).mean())), np.isfinite(moving_rms)
+        whole = float(np.sqrt(np.square(rms).mean()))
+        moves = np.isfinite(moving_rms)
         if not moves.any():
             return cls(whole, np.nan, np.nan, np.nan)
         percent, moving_percent = (
@@ -58,8 +61,8 @@ def joint_rms(error: Array, mask: Mask | None = None) -> Array:
 class EnergyError(NamedTuple):
     """Of the energy at the supply and of the motion's share, percent of what was measured.
 
-    The motion's is NaN without enough standstill, or where it is little itself. `std` is the stated
-    standard deviation of `supply`, NaN of methods that state none.
+    The motion's is NaN without enough standstill, or where it is little itself. `std` is
+    the stated standard deviation of `supply`, NaN of methods that state none.
     """
 
     supply: float
@@ -67,18 +70,22 @@ class EnergyError(NamedTuple):
     std: float = float("nan")
 
     @classmethod
-    def of(cls, time: Array, modelled: Array, measured: Array, still: Mask) -> EnergyError:
+    def of(
+        cls, time: Array, modelled: Array, measured: Array, still: Mask
+    ) -> EnergyError:
         """From powers at the supply [samples], W, at times [s]; at `still` samples no joint moves.
 
-        Energy above standstill is that above the mean power of the samples at rest, the model's
-        own and the measured one: an error of standby is not in it.
+        Energy above standstill is that above the mean power of the samples at rest, the
+        model's own and the measured one: an error of standby is not in it.
         """
         energies = np.array([energy(time, power) for power in (modelled, measured)])
         at_rest = np.full(2, np.nan)
         if energy(time, still.astype(float)) >= LEAST_STILL:
             at_rest = np.array([power[still].mean() for power in (modelled, measured)])
         above = energies - at_rest * energy(time, np.ones(len(time)))
-        motion = above[0] / above[1] - 1 if above[1] > LEAST_MOTION * energies[1] else np.nan
+        motion = (
+            above[0] / above[1] - 1 if above[1] > LEAST_MOTION * energies[1] else np.nan
+        )
         return cls(float(100 * (energies[0] / energies[1] - 1)), float(100 * motion))
 
 
@@ -100,11 +107,15 @@ class Coverage:
     def add(self, error: ArrayLike, std: ArrayLike, *, as_one: bool = False) -> None:
         """Count intervals of errors (stated minus true) and stated standard deviations.
 
-        Those that are not finite do not count. All of a signal's samples are `as_one` interval.
+        Those that are not finite do not count. All of a signal's samples are `as_one`
+        interval.
         """
-        off, spread = np.broadcast_arrays(np.asarray(error, float), np.asarray(std, float))
+        off, spread = np.broadcast_arrays(
+            np.asarray(error, float), np.asarray(std, float)
+        )
         known = np.isfinite(off) & np.isfinite(spread)
-        off, spread = off[known], spread[known]
+        off = off[known]
+        spread = spread[known]
         if not off.size:
             return
         weight = 1.0 / off.size if as_one else 1.0

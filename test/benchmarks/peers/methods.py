@@ -3,8 +3,8 @@
 
 """What others do with the same recordings: current from motion, and power from current and speed.
 
-All of them are ordinary least squares and state no intervals. They are given the mounting, the
-payload and the filters that our identification worked out.
+All of them are ordinary least squares and state no intervals. They are given the
+mounting, the payload and the filters that our identification worked out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from test.benchmarks.peers.recordings import Part, Recorded
-from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.base_parameters import (
+    FullRegressor,
+    regroup,
+    snapped_to_axis,
+)
 from ur_energy_model.identification.null_models import ANCHOR_SECONDS, supply_columns
 from ur_energy_model.identification.power_structures import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
@@ -29,7 +33,8 @@ from ur_energy_model.typing import Array
 SMOOTHING = 1e-3
 """Coulomb friction as tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
 NEGLIGIBLE = 1e-8  # singular values below this share of the largest are rounding
-SAME_MOUNTING = np.radians(1.0)  # angle between gravities up to which base parameters hold
+# angle between gravities up to which base parameters hold
+SAME_MOUNTING = np.radians(1.0)
 
 CurrentMethod: TypeAlias = Callable[[Recorded, Sequence[Recorded]], list[Array | None]]
 """Currents of recordings from one that was fitted [samples, n], as `Recorded.current` has them.
@@ -51,7 +56,8 @@ FOLDS = 5  # stretches of time by which the weight is chosen
 def ridge(columns: Array, values: Array) -> Array:
     """Ridge regression [k] of values [samples] over columns [samples, k], the first one constant.
 
-    Columns are scaled to the same variance; the weight is that of the least held-out error.
+    Columns are scaled to the same variance; the weight is that of the least held-out
+    error.
     """
     scale = np.append(1.0, np.maximum(columns[:, 1:].std(axis=0), 1e-12))
     mean = np.append(0.0, columns[:, 1:].mean(axis=0))
@@ -85,14 +91,18 @@ def per_joint(columns: Callable[[Part], Array]) -> CurrentMethod:
     def predict(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
         fitted = train.filtered(columns)
         found = [solve(fitted[:, j], train.current[:, j]) for j in range(fitted.shape[1])]
-        return [np.einsum("snk,nk->sn", each.filtered(columns), np.array(found)) for each in judged]
+        return [
+            np.einsum("snk,nk->sn", each.filtered(columns), np.array(found))
+            for each in judged
+        ]
 
     return predict
 
 
 def twenty_lines(part: Part) -> Array:
     """qdd, qd, tanh, torque of the nominal links, 1."""
-    qd, qdd = part.motion.qd, part.motion.qdd
+    qd = part.motion.qd
+    qdd = part.motion.qdd
     columns = [qdd, qd, np.tanh(qd / SMOOTHING), part.link_torque, np.ones_like(qd)]
     return np.stack(columns, axis=2)
 
@@ -101,25 +111,35 @@ def six_terms(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]
     """The null model of identification: target_moment, 1 and friction, scaled on the first 3 s."""
 
     def columns(part: Part) -> Array:
-        qd, moment = part.motion.qd, part.motion.moment
+        qd = part.motion.qd
+        moment = part.motion.moment
         sign = np.sign(qd) * (np.abs(qd) > SMOOTHING)
         friction = (qd, sign, sign * np.sqrt(np.abs(qd)), sign * np.abs(moment))
         return np.stack([moment, np.ones_like(qd), *friction], axis=2)
 
     if not all(
-        np.isfinite(part.motion.moment).all() for each in (train, *judged) for part in each.parts
+        np.isfinite(part.motion.moment).all()
+        for each in (train, *judged)
+        for part in each.parts
     ):
         return [None] * len(judged)
-    fitted, out = train.filtered(columns), list[Array | None]()
-    found = [solve(fitted[use, j], train.current[use, j]) for j, use in enumerate(train.moving.T)]
+    fitted = train.filtered(columns)
+    out = list[Array | None]()
+    found = [
+        solve(fitted[use, j], train.current[use, j])
+        for j, use in enumerate(train.moving.T)
+    ]
     for each in judged:
         time = each.inside(lambda part: part.motion.time)
-        rows, predicted = each.filtered(columns), np.empty_like(each.current)
+        rows = each.filtered(columns)
+        predicted = np.empty_like(each.current)
         for j, own in enumerate(found):
-            rest, friction = rows[:, j, :2] @ own[:2], rows[:, j, 2:] @ own[2:]
+            rest = rows[:, j, :2] @ own[:2]
+            friction = rows[:, j, 2:] @ own[2:]
             seconds = np.cumsum(each.moving[:, j]) * np.median(np.diff(time))
             first = each.moving[:, j] & (seconds <= ANCHOR_SECONDS)
-            known, shown = friction[first], (each.current[:, j] - rest)[first]
+            known = friction[first]
+            shown = (each.current[:, j] - rest)[first]
             scale = known @ shown / (known @ known) if known @ known > 0 else 1.0
             predicted[:, j] = rest + scale * friction
         out.append(predicted)
@@ -132,7 +152,9 @@ def ecbot_currents(part: Part) -> Array:
     n = motion.q.shape[1]
     regressor = part.bare.regressor(motion.q, motion.qd, motion.qdd).reshape(-1, n, n, 10)
     nominal = part.bare.parameters().reshape(n, 10)
-    known = np.einsum("snlk,lk->sn", regressor[..., :4], nominal[:, :4]) + part.payload_torque
+    known = (
+        np.einsum("snlk,lk->sn", regressor[..., :4], nominal[:, :4]) + part.payload_torque
+    )
     tensors = regressor[..., 4:].reshape(-1, n, 6 * n)
     rest = np.stack([known, motion.qd, np.tanh(motion.qd / SMOOTHING)], axis=2)
     return np.concatenate([rest, tensors], axis=2)
@@ -141,11 +163,12 @@ def ecbot_currents(part: Part) -> Array:
 def base_parameters(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
     """Base parameters of the whole arm from torque = N k_t i, k_t as in the robot file.
 
-    Raviola et al. (RAAD 2021, sec. 2) and Machines 2024, 12(9), 595, sec. 3: ordinary least
-    squares over all joints. Where the mounting is another one they do not hold.
+    Raviola et al. (RAAD 2021, sec. 2) and Machines 2024, 12(9), 595, sec. 3: ordinary
+    least squares over all joints. Where the mounting is another one they do not hold.
     """
     full = FullRegressor(train.robot, snapped_to_axis(train.gravity))
-    base, per_ampere = regroup(full).base, torque_per_ampere(train.robot)
+    base = regroup(full).base
+    per_ampere = torque_per_ampere(train.robot)
 
     def columns(part: Part) -> Array:
         motion = part.motion
@@ -155,7 +178,10 @@ def base_parameters(train: Recorded, judged: Sequence[Recorded]) -> list[Array |
     torque = train.current * per_ampere - train.filtered(lambda part: part.payload_torque)
     found = solve(stacked.reshape(-1, stacked.shape[2]), torque.ravel())
     return [
-        (other.filtered(columns) @ found + other.filtered(lambda part: part.payload_torque))
+        (
+            other.filtered(columns) @ found
+            + other.filtered(lambda part: part.payload_torque)
+        )
         / per_ampere
         if same_mounting(train, other)
         else None
@@ -170,7 +196,10 @@ def torque_per_ampere(robot: RobotDescription) -> Array:
 
 def same_mounting(one: Recorded, other: Recorded) -> bool:
     """Whether two arms stand alike."""
-    a, b = (recording.gravity / np.linalg.norm(recording.gravity) for recording in (one, other))
+    a, b = (
+        recording.gravity / np.linalg.norm(recording.gravity)
+        for recording in (one, other)
+    )
     return bool(np.arccos(np.clip(a @ b, -1.0, 1.0)) < SAME_MOUNTING)
 
 
@@ -211,19 +240,25 @@ def figaroh(python: Path) -> CurrentMethod:
         data: dict[str, Any] = {
             "robot": train.robot.name,
             "gravity": snapped_to_axis(train.gravity),
-            "torque": currents * per_ampere - whole(train, lambda part: part.payload_torque),
+            "torque": currents * per_ampere
+            - whole(train, lambda part: part.payload_torque),
         }
         for k, recording in enumerate((train, *alike)):
             data[f"q_{k}"] = whole(recording, lambda part: part.motion.q)
             data[f"qdd_{k}"] = whole(recording, lambda part: part.motion.qdd)
             qd = whole(recording, lambda part: part.motion.qd)
-            data[f"qd_{k}"] = np.where(np.abs(qd) < SMOOTHING, 0.0, qd)  # rest has no sign
+            # rest has no sign
+            data[f"qd_{k}"] = np.where(np.abs(qd) < SMOOTHING, 0.0, qd)
         torques = run_figaroh(python, data)
         found: list[Array | None] = [None] * len(judged)
         for other, torque in zip(alike, torques, strict=True):
             lengths = [len(part.motion) for part in other.parts]
             pieces = iter(np.split(torque, np.cumsum(lengths)[:-1]))
-            filtered = other.filtered(lambda part, rest=pieces: next(rest) + part.payload_torque)  # type: ignore[misc]
+
+            def torque_of(part: Any, rest: Any = pieces) -> Any:
+                return next(rest) + part.payload_torque
+
+            filtered = other.filtered(torque_of)
             found[judged.index(other)] = filtered / per_ampere
         return found
 
@@ -238,7 +273,9 @@ def current_methods() -> dict[str, CurrentMethod]:
         "six terms": six_terms,
         "EcBot": per_joint(ecbot_currents),
         **(
-            {"base parameters": base_parameters} if python is None else {"figaroh": figaroh(python)}
+            {"base parameters": base_parameters}
+            if python is None
+            else {"figaroh": figaroh(python)}
         ),
     }
 
@@ -259,7 +296,11 @@ def joint_columns(rows: PowerRows, robot: RobotDescription) -> Array:
     return ecbot_columns(rows, robot)[:, : 2 * robot.dof + 1]
 
 
-POWERS = {"three coefficients": three_columns, "ridge": joint_columns, "EcBot": ecbot_columns}
+POWERS = {
+    "three coefficients": three_columns,
+    "ridge": joint_columns,
+    "EcBot": ecbot_columns,
+}
 """Columns [samples, k] of a regression of the power at the supply, by name of the method."""
 SOLVERS = {"ridge": ridge}
 """Regressions other than `solve`, by name of the method."""

@@ -24,7 +24,11 @@ from ur_energy_model.identification.filtered_motion import (
     FilteredMotion,
     ParallelFilter,
 )
-from ur_energy_model.identification.power_structures import STANDSTILL_SPEED, PowerRows, power_rows
+from ur_energy_model.identification.power_structures import (
+    STANDSTILL_SPEED,
+    PowerRows,
+    power_rows,
+)
 from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -42,8 +46,13 @@ Values = TypeVar("Values", Array, Mask)
 
 FRICTION_SPEED = 0.5  # joint speed at which frictions are compared [rad/s]
 ARMS = (("ur5e", 1), ("ur5e", 2), ("ur5e", 4), ("ur10e", 3), ("ur10e", 5))
-TRAIN, JUDGE, WEIGHED = 1, (2, 3, 4), 5  # sessions
-REST, FITTED, JUDGED = 4.0, 30.0, 15.0
+# sessions
+TRAIN = 1
+JUDGE = (2, 3, 4)
+WEIGHED = 5
+REST = 4.0
+FITTED = 30.0
+JUDGED = 15.0
 """Length of standstill before every motion, of the motion fitted and of the one judged [s]."""
 CARRIED = 1.5  # payload of the session that is weighed, unknown to the controller [kg]
 REAL = (
@@ -64,7 +73,8 @@ REAL = (
 """Recordings of real arms: file, arm, and day where it is known to be another."""
 UNDECLARED = {"ur10e_excitation_loaded_2.805kg_56s": 2.805}
 """Payloads unknown to the controller [kg]."""
-ANOTHER_REAL, ANOTHER_SIMULATED = "real, another arm", "simulated, another arm"
+ANOTHER_REAL = "real, another arm"
+ANOTHER_SIMULATED = "simulated, another arm"
 """Groups of pairs of recordings of two arms."""
 HALVED = ("ur3e_moves_payload_1.07kg_25hz_36s",)
 """The only recording of its type: one half is judged by the other."""
@@ -83,8 +93,8 @@ class Truth:
 class Bag:
     """A recording: name for the tables, bag, robot file, which arm and which day of it.
 
-    `payload` is the mass on the flange where it is known for sure [kg], `declared` whether the
-    controller had it, `truth` that of a simulated arm.
+    `payload` is the mass on the flange where it is known for sure [kg], `declared`
+    whether the controller had it, `truth` that of a simulated arm.
     """
 
     name: str
@@ -112,15 +122,17 @@ class Pair:
             return ANOTHER_SIMULATED if simulated else ANOTHER_REAL
         if simulated:
             return "simulated, other sessions"
-        return f"real, another {'recording' if self.train.day == self.judged.day else 'day'}"
+        return (
+            f"real, another {'recording' if self.train.day == self.judged.day else 'day'}"
+        )
 
 
 def pairs(bags: list[Bag]) -> Iterator[Pair]:
     """Every recording with every other one of an arm of its type, in both orders.
 
-    Of simulated arms the session TRAIN is fitted, and judged by their own other sessions, and by
-    the first of these of other arms.
-    Recordings with an undeclared payload are not among them.
+    Of simulated arms the session TRAIN is fitted, and judged by their own other sessions,
+    and by the first of these of other arms. Recordings with an undeclared payload are not
+    among them.
     """
     for train, judged in permutations([bag for bag in bags if bag.declared], 2):
         simulated = train.truth is not None
@@ -143,27 +155,34 @@ def weighings(bags: list[Bag], train: Bag) -> list[Bag]:
 def real_bags(data: Path, folder: Path) -> list[Bag]:
     """Recordings of real arms as bags; those that are not in the folder `data` are left out.
 
-    The arms have serial numbers, as in recordings of this package; the published logs have none.
+    The arms have serial numbers, as in recordings of this package; the published logs
+    have none.
     """
     bags = []
     for name, arm, day in REAL:
-        file, robot = data / f"{name}.csv.gz", name.split("_")[0]
+        file = data / f"{name}.csv.gz"
+        robot = name.split("_")[0]
         if not file.exists():
             continue
         sources = {name: file}
         if name in HALVED:
             with gzip.open(file, "rt") as stream:
                 header, *rows = stream.readlines()
-            sources, middle = {}, len(rows) // 2
+            sources = {}
+            middle = len(rows) // 2
             for number, lines in enumerate((rows[:middle], rows[middle:]), 1):
-                sources[f"{name}_half_{number}"] = half = folder / f"{name}_half_{number}.csv"
+                sources[f"{name}_half_{number}"] = half = (
+                    folder / f"{name}_half_{number}.csv"
+                )
                 half.write_text(header + "".join(lines))
         payload = UNDECLARED.get(name)
         for part, source in sources.items():
             recorded = read_csv([source], robot)
             info = replace(recorded.info, serial=f"{robot}{arm}")
             path = write_bag(folder / part, replace(recorded, info=info))
-            bags.append(Bag(part, path, robot, arm, day, payload, declared=payload is None))
+            bags.append(
+                Bag(part, path, robot, arm, day, payload, declared=payload is None)
+            )
     return bags
 
 
@@ -178,11 +197,15 @@ def simulated_bags(folder: Path) -> list[Bag]:
 
 def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
     """A session at rest for a while and then in motion, as a bag."""
-    described, name = load_robot(robot), f"{robot}_seed_{seed}_session_{session}"
-    file, weighed = folder / f"{name}.json", session == WEIGHED
+    described = load_robot(robot)
+    name = f"{robot}_seed_{seed}_session_{session}"
+    file = folder / f"{name}.json"
+    weighed = session == WEIGHED
     arm = SimulatedArm(
         described,
-        motion=named_motion("trajectory_a" if session == TRAIN else "trajectory_b", described),
+        motion=named_motion(
+            "trajectory_a" if session == TRAIN else "trajectory_b", described
+        ),
         seed=seed,
         options=ArmOptions(session=session),
         carried=Payload(CARRIED, np.array([0.0, 0.0, 0.05])) if weighed else None,
@@ -195,7 +218,8 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
     arm.close()
     path = write_bag(folder / name, concatenate([rest, moving]))
     temperature = np.array(json.loads(file.read_text())["mean_temperature"])
-    p, speed = arm.parameters, np.full(described.dof, FRICTION_SPEED)
+    p = arm.parameters
+    speed = np.full(described.dof, FRICTION_SPEED)
     factor = p.friction_factor(temperature)
     both = p.friction.torque(speed, factor) - p.friction.torque(-speed, factor)
     friction = 0.5 * both + p.flex_spline_coulomb + p.flex_spline_viscous * speed
@@ -216,20 +240,25 @@ class Part:
     @property
     def link_torque(self) -> Array:
         """Of links and payload, joint side [samples, n], N m."""
-        return self.loaded.inverse_dynamics(self.motion.q, self.motion.qd, self.motion.qdd)
+        return self.loaded.inverse_dynamics(
+            self.motion.q, self.motion.qd, self.motion.qdd
+        )
 
     @property
     def payload_torque(self) -> Array:
         """Of the payload alone, joint side [samples, n], N m."""
         motion = self.motion
-        return self.link_torque - self.bare.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        return self.link_torque - self.bare.inverse_dynamics(
+            motion.q, motion.qd, motion.qdd
+        )
 
 
 class Recorded:
     """One bag, read once; mounting and payload are estimated from its target_moment."""
 
     def __init__(self, bag: Path, robot: RobotDescription) -> None:
-        self.bag, self.robot = bag, robot
+        self.bag = bag
+        self.robot = robot
         with closing(read_recording(bag, robot)) as recording:
             _, estimate = estimate_setups([recording], [recording], robot, None)
             setups = RecordingDynamics(robot, recording.info, estimate, None)

@@ -23,7 +23,10 @@ def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
             part = telemetry.cut(slice(start, start + batch))
             gaps = [gap for gap in telemetry.gaps if start <= gap.index < start + batch]
             bag.write(
-                replace(part, gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps))
+                replace(
+                    part,
+                    gaps=tuple(replace(gap, index=gap.index - start) for gap in gaps),
+                )
             )
     return path
 
@@ -43,7 +46,9 @@ def record(op: int, content: bytes) -> bytes:
     return PREFIX.pack(op, len(content)) + content
 
 
-def chunk_record(size: int, packed: bytes, compression: str = "zstd", checksum: int = 0) -> bytes:
+def chunk_record(
+    size: int, packed: bytes, compression: str = "zstd", checksum: int = 0
+) -> bytes:
     """A chunk that claims to unpack to so many bytes."""
     return pack(Op.CHUNK, 0, 0, size, checksum, compression, packed)
 
@@ -59,7 +64,10 @@ def in_sqlite(path: Path, source: Path) -> Path:
     with Reader(source) as reader, Writer(path, version=8, storage_plugin=sqlite) as out:
         copies = {
             each.topic: out.add_connection(
-                each.topic, each.msgtype, typestore=STORE, offered_qos_profiles=[offered_qos(each)]
+                each.topic,
+                each.msgtype,
+                typestore=STORE,
+                offered_qos_profiles=[offered_qos(each)],
             )
             for each in reader.connections
         }

@@ -35,11 +35,20 @@ def test_every_bit_of_every_field_and_what_made_it_come_back(tmp_path):
 
 
 def test_gaps_come_back_with_their_causes(tmp_path):
-    first, second = make_telemetry(300), make_telemetry(300, first=310)
+    first = make_telemetry(300)
+    second = make_telemetry(300, first=310)
     restarted = replace(make_telemetry(200), stamp=make_telemetry(200, first=5000).stamp)
     gaps = (
-        Gap(300, first.time[-1], second.time[0], 10, "connection lost: closed by the controller"),
-        Gap(600, second.time[-1], restarted.time[0], 0, "controller restarted: no answer"),
+        Gap(
+            300,
+            first.time[-1],
+            second.time[0],
+            10,
+            "connection lost: closed by the controller",
+        ),
+        Gap(
+            600, second.time[-1], restarted.time[0], 0, "controller restarted: no answer"
+        ),
     )
     whole = replace(concatenate([first, second, restarted]), gaps=gaps)
     bag = write_bag(tmp_path / "bag", whole, batch=60)
@@ -56,7 +65,9 @@ def test_batches_and_chosen_fields_are_those_of_the_whole(tmp_path):
     batches = list(iterate_bag(bag, samples=samples))
     assert max(map(len, batches)) <= samples
     assert_same_samples(concatenate(batches), telemetry)
-    part = concatenate(list(iterate_bag(bag, ["actual_q", "payload_cog", "no_such_field"], 90)))
+    part = concatenate(
+        list(iterate_bag(bag, ["actual_q", "payload_cog", "no_such_field"], 90))
+    )
     assert set(part.columns) == {"actual_q", "payload_cog"}
     assert np.array_equal(part["actual_q"], telemetry["actual_q"])
     with pytest.raises(MissingFieldError, match="robot_mode"):
@@ -66,7 +77,8 @@ def test_batches_and_chosen_fields_are_those_of_the_whole(tmp_path):
 def test_samples_carry_the_program_that_was_loaded(tmp_path):
     """From its first sample on, in whatever batches they are read; metadata has the last."""
     names = [None, "first", "first", "second", None, "third"]
-    info, split = RecordingInfo(rate=500.0), FileSplit(seconds=1.0)
+    info = RecordingInfo(rate=500.0)
+    split = FileSplit(seconds=1.0)
     with BagWriter(tmp_path / "bag", info, ("actual_q",), split=split) as bag:
         for number, name in enumerate(names):
             part = make_telemetry(400, fields=("actual_q",), first=400 * number)

@@ -37,7 +37,9 @@ def packing(request, monkeypatch):
     return request.param
 
 
-def test_bags_are_packed_by_what_is_installed_and_other_readers_read_them(tmp_path, packing):
+def test_bags_are_packed_by_what_is_installed_and_other_readers_read_them(
+    tmp_path, packing
+):
     telemetry = make_telemetry(1000)
     bag = write_bag(tmp_path / "bag", telemetry)
     assert_same_samples(read_bag(bag), telemetry)

@@ -23,7 +23,8 @@ from ur_energy_model.telemetry.bag.recovery import DAMAGED, recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Gap, concatenate
 
-METADATA, FIELDS = "metadata.yaml", ("actual_q", "payload")
+METADATA = "metadata.yaml"
+FIELDS = ("actual_q", "payload")
 TELEMETRY = make_telemetry(1000, fields=FIELDS)
 
 
@@ -79,7 +80,10 @@ def test_what_is_not_a_bag_is_refused(tmp_path, bag):
     BagWriter(tmp_path / "empty", TELEMETRY.info, FIELDS).close()
     assert "holds no samples" in refusal(tmp_path / "empty")
     (tmp_path / "folder" / "x_0.mcap").write_bytes(b"rubbish" * 100)
-    for name, problem in (("nothing", "no such bag"), ("folder", "no sample that could be read")):
+    for name, problem in (
+        ("nothing", "no such bag"),
+        ("folder", "no sample that could be read"),
+    ):
         with pytest.raises(RecordingError, match=problem):
             recover_bag(tmp_path / name)
     assert (tmp_path / "folder" / "x_0.mcap").read_bytes() == b"rubbish" * 100
@@ -96,7 +100,10 @@ ENDLESS = (
 @pytest.mark.parametrize(
     ("statements", "problem"),
     [
-        (["UPDATE messages SET data = zeroblob(300000) WHERE id = 10"], "row 10 of its messages"),
+        (
+            ["UPDATE messages SET data = zeroblob(300000) WHERE id = 10"],
+            "row 10 of its messages",
+        ),
         (["DELETE FROM messages WHERE id > 500"], "truncated: 416 of 1000"),
         (["DROP TABLE messages", ENDLESS], "no table 'messages'"),
     ],
@@ -119,7 +126,8 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
     gap = Gap(600, parts[0].time[-1], parts[1].time[0], 4, "connection lost: cable")
     telemetry = replace(concatenate(parts), gaps=(gap,))
     bag = write_bag(tmp_path / "bag", telemetry, split=FileSplit(seconds=1.0))
-    whole, last = read_bag(bag), max(bag.glob("*.mcap"))
+    whole = read_bag(bag)
+    last = max(bag.glob("*.mcap"))
     if missing == "both":
         (bag / METADATA).unlink()
     data = last.read_bytes()
@@ -134,7 +142,9 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
 
 def test_many_damaged_chunks_are_one_line(tmp_path):
     """However many there are, the first one and their number are stated."""
-    chunks, each, damaged = 300, 20, 150
+    chunks = 300
+    each = 20
+    damaged = 150
     telemetry = make_telemetry(chunks * each, fields=FIELDS)
     bag = tmp_path / "bag"
     with BagWriter(bag, telemetry.info, tuple(telemetry.columns)) as writer:
@@ -159,7 +169,9 @@ def test_many_damaged_chunks_are_one_line(tmp_path):
 
 
 def test_a_damaged_chunk_becomes_a_gap(tmp_path):
-    telemetry, later = (make_telemetry(1500, fields=FIELDS, first=first) for first in (0, 1510))
+    telemetry, later = (
+        make_telemetry(1500, fields=FIELDS, first=first) for first in (0, 1510)
+    )
     gap = Gap(1500, telemetry.time[-1], later.time[0], 10, "skipped")
     both = replace(concatenate([telemetry, later]), gaps=(gap,))
     bag = write_bag(tmp_path / "bag", both)
@@ -170,7 +182,8 @@ def test_a_damaged_chunk_becomes_a_gap(tmp_path):
     assert summary is not None
     data[summary.chunk_indexes[2].chunk_start_offset + 100] ^= 0xFF
     file.write_bytes(data)
-    recovery, read = recover_bag(bag), read_bag(bag)
+    recovery = recover_bag(bag)
+    read = read_bag(bag)
     assert 2500 < recovery.samples == len(read) < 3000
     assert any("damaged" in problem for problem in recovery.problems)
     torn, old = read.gaps

@@ -31,8 +31,11 @@ from ur_energy_model.telemetry.samples import Event
 
 FIELDS = ("actual_q", "actual_qd", "robot_mode")
 SAMPLES = make_telemetry(3000, fields=FIELDS)
-EVENT = Event(int(SAMPLES.stamp[7] if SAMPLES.stamp is not None else 0), "mark", "gripper changed")
-MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
+EVENT = Event(
+    int(SAMPLES.stamp[7] if SAMPLES.stamp is not None else 0), "mark", "gripper changed"
+)
+MCAP = StoragePlugin.MCAP
+SQLITE = StoragePlugin.SQLITE3
 Order = Callable[[int], Sequence[int]]
 
 
@@ -45,7 +48,9 @@ def by_another_library(
 ) -> Path:
     """A copy of a bag, its messages packed and in another order."""
     with Reader(source) as reader:
-        messages = [(each.topic, time, bytes(raw)) for each, time, raw in reader.messages()]
+        messages = [
+            (each.topic, time, bytes(raw)) for each, time, raw in reader.messages()
+        ]
         writer = Writer(path, version=9 if plugin is MCAP else 8, storage_plugin=plugin)
         if mode is not None:
             writer.set_compression(mode, CompressionFormat.ZSTD)
@@ -137,11 +142,17 @@ def with_journal(bag: Path) -> None:
     copy.rmdir()
 
 
-HANDLED: dict[str, tuple[StoragePlugin, CompressionMode | None, Callable[[Path], None]]] = {
+HANDLED: dict[
+    str, tuple[StoragePlugin, CompressionMode | None, Callable[[Path], None]]
+] = {
     f"{plugin.name}, {name}": (plugin, mode, change)
     for plugin in (MCAP, SQLITE)
     for name, mode, change in (
-        ("reindexed", None, in_metadata("storage_identifier: .*", "storage_identifier: ''")),
+        (
+            "reindexed",
+            None,
+            in_metadata("storage_identifier: .*", "storage_identifier: ''"),
+        ),
         ("without custom data", None, in_metadata("custom_data:.*", "custom_data: ~")),
         ("metadata.yaml missing", None, without_metadata),
         ("renamed", None, renamed),
@@ -150,7 +161,11 @@ HANDLED: dict[str, tuple[StoragePlugin, CompressionMode | None, Callable[[Path],
         ("packed files without metadata.yaml", CompressionMode.FILE, without_metadata),
         ("packed files unpacked by hand", CompressionMode.FILE, unpacked),
         ("packed messages", CompressionMode.MESSAGE, lambda bag: None),
-        ("packed messages without metadata.yaml", CompressionMode.MESSAGE, without_metadata),
+        (
+            "packed messages without metadata.yaml",
+            CompressionMode.MESSAGE,
+            without_metadata,
+        ),
         (
             "packed messages, reindexed",
             CompressionMode.MESSAGE,
@@ -257,7 +272,9 @@ def test_what_is_missing_is_named(tmp_path: Path, source: Path) -> None:
         (zstandard.compress(zstandard.compress(b"x")), "packed twice"),
     ],
 )
-def test_other_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, said: str) -> None:
+def test_other_files_are_named_with_what_to_do(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     path = tmp_path / "bag_0.mcap"
     path.write_bytes(content)
     assert said in refusal(path)
@@ -265,25 +282,34 @@ def test_other_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, s
 
 def test_a_packed_file_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bag_0.mcap.zstd"
-    with path.open("wb") as file, zstandard.ZstdCompressor().stream_writer(file) as packer:
+    with (
+        path.open("wb") as file,
+        zstandard.ZstdCompressor().stream_writer(file) as packer,
+    ):
         for _ in range(700):
             packer.write(bytes(1 << 20))
     assert "more than is read" in refusal(path)
 
 
-def test_samples_of_equal_times_and_other_values_are_no_repetitions(tmp_path: Path) -> None:
+def test_samples_of_equal_times_and_other_values_are_no_repetitions(
+    tmp_path: Path,
+) -> None:
     """As of a bag that was made from a table with times in whole seconds."""
     time = np.floor(SAMPLES.time)
     columns = {**SAMPLES.columns, "timestamp": time}
     assert SAMPLES.stamp is not None
-    coarse = replace(SAMPLES, time=time, columns=columns, stamp=SAMPLES.stamp // 10**9 * 10**9)
+    coarse = replace(
+        SAMPLES, time=time, columns=columns, stamp=SAMPLES.stamp // 10**9 * 10**9
+    )
     bag = write_bag(tmp_path / "bag", coarse, batch=3000)
     assert "too coarse" in refusal(bag)
     some = SAMPLES.time.copy()
     some[100] = some[99]
     stamp = SAMPLES.stamp.copy()
     stamp[100] = stamp[99]
-    few = replace(SAMPLES, time=some, columns={**SAMPLES.columns, "timestamp": some}, stamp=stamp)
+    few = replace(
+        SAMPLES, time=some, columns={**SAMPLES.columns, "timestamp": some}, stamp=stamp
+    )
     assert len(read_bag(write_bag(tmp_path / "few", few, batch=3000))) == 2999
 
 
@@ -292,11 +318,18 @@ def test_samples_of_equal_times_and_other_values_are_no_repetitions(tmp_path: Pa
     [(SQLITE, None, "sqlite3"), (MCAP, CompressionMode.FILE, "zstd -d")],
 )
 def test_what_cannot_be_recovered_is_left_alone(
-    tmp_path: Path, source: Path, plugin: StoragePlugin, mode: CompressionMode | None, said: str
+    tmp_path: Path,
+    source: Path,
+    plugin: StoragePlugin,
+    mode: CompressionMode | None,
+    said: str,
 ) -> None:
     bag = by_another_library(tmp_path / "bag", source, plugin, mode)
     before = {path: path.read_bytes() for path in bag.iterdir()}
-    for path in (bag, next(each for each in bag.iterdir() if each.name != "metadata.yaml")):
+    for path in (
+        bag,
+        next(each for each in bag.iterdir() if each.name != "metadata.yaml"),
+    ):
         with pytest.raises(RecordingError, match=said):
             recover_bag(path)
     assert {path: path.read_bytes() for path in bag.iterdir()} == before

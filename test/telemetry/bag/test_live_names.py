@@ -39,16 +39,24 @@ MARK = Event(EPOCH + 10, "mark", "part 17")
 def recording(namespace: str = "", tf_prefix: str = "") -> Telemetry:
     """Three seconds of the known arm."""
     telemetry = motion(3.0)
-    info = RecordingInfo(robot="ur5e", rate=500.0, namespace=namespace, tf_prefix=tf_prefix)
-    return replace(telemetry, info=info, stamp=EPOCH + np.arange(len(telemetry)) * 2_000_000)
+    info = RecordingInfo(
+        robot="ur5e", rate=500.0, namespace=namespace, tf_prefix=tf_prefix
+    )
+    return replace(
+        telemetry, info=info, stamp=EPOCH + np.arange(len(telemetry)) * 2_000_000
+    )
 
 
 def write(path: Path, telemetry: Telemetry, *, finish: bool = True) -> None:
     """A bag of two files with a mark, and a latched topic; as a killed recorder leaves it."""
     fields = tuple(telemetry.columns)
-    bag = BagWriter(path, telemetry.info, fields, name="bag", split=FileSplit(seconds=1.4))
+    bag = BagWriter(
+        path, telemetry.info, fields, name="bag", split=FileSplit(seconds=1.4)
+    )
     bag.write_event(MARK)
-    topic = BagTopic(f"{telemetry.info.namespace}/energy/cycle", DIAGNOSTIC_ARRAY, latched=True)
+    topic = BagTopic(
+        f"{telemetry.info.namespace}/energy/cycle", DIAGNOSTIC_ARRAY, latched=True
+    )
     bag.write_messages(Messages.single(topic, EPOCH, encode_diagnostics(EPOCH, [])))
     for start in range(0, len(telemetry), 25):
         bag.write(telemetry.cut(slice(start, start + 25)))
@@ -88,8 +96,10 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_reader_reads_the_same(tmp_path: Path, plain: Path, way: str) -> None:
-    namespace, tf_prefix = "/cell/left", "left_"
-    bag, telemetry = tmp_path / "bag", recording(namespace, tf_prefix)
+    namespace = "/cell/left"
+    tf_prefix = "left_"
+    bag = tmp_path / "bag"
+    telemetry = recording(namespace, tf_prefix)
     WAYS[way](bag, telemetry)
     read = read_bag(bag)
     assert_same_samples(read, read_bag(plain))
@@ -114,13 +124,19 @@ def test_every_reader_reads_the_same(tmp_path: Path, plain: Path, way: str) -> N
 def test_a_bag_of_two_arms_is_refused(tmp_path: Path) -> None:
     with Writer(tmp_path / "both", version=9, storage_plugin=StoragePlugin.MCAP) as out:
         for namespace in ("/left", "/right"):
-            with Reader(write_bag(tmp_path / namespace[1:], recording(namespace))) as reader:
-                wanted = [each for each in reader.connections if "telemetry" in each.topic]
+            with Reader(
+                write_bag(tmp_path / namespace[1:], recording(namespace))
+            ) as reader:
+                wanted = [
+                    each for each in reader.connections if "telemetry" in each.topic
+                ]
                 kind = wanted[0].topic, wanted[0].msgtype
                 copy = out.add_connection(*kind, typestore=STORE)
                 for _, time, raw in reader.messages(wanted):
                     out.write(copy, time, raw)
-    with pytest.raises(RecordingError, match=r"two arms: /left/rtde.* and /right/rtde") as error:
+    with pytest.raises(
+        RecordingError, match=r"two arms: /left/rtde.* and /right/rtde"
+    ) as error:
         read_bag(tmp_path / "both")
     assert "\n" not in str(error.value)
 

@@ -28,10 +28,15 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 
-@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
+@pytest.mark.parametrize(
+    "kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY]
+)
 def test_hashes_are_those_of_the_real_types(kind):
     assert STORE.hash_rihs01(kind.name) == kind.digest
-    assert get_types_from_msg(kind.definition, kind.name)[kind.name] == STORE.fielddefs[kind.name]
+    assert (
+        get_types_from_msg(kind.definition, kind.name)[kind.name]
+        == STORE.fielddefs[kind.name]
+    )
 
 
 def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
@@ -48,7 +53,9 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
                 continue
             message = STORE.deserialize_cdr(raw, connection.msgtype)
             assert bytes(STORE.serialize_cdr(message, connection.msgtype)) == bytes(raw)
-            assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp
+            assert (
+                message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == stamp
+            )
             assert message.joint_names[2] == "elbow_joint"
             found = [
                 dict(zip(each.interface_names, each.values, strict=True))
@@ -67,24 +74,40 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
         decoded = list(mcap.iter_decoded_messages(topics=["/joint_states"]))
     assert len(decoded) == 100
     assert list(decoded[1].decoded_message.position) == telemetry["actual_q"][10].tolist()
-    assert list(decoded[1].decoded_message.effort) == telemetry["actual_current"][10].tolist()
+    assert (
+        list(decoded[1].decoded_message.effort)
+        == telemetry["actual_current"][10].tolist()
+    )
 
 
 def test_bags_of_another_writer_are_read(tmp_path):
     """Their messages have other orders of fields, and a field that is not in the table."""
     telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
     assert telemetry.stamp is not None
-    types, kind = STORE.types, DYNAMIC_JOINT_STATE.name
+    types = STORE.types
+    kind = DYNAMIC_JOINT_STATE.name
     value = types["control_msgs/msg/InterfaceValue"]
-    fields = ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"]
-    with Writer(tmp_path / "foreign", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+    fields = [
+        "payload",
+        "payload_cog_2",
+        "payload_cog_1",
+        "payload_cog_0",
+        "humidity",
+        "timestamp",
+    ]
+    with Writer(
+        tmp_path / "foreign", version=9, storage_plugin=StoragePlugin.MCAP
+    ) as writer:
         connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
         for i, stamp in enumerate(telemetry.stamp.tolist()):
             time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
             header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4))
             cog = telemetry["payload_cog"][i]
             numbers = [telemetry["payload"][i], *cog[::-1], 0.5, telemetry.time[i]]
-            joints = [value(["actual_q"], telemetry["actual_q"][i, [j]]) for j in range(5, -1, -1)]
+            joints = [
+                value(["actual_q"], telemetry["actual_q"][i, [j]])
+                for j in range(5, -1, -1)
+            ]
             interfaces = [value(fields, np.array(numbers)), *joints]
             message = types[kind](header, ["robot", *JOINT_NAMES[::-1]], interfaces)
             writer.write(connection, stamp, STORE.serialize_cdr(message, kind))

@@ -70,7 +70,9 @@ def rewrite(bag, change):
         numbers = {}
         for schema, channel, message in change(messages):
             if channel.id not in numbers:
-                schema_id = writer.register_schema(schema.name, schema.encoding, schema.data)
+                schema_id = writer.register_schema(
+                    schema.name, schema.encoding, schema.data
+                )
                 own = channel.topic, channel.message_encoding, schema_id, channel.metadata
                 numbers[channel.id] = writer.register_channel(*own)
             times = message.log_time, message.data, message.publish_time
@@ -81,13 +83,17 @@ def rewrite(bag, change):
 def list_copy(bag):
     shutil.copy(bag / "bag_1.mcap", bag / "copy.mcap")
     text = (bag / "metadata.yaml").read_text()
-    (bag / "metadata.yaml").write_text(text.replace("- bag_2.mcap", "- copy.mcap\n  - bag_2.mcap"))
+    (bag / "metadata.yaml").write_text(
+        text.replace("- bag_2.mcap", "- copy.mcap\n  - bag_2.mcap")
+    )
 
 
 DAMAGES = {
     "file in between": list_copy,
     "chunk beside itself": lambda bag: rewrite(bag, lambda all_: all_[:400] + all_[200:]),
-    "each message": lambda bag: rewrite(bag, lambda all_: [r for r in all_ for _ in range(2)]),
+    "each message": lambda bag: rewrite(
+        bag, lambda all_: [r for r in all_ for _ in range(2)]
+    ),
     "backwards again": lambda bag: rewrite(bag, lambda all_: all_ + all_[-200:][::-1]),
 }
 
@@ -105,7 +111,9 @@ def test_each_sample_counts_once(bag, telemetry, damage):
         if damage != "backwards again":
             assert_same_samples(read, telemetry)
             for batches in (read,), iterate_bag(bag, (), 100):
-                found = [(gap.start, gap.cause) for batch in batches for gap in batch.gaps]
+                found = [
+                    (gap.start, gap.cause) for batch in batches for gap in batch.gaps
+                ]
                 assert found == [(gap.start, gap.cause) for gap in telemetry.gaps]
         else:  # the same samples in another order, with a gap at each step back
             assert read.stamp is not None
@@ -125,7 +133,9 @@ def test_gaps_of_recordings_that_overlap_stay_at_their_samples(tmp_path, telemet
     recover_bag(bag)
     read = read_bag(bag)
     assert_same_samples(read, telemetry)
-    assert [(g.index, g.cause) for g in read.gaps] == [(g.index, g.cause) for g in telemetry.gaps]
+    assert [(g.index, g.cause) for g in read.gaps] == [
+        (g.index, g.cause) for g in telemetry.gaps
+    ]
 
 
 def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, intact):

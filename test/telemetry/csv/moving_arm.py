@@ -25,7 +25,8 @@ NAMES = (*Q, *QD, *BUS)
 def moving_arm(time: NDArray[Any]) -> Array:
     """Positions, speeds, voltage and current [n, 14] at times [n], s: sinusoids below 0.3 Hz."""
     phase = np.outer(time, 0.3 * np.sqrt(JOINTS))
-    position, speed = np.sin(phase), 0.3 * np.sqrt(JOINTS) * np.cos(phase)
+    position = np.sin(phase)
+    speed = 0.3 * np.sqrt(JOINTS) * np.cos(phase)
     power = 150.0 + 60.0 * np.sin(1.7 * time) + 30.0 * np.sin(0.23 * time)
     voltage = 48.0 + 0.3 * np.sin(0.9 * time)
     return np.column_stack([position, speed, voltage, power / voltage])

@@ -39,7 +39,9 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return read_csv([write(tmp_path_factory.mktemp("csv") / "whole.csv", table(400))], "ur5e")
+    return read_csv(
+        [write(tmp_path_factory.mktemp("csv") / "whole.csv", table(400))], "ur5e"
+    )
 
 
 @pytest.mark.parametrize("text", ["-1e160", "", "x" * 99])
@@ -57,7 +59,9 @@ def test_few_impossible_values_are_left_out_and_named(tmp_path, text):
     assert len(said) < 300
 
 
-def test_a_row_whose_columns_moved_is_refused_and_a_last_line_cut_off_is_left_out(tmp_path):
+def test_a_row_whose_columns_moved_is_refused_and_a_last_line_cut_off_is_left_out(
+    tmp_path,
+):
     for moved, problem in (
         (lambda row: [*row[:3], "0.5", *row[3:]], "has 10 columns instead of 9"),
         (lambda row: [*row[:3], *row[4:]], "ends after 8 columns instead of 9"),
@@ -69,13 +73,17 @@ def test_a_row_whose_columns_moved_is_refused_and_a_last_line_cut_off_is_left_ou
         said = refusal(changed(tmp_path / "x.csv", change))
         assert "line 52" in said
         assert problem in said
-    telemetry, notes = read(changed(tmp_path / "x.csv", lambda rows: [*rows[:-1], rows[-1][:4]]))
+    telemetry, notes = read(
+        changed(tmp_path / "x.csv", lambda rows: [*rows[:-1], rows[-1][:4]])
+    )
     assert len(telemetry) == 399
     assert "line 401 ends after 4 columns instead of 9" in notes
 
 
 def test_rows_out_of_order_are_sorted_or_refused(tmp_path, whole):
-    telemetry, notes = read(changed(tmp_path / "x.csv", lambda rows: [rows[i] for i in RANDOM]))
+    telemetry, notes = read(
+        changed(tmp_path / "x.csv", lambda rows: [rows[i] for i in RANDOM])
+    )
     assert np.array_equal(telemetry["actual_q"], whole["actual_q"])
     assert telemetry.gaps == ()
     assert "sorted by time" in notes
@@ -88,11 +96,15 @@ def test_rows_out_of_order_are_sorted_or_refused(tmp_path, whole):
 
 def test_a_restarted_controller_is_a_gap(tmp_path):
     def restarted(rows):
-        return rows[:200] + [[repr(1 + i * 0.02), *row[1:]] for i, row in enumerate(rows[200:])]
+        return rows[:200] + [
+            [repr(1 + i * 0.02), *row[1:]] for i, row in enumerate(rows[200:])
+        ]
 
     telemetry, notes = read(changed(tmp_path / "x.csv", restarted))
     assert len(telemetry) == 400
-    assert [(gap.index, gap.cause) for gap in telemetry.gaps] == [(200, "controller restarted")]
+    assert [(gap.index, gap.cause) for gap in telemetry.gaps] == [
+        (200, "controller restarted")
+    ]
     assert "time goes back 1 times" in notes
 
 
@@ -111,7 +123,10 @@ def test_repeated_rows_count_once(tmp_path, whole):
     ("content", "said"),
     [
         (b"", "timestamp: column is missing"),
-        (b"timestamp,actual_q_0,actual_q_0\n1,2,3\n", "no column with an RTDE field name"),
+        (
+            b"timestamp,actual_q_0,actual_q_0\n1,2,3\n",
+            "no column with an RTDE field name",
+        ),
         (b"timestamp\n", "holds no samples"),
         (b"time [s],payload\n0,1\n9000,1\n", None),
         (b"\x00\xff\xfe" * 100, "not text"),

@@ -18,7 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.telemetry.csv.moving_arm import NAMES, bus_energy, energy, moving_arm, write_table
+from test.telemetry.csv.moving_arm import (
+    NAMES,
+    bus_energy,
+    energy,
+    moving_arm,
+    write_table,
+)
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.csv.table import CsvOptions
@@ -38,7 +44,9 @@ def read(path: Path, **options: Any) -> Telemetry:
     return read_csv([path], "ur5e", options=CsvOptions(**options))
 
 
-def write(path: Path, *rows: list[str], before: str = "", encoding: str = "utf-8", **form: Any):
+def write(
+    path: Path, *rows: list[str], before: str = "", encoding: str = "utf-8", **form: Any
+):
     with path.open("w", encoding=encoding, newline="") as file:
         file.write(before)
         csv.writer(file, **{"lineterminator": "\r\n", **form}).writerows(rows)
@@ -118,7 +126,8 @@ def test_dates_are_read(tmp_path: Path, form: str, title: str) -> None:
     rows = with_times([DATE_FORMS[form](date) for date in DATES])
     path = write(tmp_path / "x.csv", [title or "time", *NAMES], *rows)
     if title == "" and form != "time of day":
-        path = write(tmp_path / "x.csv", [title, *NAMES], *rows)  # the index of a pandas table
+        # the index of a pandas table
+        path = write(tmp_path / "x.csv", [title, *NAMES], *rows)
     telemetry = read(path)
     start = 86_397.0 if form == "time of day" else START.timestamp()
     assert telemetry.time - start == pytest.approx(TIME - TIME[0], abs=1e-5)
@@ -126,7 +135,9 @@ def test_dates_are_read(tmp_path: Path, form: str, title: str) -> None:
     assert bus_energy(telemetry) == pytest.approx(ENERGY)
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M"])
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M"]
+)
 def test_other_dates_are_refused_with_the_form_to_use(tmp_path: Path, form: str) -> None:
     rows = with_times([date.strftime(form) for date in DATES])
     with pytest.raises(RecordingError, match="ISO 8601") as caught:
@@ -140,7 +151,9 @@ def test_what_polars_writes_is_read(tmp_path: Path) -> None:
     )
     table.write_csv(tmp_path / "x.csv", separator=";", decimal_comma=True)
     telemetry = read(tmp_path / "x.csv")
-    assert telemetry["actual_q"].tobytes() == np.ascontiguousarray(COLUMNS[:, :6]).tobytes()
+    assert (
+        telemetry["actual_q"].tobytes() == np.ascontiguousarray(COLUMNS[:, :6]).tobytes()
+    )
     assert bus_energy(telemetry) == pytest.approx(ENERGY)
 
 
@@ -159,10 +172,14 @@ CELLS = st.one_of(st.floats().map(repr), st.text(max_size=8), st.sampled_from(OD
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    times=st.lists(st.one_of(st.floats(), st.integers(0, 5).map(float)), min_size=1, max_size=30),
+    times=st.lists(
+        st.one_of(st.floats(), st.integers(0, 5).map(float)), min_size=1, max_size=30
+    ),
     cells=st.lists(CELLS, min_size=1, max_size=30),
     delimiter=st.sampled_from(",;\t |"),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
@@ -180,7 +197,9 @@ def test_any_file_is_read_or_refused_in_one_line(
 ) -> None:
     columns = moving_arm(np.arange(len(times)))
     rows = [repr(time) for time in times]
-    path = write_table(tmp_path / "x.csv", rows, columns, delimiter=delimiter, encoding="utf-8")
+    path = write_table(
+        tmp_path / "x.csv", rows, columns, delimiter=delimiter, encoding="utf-8"
+    )
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, cell in enumerate(cells[: len(lines) - 1], start=1):
         parts = lines[number].split(delimiter)

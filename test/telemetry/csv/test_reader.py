@@ -33,7 +33,9 @@ def table(count=50, start=10.0, step=0.02):
     return columns
 
 
-def write(path, columns, *, delimiter=",", extra=(), opener=open, quoting=csv.QUOTE_MINIMAL):
+def write(
+    path, columns, *, delimiter=",", extra=(), opener=open, quoting=csv.QUOTE_MINIMAL
+):
     header = [column for name in columns for column in column_names(FIELDS[name])]
     rows = np.hstack(list(columns.values()))
     with opener(path, "wt", newline="") as file:
@@ -45,7 +47,10 @@ def write(path, columns, *, delimiter=",", extra=(), opener=open, quoting=csv.QU
 
 
 def plain(path, *columns, delimiter=",", header=None, comma=False):
-    rows = [delimiter.join(f"{value:.9f}" for value in row) for row in np.column_stack(columns)]
+    rows = [
+        delimiter.join(f"{value:.9f}" for value in row)
+        for row in np.column_stack(columns)
+    ]
     if comma:
         rows = [row.replace(".", ",") for row in rows]
     path.write_text("\n".join([*([header] if header else []), *rows]) + "\n")
@@ -78,15 +83,22 @@ def test_values_are_those_of_the_file(tmp_path, options):
 
 
 def test_silences_of_a_power_meter_are_gaps_of_its_column_only(tmp_path):
-    columns = table() | {"wall_power": np.where(np.arange(50) < 20, np.nan, 95.0)[:, None]}
+    columns = table() | {
+        "wall_power": np.where(np.arange(50) < 20, np.nan, 95.0)[:, None]
+    }
     telemetry = read(write(tmp_path / "x.csv", columns))
     np.testing.assert_array_equal(telemetry["wall_power"], columns["wall_power"][:, 0])
     assert telemetry["actual_q"].tobytes() == columns["actual_q"].tobytes()
 
 
 def test_a_field_that_most_rows_leave_empty_is_left_out(tmp_path):
-    rows = [f"{10 + 0.02 * k:.2f},{','.join(['0.5'] * 6)},{7 if k < 9 else ''}," for k in range(50)]
-    title = ",".join(["timestamp", *column_names(FIELDS["actual_q"]), "robot_mode", "payload"])
+    rows = [
+        f"{10 + 0.02 * k:.2f},{','.join(['0.5'] * 6)},{7 if k < 9 else ''},"
+        for k in range(50)
+    ]
+    title = ",".join(
+        ["timestamp", *column_names(FIELDS["actual_q"]), "robot_mode", "payload"]
+    )
     (path := tmp_path / "sparse.csv").write_text("\n".join([title, *rows]) + "\n")
     found = read(path)
     assert set(found.columns) == {"timestamp", "actual_q"}
@@ -95,7 +107,9 @@ def test_a_field_that_most_rows_leave_empty_is_left_out(tmp_path):
 
 def test_several_files_are_one_recording_with_a_gap_between(tmp_path):
     first = write(tmp_path / "a.csv", table(start=500.0))
-    later = {name: values for name, values in table(start=100.0).items() if name != "payload"}
+    later = {
+        name: values for name, values in table(start=100.0).items() if name != "payload"
+    }
     notes = []
     paths = [first, write(tmp_path / "b.csv", later)]
     telemetry = read_csv(paths, "ur5e", note=notes.append)
@@ -140,12 +154,16 @@ def test_names_are_given_in_several_ways_or_refused(tmp_path):
 def test_decimal_commas(tmp_path):
     delimiter = ";"
     names = delimiter.join(["timestamp", *(f"actual_q_{i}" for i in range(6))])
-    path = plain(tmp_path / "x.csv", TIME, Q, delimiter=delimiter, header=names, comma=True)
+    path = plain(
+        tmp_path / "x.csv", TIME, Q, delimiter=delimiter, header=names, comma=True
+    )
     notes = []
     telemetry = read_csv([path], "ur5e", note=notes.append)
     assert telemetry["actual_q"] == pytest.approx(Q, abs=1e-8)
     assert any("decimal commas" in line for line in notes)
-    between = plain(tmp_path / "y.csv", TIME, Q, header=names.replace(delimiter, ","), comma=True)
+    between = plain(
+        tmp_path / "y.csv", TIME, Q, header=names.replace(delimiter, ","), comma=True
+    )
     assert "decimal commas need another delimiter" in refusal(between)
 
 
@@ -167,7 +185,10 @@ def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path):
 
 
 def test_dates_become_seconds(tmp_path):
-    path, start, zone, seconds = tmp_path / "x.csv", "2024-03-31T01:59:58", "+02:00", 1711843198
+    path = tmp_path / "x.csv"
+    start = "2024-03-31T01:59:58"
+    zone = "+02:00"
+    seconds = 1711843198
     rows = [f"{start}.{20 * i:03d}{zone},1.5" for i in range(50)]
     path.write_text("\n".join(["datetime,payload", *rows]) + "\n")
     telemetry = read(path)
@@ -200,7 +221,8 @@ def test_rounded_times_make_no_gaps_and_lost_samples_do(tmp_path):
 def test_recordings_of_real_arms_are_read_and_hold_nothing_impossible(
     recordings, name, samples, rate
 ):
-    path, notes = recordings / f"{name}.csv.gz", []
+    path = recordings / f"{name}.csv.gz"
+    notes = []
     options = CsvOptions(limits=rated_limits(load_robot(name.partition("_")[0])))
     telemetry = read_csv([path], None, options=options, note=notes.append)
     assert (len(telemetry), telemetry.info.rate) == (samples, rate)

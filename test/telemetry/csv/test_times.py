@@ -68,7 +68,9 @@ def test_the_unit_of_time_is_found_for_moving_arms(
 
 
 @pytest.mark.parametrize("unit", ["min", "h", "d"])
-def test_minutes_hours_and_days_are_found_for_moving_arms(tmp_path: Path, unit: str) -> None:
+def test_minutes_hours_and_days_are_found_for_moving_arms(
+    tmp_path: Path, unit: str
+) -> None:
     time = 0.02 * np.arange(1000)
     columns = moving_arm(time)
     path = write_table(tmp_path / "x.csv", texts((100.0 + time) / UNITS[unit]), columns)
@@ -81,7 +83,9 @@ def test_minutes_hours_and_days_are_found_for_moving_arms(tmp_path: Path, unit: 
 def test_days_of_excel_and_matlab_become_unix_times(tmp_path: Path, epoch: float) -> None:
     time = 0.02 * np.arange(500)
     columns = moving_arm(time)
-    path = write_table(tmp_path / "x.csv", texts(epoch + (UNIX + time) / 86_400.0), columns)
+    path = write_table(
+        tmp_path / "x.csv", texts(epoch + (UNIX + time) / 86_400.0), columns
+    )
     telemetry, _ = read(path)
     assert telemetry.time == pytest.approx(UNIX + time, abs=2e-5)
     assert bus_energy(telemetry) == pytest.approx(energy(time, columns), rel=1e-3)
@@ -108,7 +112,9 @@ def test_what_neither_numbers_nor_names_decide_is_asked(
     """An arm at rest: nothing but the column itself shows the unit."""
     columns = np.tile(moving_arm(np.zeros(1)), (50, 1))
     columns[:, 6:12] = 0.0
-    path = write_table(tmp_path / "x.csv", texts(step * np.arange(50)), columns, title=title)
+    path = write_table(
+        tmp_path / "x.csv", texts(step * np.arange(50)), columns, title=title
+    )
     if unit is not None:
         assert read(path)[1].time.unit == unit
         return
@@ -138,7 +144,8 @@ def test_positions_alone_refute_units_in_which_no_arm_could_follow(
 @pytest.mark.parametrize("start", [0.0, 1331.4, UNIX])
 @pytest.mark.parametrize("rounding", [np.floor, np.round])
 @pytest.mark.parametrize(
-    ("rate", "resolution"), [(50.0, 1.0), (50.0, 0.1), (125.0, 0.01), (500.0, 1.0), (23.7, 0.1)]
+    ("rate", "resolution"),
+    [(50.0, 1.0), (50.0, 0.1), (125.0, 0.01), (500.0, 1.0), (23.7, 0.1)],
 )
 def test_rows_of_a_coarse_clock_get_even_times(
     tmp_path: Path, rate: float, resolution: float, rounding: np.ufunc, start: float
@@ -148,7 +155,9 @@ def test_rows_of_a_coarse_clock_get_even_times(
     coarse = resolution * rounding(time / resolution)
     telemetry, reader = read(write_table(tmp_path / "x.csv", texts(coarse), columns))
     assert len(telemetry) == len(time)
-    assert telemetry["actual_q"].tobytes() == np.ascontiguousarray(columns[:, :6]).tobytes()
+    assert (
+        telemetry["actual_q"].tobytes() == np.ascontiguousarray(columns[:, :6]).tobytes()
+    )
     assert reader.repeated == 0
     assert telemetry.gaps == ()
     shift = telemetry.time - time
@@ -186,7 +195,9 @@ def test_rows_are_repeated_only_if_all_their_values_are(tmp_path: Path) -> None:
     time = 0.02 * np.arange(500)
     columns = moving_arm(time)
     twice = np.sort(np.concatenate([np.arange(500), np.arange(0, 500, 5)]))
-    telemetry, reader = read(write_table(tmp_path / "x.csv", texts(time[twice]), columns[twice]))
+    telemetry, reader = read(
+        write_table(tmp_path / "x.csv", texts(time[twice]), columns[twice])
+    )
     assert (len(telemetry), reader.repeated) == (500, 100)
     assert telemetry.time == pytest.approx(time)
     late = time.copy()
@@ -208,7 +219,8 @@ def test_an_arm_at_rest_on_a_coarse_clock_loses_no_rows(tmp_path: Path) -> None:
 
 def test_times_in_reverse_are_turned_around(tmp_path: Path) -> None:
     time = 0.02 * np.arange(500)
-    columns, coarse = moving_arm(time), np.floor(10.0 * time) / 10.0
+    columns = moving_arm(time)
+    coarse = np.floor(10.0 * time) / 10.0
     path = write_table(tmp_path / "x.csv", texts(coarse[::-1]), columns[::-1])
     telemetry, _ = read(path)
     assert telemetry["actual_q"] == pytest.approx(columns[:, :6])
@@ -249,7 +261,9 @@ def test_a_group_of_more_rows_than_its_step_has_room_for_is_refused() -> None:
     st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9)), min_size=1, max_size=40),
     st.sampled_from([None, 3.0, 100.0]),
 )
-def test_spread_times_never_go_back(groups: list[tuple[int, int]], rate: float | None) -> None:
+def test_spread_times_never_go_back(
+    groups: list[tuple[int, int]], rate: float | None
+) -> None:
     """Any groups of equal times: those of distinct rows differ, and stay between their groups."""
     steps = np.concatenate([[step, *[0] * (count - 1)] for step, count in groups])
     time = np.cumsum(steps).astype(float)
@@ -265,12 +279,17 @@ def test_spread_times_never_go_back(groups: list[tuple[int, int]], rate: float |
 # Columns that stand for the same values.
 
 
-@pytest.mark.parametrize("title", ["actual_q_0", "Actual_Q[0]", "actual_q_0.1", "timestamp"])
-def test_equal_columns_are_taken_once_and_distinct_ones_refused(tmp_path: Path, title: str) -> None:
+@pytest.mark.parametrize(
+    "title", ["actual_q_0", "Actual_Q[0]", "actual_q_0.1", "timestamp"]
+)
+def test_equal_columns_are_taken_once_and_distinct_ones_refused(
+    tmp_path: Path, title: str
+) -> None:
     time = 0.02 * np.arange(100)
     columns = moving_arm(time)
     again = time if title == "timestamp" else columns[:, 0]
-    wide, names = np.column_stack([columns, again]), [*NAMES, title]
+    wide = np.column_stack([columns, again])
+    names = [*NAMES, title]
     telemetry, _ = read(write_table(tmp_path / "x.csv", texts(time), wide, names))
     assert telemetry["actual_q"] == pytest.approx(columns[:, :6])
     wide[70, -1] += 1.0
@@ -286,4 +305,6 @@ def test_the_column_in_si_units_is_taken_beside_another_one(tmp_path: Path) -> N
     wide = np.column_stack([np.degrees(columns[:, :6]), columns])
     names = [*(f"{name} [deg]" for name in Q), *NAMES]
     telemetry, _ = read(write_table(tmp_path / "x.csv", texts(time), wide, names))
-    assert telemetry["actual_q"].tobytes() == np.ascontiguousarray(columns[:, :6]).tobytes()
+    assert (
+        telemetry["actual_q"].tobytes() == np.ascontiguousarray(columns[:, :6]).tobytes()
+    )

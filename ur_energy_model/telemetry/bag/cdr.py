@@ -29,8 +29,9 @@ class CdrError(ValueError):
 class CdrBuilder:
     """Builds one message; `blocks` are (offset, count) of its float64 sequences.
 
-    Kinds of values, here and in `CdrParser`: B a byte, I an unsigned 32-bit number, t a time [ns
-    since the epoch], s a string, S a sequence of strings, d a sequence of float64.
+    Kinds of values, here and in `CdrParser`: B a byte, I an unsigned 32-bit number, t a
+    time [ns since the epoch], s a string, S a sequence of strings, d a sequence of
+    float64.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,8 @@ class CdrParser:
         if data[:2] != ENCAPSULATION[:2]:
             raise CdrError("message is not little-endian plain CDR")
         self.padding: list[tuple[int, int]] = []
-        self._data, self._position = data, len(ENCAPSULATION)
+        self._data = data
+        self._position = len(ENCAPSULATION)
 
     def take(self, kinds: str) -> list[Any]:
         """The next values, of these kinds; (offset, count) of d. CdrError: they are malformed."""
@@ -140,7 +142,9 @@ class Template:
         formats = ["<i4", "<u4", *(("<f8", (count,)) for _, count in self.blocks)]
         offsets = [4, 8, *(offset for offset, _ in self.blocks)]
         size = len(self.message)
-        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+        return np.dtype(
+            {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
+        )
 
     @cached_property
     def _constant(self) -> Mask:

@@ -3,9 +3,9 @@
 
 """Compression of the chunks of MCAP files: which library packs them, and bounded unpacking.
 
-Bags are packed by zstd. rosdep has no key of its Python package, so that a cell installed by rosdep
-alone may lack it: bags are packed by lz4 there, and are not packed where that is missing
-too. The names are those that MCAP files state.
+Bags are packed by zstd. rosdep has no key of its Python package, so that a cell installed
+by rosdep alone may lack it: bags are packed by lz4 there, and are not packed where that
+is missing too. The names are those that MCAP files state.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Packing:
     """How the chunks of new files are packed.
 
     Attributes:
-        name: of the compression as MCAP files state it; empty where chunks are not packed.
+        name: of the compression as MCAP files state it; empty where chunks are not
+            packed.
         pack: packs the body of a chunk.
-        shortcoming: what is not installed, and what follows from that, as one line for users;
-            None for zstd.
+        shortcoming: what is not installed, and what follows from that, as one line for
+            users; None for zstd.
     """
 
     name: str
@@ -53,9 +54,13 @@ def available_packing() -> Packing:
     with suppress(ModuleNotFoundError):
         import lz4.frame  # type: ignore[import-untyped]
 
-        larger = f"zstandard is not installed: bags are packed by lz4 and larger; {remedy}"
+        larger = (
+            f"zstandard is not installed: bags are packed by lz4 and larger; {remedy}"
+        )
         return Packing("lz4", lz4.frame.compress, larger)
-    return Packing("", bytes, f"zstandard is not installed: bags are not packed; {remedy}")
+    return Packing(
+        "", bytes, f"zstandard is not installed: bags are not packed; {remedy}"
+    )
 
 
 def unpacked(name: str, packed: bytes | memoryview, size: int) -> bytes:
@@ -125,7 +130,9 @@ def unpack_zstd_file(source: BinaryIO, target: IO[bytes]) -> Iterator[int]:
         begin = source.read(_FRAME_HEAD)
         stated = zstandard.frame_content_size(begin)  # -1 if the frame does not state it
         source.seek(0)
-        with unpacker.stream_reader(source, read_across_frames=True, closefd=False) as reader:
+        with unpacker.stream_reader(
+            source, read_across_frames=True, closefd=False
+        ) as reader:
             while piece := reader.read(_PIECE):
                 total += len(piece)
                 yield len(piece)

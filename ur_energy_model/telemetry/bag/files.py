@@ -34,12 +34,15 @@ from ur_energy_model.telemetry.samples import RecordingInfo
 DEFAULT_NAME = "{arm}_{date}_{time}"
 
 
-def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None = None) -> str:
+def bag_name(
+    template: str, info: RecordingInfo, folder: Path, now: float | None = None
+) -> str:
     """Name of a new bag that does not exist in the folder.
 
-    The template is text with {arm} (type and serial number, as far as they are known), {robot},
-    {serial}, {date}, {time} (local, of `now` in s since the epoch, or the present) and {number}
-    (first free one). InputError: it has an unknown key, or makes no file name.
+    The template is text with {arm} (type and serial number, as far as they are known),
+    {robot}, {serial}, {date}, {time} (local, of `now` in s since the epoch, or the
+    present) and {number} (first free one). InputError: it has an unknown key, or makes no
+    file name.
     """
     values = {
         "arm": "_".join(filter(None, (info.robot, info.serial))) or "robot",
@@ -57,7 +60,9 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
             raise InputError(template, problem, remedy, field="name") from None
         name = re.sub(r"[^\w.+-]", "_", name)
         if name.strip(".") == "":
-            raise InputError(template, "makes an empty bag name", "add a word", field="name")
+            raise InputError(
+                template, "makes an empty bag name", "add a word", field="name"
+            )
         if number and "{number" not in template:
             name = f"{name}_{number}"
         if not (folder / name).exists():
@@ -69,12 +74,14 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yields the path of a new directory, which is moved to `path` after success.
 
-    `overwrite` replaces an existing bag; nothing else is ever replaced. RecordingError: the path is
-    taken, or the disk fails.
+    `overwrite` replaces an existing bag; nothing else is ever replaced. RecordingError:
+    the path is taken, or the disk fails.
     """
     if path.exists() or path.is_symlink():
         if not overwrite:
-            raise RecordingError(path, "exists already", "name another output, or add --overwrite")
+            raise RecordingError(
+                path, "exists already", "name another output, or add --overwrite"
+            )
         if not (path / "metadata.yaml").is_file():
             raise RecordingError(path, "exists and is not a bag", "name another output")
     try:
@@ -91,7 +98,9 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                 made.rename(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise RecordingError(path, f"cannot be written ({reason})", "check disk and path") from None
+        raise RecordingError(
+            path, f"cannot be written ({reason})", "check disk and path"
+        ) from None
 
 
 def remove_abandoned_in_bags(folder: Path) -> None:
@@ -111,7 +120,9 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     if path.is_file():
         return [path], None
     if not path.is_dir():
-        problem = "is neither a folder nor a regular file" if path.exists() else "no such bag"
+        problem = (
+            "is neither a folder nor a regular file" if path.exists() else "no such bag"
+        )
         raise RecordingError(path, problem, "check the path")
     if not (path / FILE_NAME).exists():
         files = sorted(storage_files(path), key=file_number)
@@ -128,9 +139,11 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
 def in_order_of_time(files: list[Path]) -> list[Path]:
     """Files of a bag in order of their first samples; MCAP files may be renamed into each other.
 
-    Files without readable samples stay behind the one before. Other files keep their order.
+    Files without readable samples stay behind the one before. Other files keep their
+    order.
     """
-    starts, start = dict[Path, int](), 0
+    starts = dict[Path, int]()
+    start = 0
     all_mcap = all(file.suffix == ".mcap" for file in files)
     for file in files if len(files) > 1 and all_mcap else ():
         with suppress(RecordingError):
@@ -181,7 +194,8 @@ class StoredFile(NamedTuple):
 class Retention(NamedTuple):
     """Budget for the bags that are recorded into a folder; None sets no limit.
 
-    `bytes` are those of all storage files; `days` is the greatest age of a file, from its end.
+    `bytes` are those of all storage files; `days` is the greatest age of a file, from its
+    end.
     """
 
     bytes: int | None = None
@@ -209,8 +223,8 @@ class Retention(NamedTuple):
 def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
     """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
-    Bags of other programs and commands, copies, and bags that were renamed do not count. `own` has
-    whether bags seen before count, and is brought up to date.
+    Bags of other programs and commands, copies, and bags that were renamed do not count.
+    `own` has whether bags seen before count, and is brought up to date.
     """
     found = []
     for bag in folder.glob("*"):
@@ -232,15 +246,17 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
 def delete_file(file: Path, contents: FileContents) -> None:
     """Delete a storage file of a finished bag, and the bag with its last one.
 
-    Where others are left, metadata.yaml is rewritten first, so that the bag is always complete.
-    RecordingError: it is damaged; OSError: the disk fails.
+    Where others are left, metadata.yaml is rewritten first, so that the bag is always
+    complete. RecordingError: it is damaged; OSError: the disk fails.
     """
     bag = file.parent
     metadata = read_metadata(bag)
     left = [entry for entry in metadata.files if entry.name != file.name]
     if 0 < len(left) < len(metadata.files):
         topics = [
-            topic._replace(messages=max(0, topic.messages - contents.messages.get(topic.name, 0)))
+            topic._replace(
+                messages=max(0, topic.messages - contents.messages.get(topic.name, 0))
+            )
             for topic in metadata.topics
         ]
         rest = replace(metadata, files=left, topics=topics)

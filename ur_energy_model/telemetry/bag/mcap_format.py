@@ -3,9 +3,10 @@
 
 """The MCAP container: its records, packed and unpacked.
 
-The library `mcap` has the same records. It is not used here, for three reasons: it reads each entry
-of a message index in Python (which takes a third of the time to read a bag), reads records of any
-size into memory, and is not packaged for Ubuntu, while every recorder needs this chapter.
+The library `mcap` has the same records. It is not used here, for three reasons: it reads
+each entry of a message index in Python (which takes a third of the time to read a bag),
+reads records of any size into memory, and is not packaged for Ubuntu, while every
+recorder needs this chapter.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _FIELDS: Mapping[Op, str] = {
     Op.FOOTER: "QQI",  # starts of the summary and of its offsets, checksum
     Op.SCHEMA: "Hssb",
     Op.CHANNEL: "HHssm",
-    Op.CHUNK: "QQQIsr",  # first and last log time, unpacked size, checksum, compression, records
+    # first and last log time, unpacked size, checksum, compression, records
+    Op.CHUNK: "QQQIsr",
     Op.MESSAGE_INDEX: "Hb",  # channel, log times and offsets
     Op.CHUNK_INDEX: "QQQQpQsQQ",
     Op.STATISTICS: "QHIIIIQQp",
@@ -70,14 +72,17 @@ _FIELDS: Mapping[Op, str] = {
 """Kinds of the fields of records: numbers by their codes in `struct`, s text, b bytes, r bytes with
 a long length, m a map of texts, p pairs of a channel and a number."""
 _NUMBERS = {code: struct.Struct(f"<{code}") for code in "BHIQ"}
-_LENGTH, _LONG = _NUMBERS["I"], _NUMBERS["Q"]
+_LENGTH = _NUMBERS["I"]
+_LONG = _NUMBERS["Q"]
 _PAIR = struct.Struct("<HQ")
 
 
 def pack(op: Op, *values: Any) -> bytes:
     """One record with these values of its fields."""
     kinds = _FIELDS[op]
-    content = b"".join(_packed(kind, value) for kind, value in zip(kinds, values, strict=True))
+    content = b"".join(
+        _packed(kind, value) for kind, value in zip(kinds, values, strict=True)
+    )
     return PREFIX.pack(op, len(content)) + content
 
 
@@ -95,7 +100,9 @@ def _packed(kind: str, value: Any) -> bytes:
 
 def unpack(op: int, content: bytes | memoryview) -> list[Any]:
     """Values of a record's fields; those of a chunk are not copied. ValueError: malformed."""
-    view, position, values = memoryview(content), 0, []
+    view = memoryview(content)
+    position = 0
+    values = []
     try:
         for kind in _FIELDS[Op(op)]:
             value, position = _unpacked(kind, view, position)
@@ -108,7 +115,8 @@ def unpack(op: int, content: bytes | memoryview) -> list[Any]:
 def _unpacked(kind: str, view: memoryview, position: int) -> tuple[Any, int]:
     """Value of a field at a position, and the position behind it."""
     head = _NUMBERS.get(kind, _LONG if kind == "r" else _LENGTH)
-    number, start = head.unpack_from(view, position)[0], position + head.size
+    number = head.unpack_from(view, position)[0]
+    start = position + head.size
     if kind in _NUMBERS:
         return number, start
     stop = start + number
@@ -120,7 +128,8 @@ def _unpacked(kind: str, view: memoryview, position: int) -> tuple[Any, int]:
     if kind == "p":
         return dict(_PAIR.iter_unpack(part)), stop
     if kind == "m":
-        values, at = {}, 0
+        values = {}
+        at = 0
         while at < len(part):
             key, at = _unpacked("s", part, at)
             values[key], at = _unpacked("s", part, at)
@@ -181,8 +190,10 @@ class MessageBlock(NamedTuple):
         """Messages with log times [n], ns, and payload [n, size]."""
         count, size = payload.shape
         records = np.zeros(count, record_type(size))
-        records["op"], records["length"] = Op.MESSAGE, MESSAGE_HEAD + size
-        records["channel"], records["payload"] = channel, payload
+        records["op"] = Op.MESSAGE
+        records["length"] = MESSAGE_HEAD + size
+        records["channel"] = channel
+        records["payload"] = payload
         records["log_time"] = records["publish_time"] = time
         return cls(channel, records)
 
@@ -225,8 +236,15 @@ class Summary:
 
     def tail(self, offset: int) -> bytes:
         """The end of the file, from its data-end record at `offset` to the closing magic."""
-        sizes = len(self.schemas), len(self.channels), 0, len(self.metadata), len(self.chunks)
-        times, counts = (self.start_time, self.end_time), dict(sorted(self.counts.items()))
+        sizes = (
+            len(self.schemas),
+            len(self.channels),
+            0,
+            len(self.metadata),
+            len(self.chunks),
+        )
+        times = (self.start_time, self.end_time)
+        counts = dict(sorted(self.counts.items()))
         groups: dict[Op, Sequence[tuple[Any, ...]]] = {
             Op.SCHEMA: self.schemas,
             Op.CHANNEL: self.channels,
@@ -236,7 +254,8 @@ class Summary:
         }
         data_end = pack(Op.DATA_END, 0)
         start = position = offset + len(data_end)
-        summary, offsets = [], []
+        summary = []
+        offsets = []
         for op, records in groups.items():
             group = b"".join(pack(op, *record) for record in records)
             if group:

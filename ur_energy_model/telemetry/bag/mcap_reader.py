@@ -46,7 +46,9 @@ Places = tuple[Indices, Indices]
 MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of large files (that of an arm at rest is below 50)."""
-_FREE, _MEMORY, _ITEMS = 512 << 20, 128 << 20, 500_000
+_FREE = 512 << 20
+_MEMORY = 128 << 20
+_ITEMS = 500_000
 _DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
 _INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
 _KNOWN = frozenset(Op)
@@ -54,12 +56,14 @@ _CHUNK_MARK = re.compile(rb"\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4")
 """The name of the compression, by which a chunk is found among arbitrary bytes."""
 _LONGEST_MARK = 8  # of these names with their lengths [bytes]
 _MARK_OFFSET = PREFIX.size + 28
-_WINDOW, _MOST_WINDOW = 64 << 10, 16 << 20
+_WINDOW = 64 << 10
+_MOST_WINDOW = 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
 _LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
 _BLOCK_ROWS = 4096
 _MOST_SORTED = 128 << 20  # largest volume of messages that are sorted together [bytes]
-_LOG_TIME_OFFSET = 6  # of the log time in the content of a message: behind channel and sequence
+# of the log time in the content of a message: behind channel and sequence
+_LOG_TIME_OFFSET = 6
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
@@ -72,9 +76,10 @@ def budget_of(source: Path, files: Sequence[Path]) -> Budget:
 class McapReader:
     """Reads one file, once.
 
-    Each problem and whether it is damage (and not only a missing end) is passed to `report`, and
-    reading continues behind it; without `report` it is a RecordingError, of every method, as what
-    is no MCAP file or beyond the budget (of the bag that the file belongs to, else its own).
+    Each problem and whether it is damage (and not only a missing end) is passed to
+    `report`, and reading continues behind it; without `report` it is a RecordingError, of
+    every method, as what is no MCAP file or beyond the budget (of the bag that the file
+    belongs to, else its own).
 
     Attributes:
         schemas, channels: by number, as far as the file was read.
@@ -87,7 +92,8 @@ class McapReader:
         budget: Budget | None = None,
         report: Callable[[str, bool], None] | None = None,
     ) -> None:
-        self.path, self._report = path, report
+        self.path = path
+        self._report = report
         self.budget = budget_of(path, [path]) if budget is None else budget
         self.schemas: dict[int, Schema] = {}
         self.channels: dict[int, Channel] = {}
@@ -99,8 +105,9 @@ class McapReader:
     def blocks(self, end: str = "") -> Iterator[MessageBlock]:
         """Messages of the topics whose names end so, some thousands of one size at once.
 
-        Those of one channel are in order of their log times, as rosbag2 reads them: chunks that
-        overlap in time are sorted together. Files without an index are sorted chunk by chunk.
+        Those of one channel are in order of their log times, as rosbag2 reads them:
+        chunks that overlap in time are sorted together. Files without an index are sorted
+        chunk by chunk.
         """
         groups = self._overlapping_chunks()
         if groups is None:
@@ -113,7 +120,9 @@ class McapReader:
     def _overlapping_chunks(self) -> list[list[ChunkIndex]] | None:
         """Groups of chunks that overlap in time, in order; None if the file is in order itself."""
         summary = self.summary
-        chunks = [] if summary is None else [each for each in summary.chunks if each.end_time]
+        chunks = (
+            [] if summary is None else [each for each in summary.chunks if each.end_time]
+        )
         groups: list[list[ChunkIndex]] = []
         latest = -1
         for chunk in sorted(chunks, key=lambda each: (each.start_time, each.offset)):
@@ -126,7 +135,9 @@ class McapReader:
         in_order = all(len(group) == 1 for group in groups) and offsets == sorted(offsets)
         return None if in_order else groups
 
-    def _sorted_blocks(self, chunks: Sequence[ChunkIndex], end: str) -> Iterator[MessageBlock]:
+    def _sorted_blocks(
+        self, chunks: Sequence[ChunkIndex], end: str
+    ) -> Iterator[MessageBlock]:
         """Such messages of chunks that overlap in time, in order of their log times.
 
         RecordingError: they are too many to be sorted in memory.
@@ -138,7 +149,9 @@ class McapReader:
                 blocks.setdefault(block.channel, []).append(block)
                 volume += block.records.nbytes
             if volume > _MOST_SORTED:
-                problem = "its messages are out of order over more than can be sorted here"
+                problem = (
+                    "its messages are out of order over more than can be sorted here"
+                )
                 remedy = "sort it once: ros2 bag convert, or rosbags-convert"
                 raise self.refuse(problem, remedy)
         for channel, found in blocks.items():
@@ -153,9 +166,13 @@ class McapReader:
             summary = summary_of(self.path)
             if summary is not None:
                 with open_regular(self.path) as file:
-                    op, start, end = _record_at(file, len(MAGIC), file.seek(0, os.SEEK_END))
+                    op, start, end = _record_at(
+                        file, len(MAGIC), file.seek(0, os.SEEK_END)
+                    )
                     if op == Op.HEADER:
-                        self.note(op, _read(file, start, min(end - start, MAX_DEFINITION + 1)))
+                        self.note(
+                            op, _read(file, start, min(end - start, MAX_DEFINITION + 1))
+                        )
         except OSError:  # it is read again
             return None
         if summary is not None:
@@ -179,24 +196,33 @@ class McapReader:
                 if loose:
                     yield bytes(loose)
         except OSError as error:
-            raise self.refuse(f"cannot be read ({error.strerror})", "check the file") from None
+            raise self.refuse(
+                f"cannot be read ({error.strerror})", "check the file"
+            ) from None
 
     def chunk(self, place: int) -> bytes:
         """The records of the chunk at a place."""
         with open_regular(self.path) as file:
-            return self._content(file, *_record_at(file, place, file.seek(0, os.SEEK_END)))
+            return self._content(
+                file, *_record_at(file, place, file.seek(0, os.SEEK_END))
+            )
 
     def _scan(self, file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
         """Types and contents of the records of a file, see `_content`.
 
-        With `report`, reading continues at the next chunk behind damage: chunks have checksums,
-        and a mark by which they are found among arbitrary bytes.
+        With `report`, reading continues at the next chunk behind damage: chunks have
+        checksums, and a mark by which they are found among arbitrary bytes.
         """
-        report, place, intact = self._report, len(MAGIC), True
+        report = self._report
+        place = len(MAGIC)
+        intact = True
         if _read(file, 0, len(MAGIC)) != MAGIC:
             if report is None:
-                raise self.refuse("is not an MCAP file", "name a bag that ur_energy recorded")
-            place, intact = self._next_chunk(file, 0, size, "the beginning"), False
+                raise self.refuse(
+                    "is not an MCAP file", "name a bag that ur_energy recorded"
+                )
+            place = self._next_chunk(file, 0, size, "the beginning")
+            intact = False
         while size - place >= PREFIX.size:
             op, start, end = _record_at(file, place, size)
             if end and (op, end - start) in ((Op.DATA_END, 4), (Op.FOOTER, 20)):
@@ -214,7 +240,9 @@ class McapReader:
                     report(f"more than any recording holds, from byte {place} on", True)
                     return
                 if op not in _DEFINITIONS:
-                    damaged = f"the {'chunk' if op == Op.CHUNK else 'record'} at byte {place}"
+                    damaged = (
+                        f"the {'chunk' if op == Op.CHUNK else 'record'} at byte {place}"
+                    )
             intact = intact and not damaged
             place = self._next_chunk(file, place + 1, size, damaged) if damaged else end
         if report is not None and place < size:
@@ -230,7 +258,9 @@ class McapReader:
         length = end - start
         if op == Op.CHUNK:
             if length > MAX_CHUNK:
-                raise self.refuse(f"has a chunk of {length} bytes", "convert it to smaller chunks")
+                raise self.refuse(
+                    f"has a chunk of {length} bytes", "convert it to smaller chunks"
+                )
             return self._unpacked(_read(file, start, length))
         if op == Op.MESSAGE:
             place = start - PREFIX.size
@@ -239,14 +269,17 @@ class McapReader:
             raise self.refuse(f"has a record of the unknown type {op}")
         if op not in _INDEXES and not (op == Op.METADATA and self._is_indexed):
             known = op in _DEFINITIONS
-            self.note(op, _read(file, start, min(length, MAX_DEFINITION + 1)) if known else b"")
+            self.note(
+                op, _read(file, start, min(length, MAX_DEFINITION + 1)) if known else b""
+            )
         return b""
 
     def _next_chunk(self, file: BinaryIO, place: int, stop: int, damaged: str) -> int:
         """Report damage; returns where the next chunk may begin, or the end if there is none."""
         assert self._report is not None
         self._report(f"{damaged} is damaged or cut off", True)
-        mark, size = place + _MARK_OFFSET, _WINDOW
+        mark = place + _MARK_OFFSET
+        size = _WINDOW
         while mark < stop:
             window = _read(file, mark, size + _LONGEST_MARK + 8)
             for found in _CHUNK_MARK.finditer(window, 0, size + _LONGEST_MARK):
@@ -256,7 +289,8 @@ class McapReader:
                 head = 28 + len(found.group()) + 8
                 if op == Op.CHUNK and end and end - start == packed + head:
                     return chunk
-            mark, size = mark + size, min(4 * size, _MOST_WINDOW)
+            mark = mark + size
+            size = min(4 * size, _MOST_WINDOW)
         return stop
 
     def _unpacked(self, content: bytes) -> bytes:
@@ -267,13 +301,17 @@ class McapReader:
             raise self.refuse("has a malformed chunk") from None
         if size > MAX_CHUNK:
             remedy = "convert the bag to smaller chunks"
-            raise self.refuse(f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}", remedy)
+            raise self.refuse(
+                f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}", remedy
+            )
         self.budget.spend(volume=size)
         try:
             body = unpacked(compression, packed, size)
         except KeyError:
             remedy = "convert the bag to zstd"
-            raise self.refuse(f"has a chunk compressed by {compression[:20]!r}", remedy) from None
+            raise self.refuse(
+                f"has a chunk compressed by {compression[:20]!r}", remedy
+            ) from None
         except UnpackingError:
             raise self.refuse("has a chunk that cannot be unpacked") from None
         if checksum and zlib.crc32(body) != checksum:
@@ -286,7 +324,9 @@ class McapReader:
             self.budget.spend(items=1)
             return
         if len(content) > MAX_DEFINITION:
-            raise self.refuse(f"has a record (type {op}) of more than {MAX_DEFINITION} bytes")
+            raise self.refuse(
+                f"has a record (type {op}) of more than {MAX_DEFINITION} bytes"
+            )
         key = op, int.from_bytes(content[:2], "little")
         if self._contents.get(key) == content:
             return  # some writers repeat them in each chunk
@@ -294,7 +334,8 @@ class McapReader:
         if op == Op.METADATA:
             self._metadata.append(content)
             return
-        values, self._contents[key] = self._unpack(op, content), content
+        values = self._unpack(op, content)
+        self._contents[key] = content
         if op == Op.HEADER:
             self.library = values[1]
         elif op == Op.SCHEMA:
@@ -316,7 +357,8 @@ class McapReader:
 
     def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Named key-value pairs read since the last call, in order."""
-        taken, self._metadata = self._metadata, []
+        taken = self._metadata
+        self._metadata = []
         for content in taken:
             name, values = self._unpack(Op.METADATA, content)
             yield name, values
@@ -339,12 +381,19 @@ class McapReader:
 
     def message_places(self, body: bytes) -> dict[int, Places]:
         """Places of the messages of each channel in the records of a chunk; others are noted."""
-        channels, starts, lengths = array("q"), array("q"), array("q")
-        # Every message of a recording passes through this loop, a hundred thousand in three
-        # minutes, so it does nothing but step from record to record: comparing arrays of heads
-        # where records repeat in a pattern was no faster, and needed a hundred lines.
-        unpack_head, message, prefix = RECORD_HEAD.unpack_from, int(Op.MESSAGE), PREFIX.size
-        place, last, stop = 0, len(body) - RECORD_HEAD.size, len(body)
+        channels = array("q")
+        starts = array("q")
+        lengths = array("q")
+        # Every message of a recording passes through this loop, a hundred thousand in
+        # three minutes, so it does nothing but step from record to record: comparing
+        # arrays of heads where records repeat in a pattern was no faster, and needed a
+        # hundred lines.
+        unpack_head = RECORD_HEAD.unpack_from
+        message = int(Op.MESSAGE)
+        prefix = PREFIX.size
+        place = 0
+        last = len(body) - RECORD_HEAD.size
+        stop = len(body)
         while place <= last:
             op, length, channel = unpack_head(body, place)
             start = place + prefix
@@ -379,9 +428,13 @@ def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[Mess
         [np.full(len(block.records), block.payload.shape[1]) for block in blocks]
     )
     order = np.argsort(times, kind="stable")
-    of_width = {width: np.flatnonzero(widths == width) for width in np.unique(widths).tolist()}
+    of_width = {
+        width: np.flatnonzero(widths == width) for width in np.unique(widths).tolist()
+    }
     records = {
-        width: np.concatenate([each.records for each in blocks if each.payload.shape[1] == width])
+        width: np.concatenate(
+            [each.records for each in blocks if each.payload.shape[1] == width]
+        )
         for width in of_width
     }
     for run in equal_runs(widths[order]):
@@ -417,9 +470,12 @@ def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBloc
             out = np.empty((len(heads), step), np.uint8)
             # Stretches without other records are copied at once.
             for run in equal_runs(heads - step * np.arange(len(heads))):
-                place, count = int(heads[run.start]), run.stop - run.start
+                place = int(heads[run.start])
+                count = run.stop - run.start
                 out[run] = data[place : place + count * step].reshape(-1, step)
-            yield MessageBlock(channel, out.view(record_type(length - MESSAGE_HEAD))[:, 0])
+            yield MessageBlock(
+                channel, out.view(record_type(length - MESSAGE_HEAD))[:, 0]
+            )
 
 
 def _read(file: BinaryIO, position: int, count: int) -> bytes:
@@ -430,7 +486,8 @@ def _read(file: BinaryIO, position: int, count: int) -> bytes:
 def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
     """Type, start and end of the content of a record; zeros if it does not fit before `stop`."""
     file.seek(place)
-    head, start = file.read(PREFIX.size), place + PREFIX.size
+    head = file.read(PREFIX.size)
+    start = place + PREFIX.size
     if len(head) < PREFIX.size:
         return 0, 0, 0
     op, length = PREFIX.unpack(head)
@@ -455,8 +512,12 @@ def summary_of(path: Path) -> Summary | None:
         stop = file.seek(0, os.SEEK_END) - _END
         tail = _read(file, max(stop, 0), _END)
         place = int.from_bytes(tail[PREFIX.size : PREFIX.size + 8], "little")
-        intact = PREFIX.unpack_from(tail) == (Op.FOOTER, 20) if stop > len(MAGIC) else False
-        if not (intact and tail.endswith(MAGIC) and 0 < place < stop <= place + _MOST_SUMMARY):
+        intact = (
+            PREFIX.unpack_from(tail) == (Op.FOOTER, 20) if stop > len(MAGIC) else False
+        )
+        if not (
+            intact and tail.endswith(MAGIC) and 0 < place < stop <= place + _MOST_SUMMARY
+        ):
             return None
         known = 0
         try:
@@ -495,25 +556,41 @@ def file_contents(path: Path) -> FileContents:
 
     RecordingError: it cannot be read.
     """
-    reader, counts, marked = McapReader(path), Counter[int](), False
+    reader = McapReader(path)
+    counts = Counter[int]()
+    marked = False
     try:
         summary = summary_of(path)
         blocks = reader.blocks()
         if summary is not None:
             reader.channels = {channel.id: channel for channel in summary.channels}
-            events = {n for n, each in reader.channels.items() if each.topic.endswith(EVENTS_TOPIC)}
-            chunks = [each for each in summary.chunks if events & each.message_index_offsets.keys()]
+            events = {
+                n
+                for n, each in reader.channels.items()
+                if each.topic.endswith(EVENTS_TOPIC)
+            }
+            chunks = [
+                each
+                for each in summary.chunks
+                if events & each.message_index_offsets.keys()
+            ]
             bodies = (reader.chunk(each.offset) for each in chunks)
-            blocks = (block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC))
+            blocks = (
+                block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC)
+            )
         for block in blocks:
             counts[block.channel] += len(block.records)
             if reader.channels[block.channel].topic.endswith(EVENTS_TOPIC):
                 kinds = {decode_event(row.tobytes()).kind for row in block.payload}
                 marked = marked or MARK in kinds
     except OSError as error:
-        raise reader.refuse(f"cannot be read ({error.strerror})", "check the file") from None
+        raise reader.refuse(
+            f"cannot be read ({error.strerror})", "check the file"
+        ) from None
     except (ValueError, CdrError) as error:
         raise reader.refuse(f"is damaged ({error})", "recover the bag") from None
     found = counts if summary is None else summary.counts
     topics = {number: channel.topic for number, channel in reader.channels.items()}
-    return FileContents({topics[n]: count for n, count in found.items() if n in topics}, marked)
+    return FileContents(
+        {topics[n]: count for n, count in found.items() if n in topics}, marked
+    )

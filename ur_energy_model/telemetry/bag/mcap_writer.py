@@ -40,9 +40,9 @@ LIBRARY = f"ur_energy_model {__version__}"
 class McapWriter:
     """One new MCAP file that is valid after every chunk; OSError, of every method: the disk fails.
 
-    The last chunk is always followed by a footer, which the next chunk overwrites in the same
-    system call: a killed process leaves a file that every reader opens. While it is open, the file
-    is locked (`is_locked`), where the file system has locks.
+    The last chunk is always followed by a footer, which the next chunk overwrites in the
+    same system call: a killed process leaves a file that every reader opens. While it is
+    open, the file is locked (`is_locked`), where the file system has locks.
 
     Args:
         path: file to create; it must not exist.
@@ -50,7 +50,9 @@ class McapWriter:
         profile: "ros2" for bags, empty for files with messages of other kinds.
     """
 
-    def __init__(self, path: Path, *, durable: bool = False, profile: str = "ros2") -> None:
+    def __init__(
+        self, path: Path, *, durable: bool = False, profile: str = "ros2"
+    ) -> None:
         self.path = path
         self.summary = Summary()
         self._durable = durable
@@ -77,7 +79,9 @@ class McapWriter:
     def add_channel(self, channel: Channel, schema: Schema) -> None:
         """Add a topic."""
         known = schema in self.summary.schemas
-        self._append((b"" if known else pack(Op.SCHEMA, *schema)) + pack(Op.CHANNEL, *channel))
+        self._append(
+            (b"" if known else pack(Op.SCHEMA, *schema)) + pack(Op.CHANNEL, *channel)
+        )
         if not known:
             self.summary.schemas.append(schema)
         self.summary.channels.append(channel)
@@ -85,11 +89,14 @@ class McapWriter:
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
         """Append named key-value pairs."""
-        data, place = pack(Op.METADATA, name, values), self._end
+        data = pack(Op.METADATA, name, values)
+        place = self._end
         self._append(data)
         self.summary.metadata.append((place, len(data), name))
 
-    def write_chunk(self, blocks: Sequence[MessageBlock], *, numbered: bool = False) -> None:
+    def write_chunk(
+        self, blocks: Sequence[MessageBlock], *, numbered: bool = False
+    ) -> None:
         """Write messages as one chunk, in order of time; number those that are not."""
         blocks = [block for block in blocks if len(block.records)]
         if not blocks:
@@ -106,7 +113,8 @@ class McapWriter:
         places = np.empty(len(order), np.int64)
         sizes = np.array([records.itemsize for _, records in blocks])[owner[order]]
         places[order] = np.cumsum(sizes) - sizes
-        owners, numbers = owner[order], number[order]
+        owners = owner[order]
+        numbers = number[order]
         runs = equal_runs(np.stack([owners, numbers - np.arange(len(order))], axis=1))
         body = b"".join(
             blocks[owners[run.start]]
@@ -117,13 +125,18 @@ class McapWriter:
         entries = np.stack([times, places], axis=1)
         channels = np.array([block.channel for block in blocks])[owner]
         self.write_body(
-            body, {each: entries[channels == each] for each in dict.fromkeys(channels.tolist())}
+            body,
+            {
+                each: entries[channels == each]
+                for each in dict.fromkeys(channels.tolist())
+            },
         )
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
         """Write message records as one chunk.
 
-        `index` has for each channel in it the log time [ns] and offset of its messages [n, 2].
+        `index` has for each channel in it the log time [ns] and offset of its messages
+        [n, 2].
         """
         packed = self._packing.pack(body)
         compression = self._packing.name
@@ -131,28 +144,37 @@ class McapWriter:
         end = max(int(entries[:, 0].max()) for entries in index.values())
         head = start, end, len(body)
         chunk = pack(Op.CHUNK, *head, zlib.crc32(body), compression, packed)
-        indexes, places = b"", {}
+        indexes = b""
+        places = {}
         for channel, entries in index.items():
             places[channel] = self._end + len(chunk) + len(indexes)
             indexes += pack(Op.MESSAGE_INDEX, channel, entries.astype("<u8").tobytes())
         place = start, end, self._end, len(chunk)
         self._append(chunk + indexes)
         sizes = len(packed), len(body)
-        self.summary.chunks.append(ChunkIndex(*place, places, len(indexes), compression, *sizes))
+        self.summary.chunks.append(
+            ChunkIndex(*place, places, len(indexes), compression, *sizes)
+        )
         for channel, entries in index.items():
             self.summary.counts[channel] += len(entries)
 
     def check(self) -> None:
         """Check that what was written so far can be read back at the path.
 
-        Of a file that is still open, only the beginning is compared; `close` compares the rest.
-        OSError: it was deleted, moved, replaced, cut or overwritten, or its mount disappeared.
+        Of a file that is still open, only the beginning is compared; `close` compares the
+        rest. OSError: it was deleted, moved, replaced, cut or overwritten, or its mount
+        disappeared.
         """
         now = self.path.stat()
         if not os.path.samestat(self._opened, now):
-            raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
+            raise FileNotFoundError(
+                errno.ENOENT, "the file has disappeared", str(self.path)
+            )
         closed = self._closed
-        if closed is None or (closed.st_size, closed.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
+        if closed is None or (closed.st_size, closed.st_mtime_ns) != (
+            now.st_size,
+            now.st_mtime_ns,
+        ):
             self._compare(self.summary.chunks[: 1 if self._file >= 0 else None])
 
     def is_intact(self) -> bool:
@@ -198,8 +220,13 @@ class McapWriter:
             times = each.start_time, each.end_time, each.uncompressed_size
             heads[each.offset] = head + struct.pack("<3Q", *times)
         with open_regular(self.path) as file:
-            if any(os.pread(file.fileno(), len(each), at) != each for at, each in heads.items()):
-                raise OSError(errno.EIO, "another program changed the file", str(self.path))
+            if any(
+                os.pread(file.fileno(), len(each), at) != each
+                for at, each in heads.items()
+            ):
+                raise OSError(
+                    errno.EIO, "another program changed the file", str(self.path)
+                )
 
     def _append(self, data: bytes) -> None:
         try:
@@ -218,7 +245,9 @@ class McapWriter:
             self._write(PROVISIONAL_TAIL)
 
     def _write(self, data: bytes) -> None:
-        view, place = memoryview(data), self._end
+        view = memoryview(data)
+        place = self._end
         while view:
             written = os.pwrite(self._file, view, place)
-            view, place = view[written:], place + written
+            view = view[written:]
+            place = place + written

@@ -3,15 +3,16 @@
 
 """The messages of a bag: their types and topics, and samples, events and diagnostics in them.
 
-All topics are in the namespace of the logger, and all joint names have its prefix, as in the graph:
-readers compare the ends of topic names, and joint names without prefix.
+All topics are in the namespace of the logger, and all joint names have its prefix, as in
+the graph: readers compare the ends of topic names, and joint names without prefix.
 
-`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
-fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
-`/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
-rcl_interfaces/msg/Log for each mark or message. `/rtde/fields` repeats all fields at 50 Hz as a
-sensor_msgs/msg/JointState whose names are those of the fields, because viewers show that type by
-name and DynamicJointState by index; it is never read as samples.
+`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the
+joints with the fields that belong to joints, and `robot` with all others (vectors as
+name_0, name_1, ...). `/joint_states` carries a sensor_msgs/msg/JointState for viewers,
+`/rtde/events` an rcl_interfaces/msg/Log for each mark or message. `/rtde/fields` repeats
+all fields at 50 Hz as a sensor_msgs/msg/JointState whose names are those of the fields,
+because viewers show that type by name and DynamicJointState by index; it is never read as
+samples.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.bag.cdr import ENCAPSULATION, CdrBuilder, CdrParser, Template
+from ur_energy_model.telemetry.bag.cdr import (
+    ENCAPSULATION,
+    CdrBuilder,
+    CdrParser,
+    Template,
+)
 from ur_energy_model.telemetry.bag.mcap_format import Channel, Schema
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Event
@@ -40,8 +46,8 @@ JOINT_NAMES = (
 )  # fmt: skip
 ROBOT = "robot"
 
-# Message types: embedded definitions, and type hashes of ROS 2 Jazzy (RIHS01), which a test
-# computes again from the definitions.
+# Message types: embedded definitions, and type hashes of ROS 2 Jazzy (RIHS01), which a
+# test computes again from the definitions.
 
 _SEPARATOR = "=" * 80
 _TIME = f"""{_SEPARATOR}
@@ -71,7 +77,11 @@ class MessageType(NamedTuple):
     @property
     def definition_bytes(self) -> bytes:
         """The definition as it is stored."""
-        return self.definition.encode() if isinstance(self.definition, str) else self.definition
+        return (
+            self.definition.encode()
+            if isinstance(self.definition, str)
+            else self.definition
+        )
 
 
 DYNAMIC_JOINT_STATE = MessageType(
@@ -149,7 +159,8 @@ string value
 # Topics.
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-LATCHED = "transient_local"  # durability of topics whose last message late subscribers get
+# durability of topics whose last message late subscribers get
+LATCHED = "transient_local"
 
 
 def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
@@ -178,7 +189,8 @@ class BagTopic(NamedTuple):
 
     def definitions(self, number: int) -> tuple[Channel, Schema]:
         """Definitions of its channel of this number and of the schema, which has it too."""
-        kind, metadata = self.kind, {}
+        kind = self.kind
+        metadata = {}
         if kind.digest:
             profiles = offered_qos_profiles(self.latched)
             qos = yaml.dump(profiles, Dumper=DUMPER, sort_keys=False).rstrip()
@@ -205,7 +217,8 @@ def topics_in(namespace: str) -> dict[int, BagTopic]:
 class Messages(NamedTuple):
     """Consecutive messages of one topic and one size.
 
-    Times [n] in ns do not decrease; the payload [n, size] is CDR with its encapsulation header.
+    Times [n] in ns do not decrease; the payload [n, size] is CDR with its encapsulation
+    header.
     """
 
     topic: BagTopic
@@ -231,7 +244,8 @@ _ELEMENTS = {
 class TelemetryLayout:
     """An existing DynamicJointState message as the template of others; CdrError: it is not one.
 
-    `places` are those of each field that is complete in it among its values, in the table's order.
+    `places` are those of each field that is complete in it among its values, in the
+    table's order.
     """
 
     def __init__(self, message: bytes) -> None:
@@ -247,12 +261,15 @@ class TelemetryLayout:
                 if group not in joints:
                     field, k = _ELEMENTS.get(name, ("", 0))
                 else:
-                    field, k = name if _is_per_joint(name) else "", joints.index(group)
+                    field = name if _is_per_joint(name) else ""
+                    k = joints.index(group)
                 found.setdefault(field, {})[k] = place
             start += count
         self.places: dict[str, tuple[int, ...]] = {}
         for name, field_of_table in FIELDS.items():
-            elements = range(len(joints) if field_of_table.per_joint else field_of_table.width)
+            elements = range(
+                len(joints) if field_of_table.per_joint else field_of_table.width
+            )
             if found.get(name, {}).keys() == {*elements}:
                 self.places[name] = tuple(found[name][k] for k in elements)
 
@@ -282,7 +299,9 @@ class TelemetryLayout:
         columns = {}
         for name in names:
             place = self.places[name]
-            columns[name] = values[:, place[0]].copy() if len(place) == 1 else values[:, place]
+            columns[name] = (
+                values[:, place[0]].copy() if len(place) == 1 else values[:, place]
+            )
         return stamp, columns
 
 
@@ -335,7 +354,9 @@ def decode_event(message: bytes) -> Event:
     return Event(stamp, kind, text, level)
 
 
-OK, WARN, ERROR = 0, 1, 2
+OK = 0
+WARN = 1
+ERROR = 2
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
-LIMITS = ReadingLimits(size=16_000_000, values=200_000)  # enough for a bag of ten thousand files
+# enough for a bag of ten thousand files
+LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 _LATCHED_TEXT = re.compile(rf"durability: (?:{LATCHED}|1)\b")
 LONGEST_FILE_NAME = 255  # longest name that common file systems take [bytes]
 _REMEDY = "rebuild it with 'ur_energy recover'"
@@ -70,7 +71,9 @@ class TopicEntry(NamedTuple):
     @classmethod
     def of_topic(cls, topic: BagTopic, messages: int) -> TopicEntry:
         """Entry of a topic with this number of messages."""
-        return cls(topic.name, topic.kind.name, topic.kind.digest, messages, topic.latched)
+        return cls(
+            topic.name, topic.kind.name, topic.kind.digest, messages, topic.latched
+        )
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,11 @@ class BagMetadata:
             "ros_distro": "jazzy",
         }
         text = yaml.dump(
-            {ROOT: content}, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=1000
+            {ROOT: content},
+            Dumper=DUMPER,
+            sort_keys=False,
+            allow_unicode=True,
+            width=1000,
         )
         with new_file(folder / FILE_NAME) as out:
             out.write(text)
@@ -153,13 +160,17 @@ def read_metadata(folder: Path) -> BagMetadata:
         if path.is_absolute() or ".." in path.parts or not name or "\0" in name:
             raise item.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
         if len(name.encode(errors="surrogatepass")) > LONGEST_FILE_NAME:
-            raise item.refuse(f"file name '{excerpt(name)}' is longer than a file's can be")
+            raise item.refuse(
+                f"file name '{excerpt(name)}' is longer than a file's can be"
+            )
         if name in files:  # a bag is read as long as its files are
             raise item.refuse(f"file '{excerpt(name)}' occurs twice")
         files[name] = FileEntry(name, 0, 0, 0)
     _check_compression(root)
     entries = root.get("files")
-    for name, item in zip(files, [] if entries is None else entries.items(), strict=False):
+    for name, item in zip(
+        files, [] if entries is None else entries.items(), strict=False
+    ):
         entry = Record(item)
         start = _nanoseconds(entry.get("starting_time"), "nanoseconds_since_epoch")
         length = _nanoseconds(entry.get("duration"), "nanoseconds")
@@ -174,7 +185,9 @@ def read_metadata(folder: Path) -> BagMetadata:
             latched = qos is not None and is_latched(qos.written())
         else:
             found = [Record(profile).get("durability") for profile in qos.items()]
-            latched = any(each is not None and each.written() == LATCHED for each in found)
+            latched = any(
+                each is not None and each.written() == LATCHED for each in found
+            )
         digest = about.read("type_description_hash", YamlTree.written, "")
         count = _COUNT(entry["message_count"])
         kind = about["name"].written(), about["type"].written()
@@ -186,13 +199,16 @@ def read_metadata(folder: Path) -> BagMetadata:
         for key, child in ({} if custom is None else custom.mapping()).items()
         if child.is_scalar
     }
-    return BagMetadata([*files.values()], topics, own, root["storage_identifier"].written())
+    return BagMetadata(
+        [*files.values()], topics, own, root["storage_identifier"].written()
+    )
 
 
 def _check_compression(root: Record) -> None:
     """Refuse compressions of whole files and of messages that are not read.
 
-    rosbag2 writes FILE and MESSAGE, other writers the same in lower case, and `storage` for chunks.
+    rosbag2 writes FILE and MESSAGE, other writers the same in lower case, and `storage`
+    for chunks.
     """
     mode = root.read("compression_mode", YamlTree.written, "")
     if mode.lower() in _NO_COMPRESSION:
@@ -201,7 +217,9 @@ def _check_compression(root: Record) -> None:
         raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
     name = root.read("compression_format", YamlTree.written, "")
     if name.lower() not in ("", "zstd"):
-        problem = f"'{excerpt(name)}' is not supported; convert the bag to zstd, or unpack it"
+        problem = (
+            f"'{excerpt(name)}' is not supported; convert the bag to zstd, or unpack it"
+        )
         raise root["compression_format"].refuse(problem)
 
 
@@ -241,7 +259,11 @@ def custom_of_info(
 ) -> dict[str, str]:
     """Provenance of a recording as key-value pairs; what is unknown is left out."""
     entries: dict[str, Any] = {
-        **{key: value for key, value in asdict(info).items() if value not in (None, "", {})},
+        **{
+            key: value
+            for key, value in asdict(info).items()
+            if value not in (None, "", {})
+        },
         "fields": ",".join(fields),
         "recorded_from": info.source,
         "stamps": "host" if host_clock else "controller",
@@ -257,12 +279,13 @@ def custom_of_info(
 def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     """Provenance of a recording; what is missing is unknown. RecordingError: a malformed value.
 
-    An implausible payload or gravity is unknown too: a controller may be configured wrongly, and
-    the samples are good all the same.
+    An implausible payload or gravity is unknown too: a controller may be configured
+    wrongly, and the samples are good all the same.
     """
     try:
         own = {key: json.loads(custom[key]) for key in _NUMBERS if key in custom}
-        rate, mass = own.get("rate"), float(own.get("payload_mass", math.nan))
+        rate = own.get("rate")
+        mass = float(own.get("payload_mass", math.nan))
         if rate is not None and not 0.0 < (rate := float(rate)) <= 1e5:
             raise ValueError(f"rate {rate:g}")
         extra = json.loads(custom.get("extra", "{}"))
@@ -278,9 +301,17 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
             **{key: custom[key] for key in _TEXTS if key in custom},
             **{key: name_of_custom(custom, key) for key in _NAMES},
         )
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         problem = f"its recording information is malformed ({excerpt(str(error))})"
-        raise RecordingError(source, problem, "record again, or import the CSV again") from None
+        raise RecordingError(
+            source, problem, "record again, or import the CSV again"
+        ) from None
 
 
 def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] | None:
@@ -323,7 +354,9 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
             return [(int(custom["index"]), custom["name"] or None)]
         if name == GAP_RECORD_NAME:
             texts = custom.items()
-            values = {key: text if key == "cause" else json.loads(text) for key, text in texts}
+            values = {
+                key: text if key == "cause" else json.loads(text) for key, text in texts
+            }
             gap = built(Gap, values)
             return [(gap.index, gap)]
     except (KeyError, ValueError, OverflowError, RecursionError):

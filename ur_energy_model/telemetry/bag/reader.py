@@ -86,15 +86,17 @@ def iterate_bag(
 ) -> Iterator[Telemetry]:
     """Samples of a bag in batches with constant memory; arguments and errors as of `read_bag`.
 
-    A batch has so many samples, or fewer before another program or the end. A gap at index 0 of a
-    batch lies in front of its first sample.
+    A batch has so many samples, or fewer before another program or the end. A gap at
+    index 0 of a batch lies in front of its first sample.
     """
     reader = _BagReader(Path(path), fields)
-    waiting, count = list[Samples](), 0
+    waiting = list[Samples]()
+    count = 0
     for part in reader.parts():
         waiting.append(part)
         count += len(part[STAMP])
-        while count > (size := reader.same_program(samples)):  # the last has the gap at the end
+        # the last has the gap at the end
+        while count > (size := reader.same_program(samples)):
             joined = join_columns(waiting)
             yield reader.telemetry(_cut(joined, slice(size)))
             waiting = [_cut(joined, slice(size, None))]
@@ -115,7 +117,9 @@ def read_events(path: Path | str) -> list[Event]:
     try:
         events = [decode_event(message) for message in _event_messages(files, budget)]
     except CdrError as error:
-        raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
+        raise RecordingError(
+            path, f"has a malformed event ({error})", "record again"
+        ) from None
     return sorted(events, key=lambda event: event.stamp)
 
 
@@ -125,13 +129,18 @@ def _event_messages(files: Sequence[Path], budget: Budget) -> Iterator[bytes]:
         with plain_file(file, budget) as (plain, kind):
             blocks: Iterator[Bytes]
             if kind == "mcap":
-                blocks = (block.payload for block in McapReader(plain, budget).blocks(EVENTS_TOPIC))
+                blocks = (
+                    block.payload
+                    for block in McapReader(plain, budget).blocks(EVENTS_TOPIC)
+                )
             else:
                 found = sqlite_messages(plain, EVENTS_TOPIC, LOG.name, MAX_MESSAGE)
                 blocks = (messages for _, messages in found)
             for messages in blocks:
                 packed = _are_packed(messages)
-                parts = _unpacked_messages(file, messages, budget) if packed else (messages,)
+                parts = (
+                    _unpacked_messages(file, messages, budget) if packed else (messages,)
+                )
                 yield from (row.tobytes() for part in parts for row in part)
 
 
@@ -139,7 +148,8 @@ def _event_messages(files: Sequence[Path], budget: Budget) -> Iterator[bytes]:
 
 MAX_MESSAGE = 1 << 18
 """Largest telemetry message in bytes; with all fields it has 20 kB."""
-_LAYOUT_ITEMS, _CHANGE_ITEMS = 4000, 5
+_LAYOUT_ITEMS = 4000
+_CHANGE_ITEMS = 5
 """What a layout of messages, and a change to another one, cost of a bag's budget."""
 _KEPT_TOGETHER = 4096
 _MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
@@ -152,7 +162,9 @@ def _are_packed(messages: Bytes) -> bool:
     Encoded messages begin with two bytes 0 and 1, or 0 and 0.
     """
     begin = np.frombuffer(ZSTD_FRAME, np.uint8)
-    return messages.shape[1] >= len(begin) and bool((messages[:1, : len(begin)] == begin).all())
+    return messages.shape[1] >= len(begin) and bool(
+        (messages[:1, : len(begin)] == begin).all()
+    )
 
 
 def _unpacked_messages(path: Path, messages: Bytes, budget: Budget) -> Iterator[Bytes]:
@@ -196,12 +208,13 @@ def _distinct_repetitions(samples: Samples, new: Mask) -> int:
 class TelemetryDecoder:
     """Decodes the messages of one bag, whose layout may change from message to message.
 
-    `chosen` are the RTDE names to decode beside `timestamp`; None for all fields of the first
-    message.
+    `chosen` are the RTDE names to decode beside `timestamp`; None for all fields of the
+    first message.
     """
 
     def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
-        self._path, self._budget = path, budget
+        self._path = path
+        self._budget = budget
         self._chosen = None if chosen is None else {"timestamp", *chosen}
         self._layouts: dict[int, list[TelemetryLayout]] = {}
         self._names: tuple[str, ...] | None = None
@@ -210,20 +223,25 @@ class TelemetryDecoder:
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
         """Samples of messages [n, size]; with `constant_layout` they need not be compared.
 
-        RecordingError: a malformed message, or beyond the limits; MissingFieldError: it lacks a
-        field.
+        RecordingError: a malformed message, or beyond the limits; MissingFieldError: it
+        lacks a field.
         """
         while len(messages):
             layout = self._layout_of(messages)
             if self._names is None:  # the first message decides
-                names, chosen = layout.places.keys(), self._chosen
-                self._names = tuple(name for name in names if chosen is None or name in chosen)
+                names = layout.places.keys()
+                chosen = self._chosen
+                self._names = tuple(
+                    name for name in names if chosen is None or name in chosen
+                )
             for name in self._names:
                 if name not in layout.places:
-                    problem, remedy = "is not in all messages", "record the bag again"
+                    problem = "is not in all messages"
+                    remedy = "record the bag again"
                     raise MissingFieldError(self._path, problem, remedy, field=name)
             count = len(messages) if constant_layout else 0
-            size = 1  # compared in growing parts, so that frequent changes of layout cost little
+            # compared in growing parts, so that frequent changes of layout cost little
+            size = 1
             while count < len(messages):
                 same = layout.template.matches(messages[count : count + size])
                 count += len(same) if same.all() else int(np.argmin(same))
@@ -237,7 +255,9 @@ class TelemetryDecoder:
     def _layout_of(self, messages: Bytes) -> TelemetryLayout:
         """Layout of the first message."""
         known = self._layouts.setdefault(messages.shape[1], [])
-        layout = next((each for each in known if each.template.matches(messages[:1])[0]), None)
+        layout = next(
+            (each for each in known if each.template.matches(messages[:1])[0]), None
+        )
         if layout is None:
             self._budget.spend(items=_LAYOUT_ITEMS)
             try:
@@ -246,7 +266,9 @@ class TelemetryDecoder:
                 layout = TelemetryLayout(messages[0].tobytes())
             except CdrError as error:
                 problem = f"has a malformed message ({error})"
-                raise RecordingError(self._path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
+                raise RecordingError(
+                    self._path, problem, RECOVER, field=TELEMETRY_TOPIC
+                ) from None
             if "timestamp" not in layout.places:
                 problem = "the messages carry no controller timestamp"
                 remedy = "record with ur_energy record"
@@ -261,9 +283,9 @@ class TelemetryDecoder:
 class SeenSamples:
     """Separates samples that came before from new ones.
 
-    A repeated sample has the controller time and the host time of an earlier one; a controller that
-    started again has new host times. The times seen are kept compressed, some bytes a sample, and
-    are compared only where host times do not all advance.
+    A repeated sample has the controller time and the host time of an earlier one; a
+    controller that started again has new host times. The times seen are kept compressed,
+    some bytes a sample, and are compared only where host times do not all advance.
 
     Attributes:
         in_order: whether the host times of all samples so far advanced.
@@ -279,12 +301,13 @@ class SeenSamples:
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
         """Which samples [n >= 1] are new; they count as seen from now on.
 
-        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without one (not
-        positive) are new.
+        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without
+        one (not positive) are new.
         """
         rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
         new = np.ones(len(stamp), bool)
-        low, high = int(stamp.min()), int(stamp.max())
+        low = int(stamp.min())
+        high = int(stamp.max())
         if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
             self.in_order = False
             keys = (rows * _MIX).sum(axis=0)
@@ -296,8 +319,10 @@ class SeenSamples:
         self._newest = max(self._newest, high)
         self._waiting.append(rows if new.all() else rows[:, new])
         if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
-            rows, self._waiting = np.concatenate(self._waiting, axis=1), []
-            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)  # most of them are equal
+            rows = np.concatenate(self._waiting, axis=1)
+            self._waiting = []
+            # most of them are equal
+            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)
             packed = zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
             self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
         return new
@@ -316,8 +341,9 @@ class SeenSamples:
 class NotePlacer:
     """Finds the places in a bag, where each sample counts once, of the notes of one file.
 
-    Notes name samples by their indexes among those that the file was recorded with. Some of these
-    may be in an earlier file too; samples that the file has twice were copied later.
+    Notes name samples by their indexes among those that the file was recorded with. Some
+    of these may be in an earlier file too; samples that the file has twice were copied
+    later.
 
     Attributes:
         recorded: number of the file's samples so far, without copies within it.
@@ -325,21 +351,23 @@ class NotePlacer:
     """
 
     def __init__(self, first: int) -> None:
-        self.recorded, self._next = 0, first
+        self.recorded = 0
+        self._next = first
         self._newest = np.iinfo(np.int64).min
         self.ahead: list[tuple[int, Note]] = []
 
     def count(self, new: Mask, stamp: NDArray[np.int64]) -> list[tuple[int, Note]]:
         """Count the next samples; returns the notes of them, with their indexes in the bag.
 
-        `new` are those [n] that are in the bag for the first time, `stamp` their host times [n],
-        ns.
+        `new` are those [n] that are in the bag for the first time, `stamp` their host
+        times [n], ns.
         """
         own = new
         if not new.all():
             newest = np.maximum.accumulate(np.append(self._newest, stamp))
             own = new | (stamp > newest[:-1])
-        stop, found = self.recorded + int(np.count_nonzero(own)), []
+        stop = self.recorded + int(np.count_nonzero(own))
+        found = []
         if any(index < stop for index, _ in self.ahead):
             found = self.rest(self.recorded - 1)
             places = self.recorded + np.append(0, np.cumsum(own))
@@ -348,13 +376,15 @@ class NotePlacer:
                 if self.recorded <= index < stop:
                     found.append((int(kept[np.searchsorted(places, index)]), note))
             self.ahead = [each for each in self.ahead if each[0] >= stop]
-        self.recorded, self._next = stop, self._next + int(np.count_nonzero(new))
+        self.recorded = stop
+        self._next = self._next + int(np.count_nonzero(new))
         self._newest = max(self._newest, int(stamp.max()))
         return found
 
     def rest(self, last: int | None = None) -> list[tuple[int, Note]]:
         """Notes up to an index in the file, default its end, with their indexes in the bag."""
-        last, shift = self.recorded if last is None else last, self._next - self.recorded
+        last = self.recorded if last is None else last
+        shift = self._next - self.recorded
         return [(index + shift, note) for index, note in self.ahead if index <= last]
 
 
@@ -365,7 +395,8 @@ class _BagReader:
     """One pass over a bag; `chosen` are the RTDE names to read, None for all."""
 
     def __init__(self, path: Path, chosen: Sequence[str] | None) -> None:
-        self._path, self._chosen = path, None if chosen is None else {*chosen}
+        self._path = path
+        self._chosen = None if chosen is None else {*chosen}
         self._files, self._metadata = bag_files(path)
         self._budget = budget_of(path, self._files)
         self._decoder = TelemetryDecoder(path, chosen, self._budget)
@@ -430,7 +461,8 @@ class _BagReader:
             yield from self._samples(topic, messages, constant_layout=False)
 
     def _mcap_parts(self, file: Path) -> Iterator[Samples]:
-        reader, first = McapReader(file, self._budget), self._decoded
+        reader = McapReader(file, self._budget)
+        first = self._decoded
         self._notes = NotePlacer(first)
         if first:
             self._file_starts.append(first)
@@ -441,18 +473,26 @@ class _BagReader:
             schema = reader.schemas.get(channel.schema_id)
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
                 own = reader.library == LIBRARY
-                yield from self._samples(channel.topic, block.payload, constant_layout=own)
+                yield from self._samples(
+                    channel.topic, block.payload, constant_layout=own
+                )
         self._take_metadata(reader.take_metadata(), first)
         self._place(self._notes.rest())
         # Programs of samples that an earlier file has too do not go on in the next one.
-        self._programs = [program for program in self._programs if program[0] < self._decoded]
+        self._programs = [
+            program for program in self._programs if program[0] < self._decoded
+        ]
 
-    def _samples(self, topic: str, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
+    def _samples(
+        self, topic: str, messages: Bytes, *, constant_layout: bool
+    ) -> Iterator[Samples]:
         """Samples of messages [n, size] of a topic, which must be the one of all messages."""
         if self._topic not in (None, topic):
             both = f"{excerpt(str(self._topic))} and {excerpt(topic)}"
             remedy = "convert it to a bag for each arm"
-            raise RecordingError(self._path, f"holds the samples of two arms: {both}", remedy)
+            raise RecordingError(
+                self._path, f"holds the samples of two arms: {both}", remedy
+            )
         self._topic = topic
         if not _are_packed(messages):
             yield from self._decoder.decode(messages, constant_layout=constant_layout)
@@ -460,7 +500,9 @@ class _BagReader:
         for unpacked in _unpacked_messages(self._path, messages, self._budget):
             yield from self._decoder.decode(unpacked, constant_layout=False)
 
-    def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
+    def _take_metadata(
+        self, records: Iterable[tuple[str, Mapping[str, str]]], first: int
+    ) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""
         for name, values in records:
             if name == RECORD_NAME:
@@ -490,10 +532,15 @@ class _BagReader:
             self._info = info_of_custom(self._custom, str(self._path))
         while self._programs and self._programs[0][0] <= self._returned:
             self._info = replace(self._info, program=self._programs.pop(0)[1])
-        clock, host = part["timestamp"], part.pop(STAMP)
-        gaps = self._gaps_of(clock, None if self._info.rate is None else 1 / self._info.rate, last)
-        self._returned, self._last_time = self._returned + len(clock), float(clock[-1])
-        repeated, self._reported = self._repeated - self._reported, self._repeated
+        clock = part["timestamp"]
+        host = part.pop(STAMP)
+        gaps = self._gaps_of(
+            clock, None if self._info.rate is None else 1 / self._info.rate, last
+        )
+        self._returned = self._returned + len(clock)
+        self._last_time = float(clock[-1])
+        repeated = self._repeated - self._reported
+        self._reported = self._repeated
         stamp = host if self._custom.get("stamps", "host") == "host" else None
         if self._chosen is not None:  # the time is always read
             part = {name: values for name, values in part.items() if name in self._chosen}
@@ -501,16 +548,21 @@ class _BagReader:
 
     def _gaps_of(self, clock: Array, period: float | None, last: bool) -> list[Gap]:
         """Gaps in and in front of the next samples; behind them too, if they are the last ones."""
-        first, stop = self._returned, self._returned + len(clock)
+        first = self._returned
+        stop = self._returned + len(clock)
         before = [] if math.isnan(self._last_time) else [self._last_time]
         edges = np.concatenate([before, clock])
         gaps = [gap for gap in self._gaps if first <= gap.index < stop + last]
         gaps = [replace(gap, index=gap.index - first) for gap in gaps]
         self._gaps = [gap for gap in self._gaps if gap.index >= stop]
         if self._repeated:  # which shift the numbers of samples
-            ends, starts = np.append(clock, np.nan), np.append(self._last_time, clock)
-            gaps = [g for g in gaps if g.start == starts[g.index] or g.end == ends[g.index]]
-        # The clock shows the gaps of other writers, between files, and between samples in disorder.
+            ends = np.append(clock, np.nan)
+            starts = np.append(self._last_time, clock)
+            gaps = [
+                g for g in gaps if g.start == starts[g.index] or g.end == ends[g.index]
+            ]
+        # The clock shows the gaps of other writers, between files, and between samples in
+        # disorder.
         files = {start - first for start in self._file_starts if first <= start < stop}
         self._file_starts = [start for start in self._file_starts if start >= stop]
         anywhere = not self._has_own_gaps or not self._seen.in_order
@@ -538,7 +590,8 @@ class BagSource(ClosedOnExit):
 
     Args:
         path, fields: as of `read_bag`.
-        real_time: return samples at the rate they were recorded at (pauses last a second at most).
+        real_time: return samples at the rate they were recorded at (pauses last a second
+            at most).
         batch_seconds: time span of a batch, by the period of the first samples.
     """
 
@@ -552,7 +605,9 @@ class BagSource(ClosedOnExit):
     ) -> None:
         self.info: RecordingInfo
         self.fields: tuple[str, ...]
-        self._path, self._chosen, self._batch_seconds = Path(path), fields, batch_seconds
+        self._path = Path(path)
+        self._chosen = fields
+        self._batch_seconds = batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
         self._losses = NO_LOSSES
@@ -591,7 +646,8 @@ class BagSource(ClosedOnExit):
             time.sleep(max(min(wait, timeout), 0.0))
             if wait > timeout:
                 return None
-            self._due, self._last = due, end
+            self._due = due
+            self._last = end
         self._next = next(self._batches, None)
         self._losses = self._losses.after(batch.gaps)
         return batch

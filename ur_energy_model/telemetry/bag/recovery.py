@@ -78,8 +78,9 @@ class Recovery:
 def recover_bag(path: Path) -> Recovery:
     """Rebuild the files of a bag, or an .mcap file, from what is intact in them, and metadata.yaml.
 
-    Each file is rewritten beside the old one and replaces it once it is complete. RecordingError:
-    no bag, still being recorded, nothing readable in it, or the disk fails.
+    Each file is rewritten beside the old one and replaces it once it is complete.
+    RecordingError: no bag, still being recorded, nothing readable in it, or the disk
+    fails.
     """
     files = [path] if path.is_file() else in_order_of_time(_files_of(path))
     if not files:
@@ -89,13 +90,16 @@ def recover_bag(path: Path) -> Recovery:
         raise _not_recoverable(path, files[0])
     if any(is_locked(file) for file in files):
         raise RecordingError(path, "is still being recorded", "stop the recording first")
-    old, known = None, dict[str, str]()
+    old = None
+    known = dict[str, str]()
     with suppress(RecordingError):
         old = read_metadata(path)
         known = dict(old.custom)
     removed = {key: value for key, value in known.items() if key == REMOVED}
-    kept, problems = list[_RecoveredFile](), list[str]()
-    seen, chunks = SeenSamples(), set[tuple[int, int]]()
+    kept = list[_RecoveredFile]()
+    problems = list[str]()
+    seen = SeenSamples()
+    chunks = set[tuple[int, int]]()
     try:
         for each in files:
             file = _RecoveredFile(each, known, seen, chunks)
@@ -108,18 +112,24 @@ def recover_bag(path: Path) -> Recovery:
                 problems.append(f"{each.name}: nothing in it is readable, it is left out")
         samples = sum(file.samples for file in kept)
         if samples == 0:
-            raise RecordingError(path, "holds no sample that could be read", "record again")
+            raise RecordingError(
+                path, "holds no sample that could be read", "record again"
+            )
         if path.is_dir():
             if old is None:
                 found = (path / FILE_NAME).exists()
-                problems.append(f"{FILE_NAME} was {'not readable' if found else 'missing'}")
+                problems.append(
+                    f"{FILE_NAME} was {'not readable' if found else 'missing'}"
+                )
             elif old.samples > samples:
                 lost = f"{old.samples - samples} of the {old.samples} samples"
                 problems.append(f"{lost} that {FILE_NAME} counts are lost")
             _metadata_of(kept, removed).write(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
+        raise RecordingError(
+            path, f"cannot be rewritten ({reason})", "check the disk"
+        ) from None
     return Recovery(samples, len(kept), tuple(problems))
 
 
@@ -144,7 +154,9 @@ def _files_of(folder: Path) -> list[Path]:
     return files
 
 
-def _metadata_of(files: Sequence[_RecoveredFile], custom: Mapping[str, str]) -> BagMetadata:
+def _metadata_of(
+    files: Sequence[_RecoveredFile], custom: Mapping[str, str]
+) -> BagMetadata:
     topics: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
     first = 0
@@ -163,7 +175,9 @@ def _metadata_of(files: Sequence[_RecoveredFile], custom: Mapping[str, str]) -> 
         custom = {**file.custom, **custom}
         first += file.samples
     entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
-    return BagMetadata(entries, [*topics.values()], {**custom, "gaps": gaps_to_text(gaps)})
+    return BagMetadata(
+        entries, [*topics.values()], {**custom, "gaps": gaps_to_text(gaps)}
+    )
 
 
 class _Problems:
@@ -177,14 +191,17 @@ class _Problems:
         """Count a problem; those that differ in numbers only are of one kind."""
         kind = _NUMBER.sub("#", problem)
         if kind not in self._first and len(self._first) >= MAX_PROBLEMS:
-            kind, problem = _OTHER_KINDS, "other problems"
+            kind = _OTHER_KINDS
+            problem = "other problems"
         self._first.setdefault(kind, problem)
         self._counts[kind] += 1
 
     def lines(self) -> list[str]:
         """The first problem of each kind, with the number of those like it."""
         return [
-            first if self._counts[kind] == 1 else f"{first}, and {self._counts[kind] - 1} more"
+            first
+            if self._counts[kind] == 1
+            else f"{first}, and {self._counts[kind] - 1} more"
             for kind, first in self._first.items()
         ]
 
@@ -196,8 +213,9 @@ _OTHER_KINDS = ""
 class _RecoveredFile:
     """Rewrites one file with what is intact in it; it is left alone if nothing is.
 
-    `known` is the bag's provenance. `seen` and `chunks` are samples, and checksums and sizes of
-    chunks, of the files before it: they are left out here, and brought up to date.
+    `known` is the bag's provenance. `seen` and `chunks` are samples, and checksums and
+    sizes of chunks, of the files before it: they are left out here, and brought up to
+    date.
     """
 
     def __init__(
@@ -207,7 +225,10 @@ class _RecoveredFile:
         seen: SeenSamples,
         chunks: set[tuple[int, int]],
     ) -> None:
-        self.path, self._known, self._seen, self._chunks = path, known, seen, chunks
+        self.path = path
+        self._known = known
+        self._seen = seen
+        self._chunks = chunks
         self.custom: dict[str, str] = {}
         self.gaps: list[Gap] = []
         self.samples = 0
@@ -216,7 +237,8 @@ class _RecoveredFile:
         self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
         self._lost_channels = set[int]()
-        self._last_time, self._typical = math.nan, math.nan
+        self._last_time = math.nan
+        self._typical = math.nan
         self._steps: list[tuple[int, float, float]] = []
         """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
         self._old_gaps: list[Gap] = []
@@ -279,10 +301,13 @@ class _RecoveredFile:
 
     def _intact_blocks(self, body: bytes) -> list[MessageBlock]:
         """Messages of a chunk without those of lost channels, and without repeated samples."""
-        reader, repeated = self._reader, self._repeated
+        reader = self._reader
+        repeated = self._repeated
         places = reader.message_places(body)
         known = [number for number in places if self._has_channel(number)]
-        found = (block for number in known for block in blocks_at(body, number, places[number]))
+        found = (
+            block for number in known for block in blocks_at(body, number, places[number])
+        )
         blocks = list(islice(found, _MOST_BLOCKS + 1))
         if len(blocks) > _MOST_BLOCKS:
             raise reader.refuse("has a chunk of messages of too many sizes")
@@ -313,21 +338,26 @@ class _RecoveredFile:
             if number not in TOPICS:
                 if number not in self._lost_channels:
                     self._lost_channels.add(number)
-                    problem = f"the definition of channel {number} is lost, with its messages"
+                    problem = (
+                        f"the definition of channel {number} is lost, with its messages"
+                    )
                     self._report(problem, False)
                 return False
             namespace = name_of_custom(self.custom or self._known, "namespace")
             channel, schema = topics_in(namespace)[number].definitions(number)
-            reader.channels[number], reader.schemas[number] = channel, schema
+            reader.channels[number] = channel
+            reader.schemas[number] = schema
         self._writer.add_channel(channel, schema)
         return True
 
     def _are_new(self, part: Samples) -> Mask:
         """Which samples [n] are in the bag for the first time; odd steps of their clock are noted.
 
-        Behind damage, only the number of a chunk is known: programs are of the next sample.
+        Behind damage, only the number of a chunk is known: programs are of the next
+        sample.
         """
-        places, new = self._places, self._seen.are_new(part["timestamp"], part[STAMP])
+        places = self._places
+        new = self._seen.are_new(part["timestamp"], part[STAMP])
         if self._damaged:
             places.ahead = [(places.recorded, program) for _, program in places.ahead]
         self._programs += places.count(new, part[STAMP])
@@ -338,7 +368,8 @@ class _RecoveredFile:
             self._typical = typical_step(steps)
         odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical)).tolist()
         self._steps += [(self.samples + i, *edges[i : i + 2].tolist()) for i in odd]
-        self.samples, self._last_time = self.samples + len(steps), float(edges[-1])
+        self.samples = self.samples + len(steps)
+        self._last_time = float(edges[-1])
         return new
 
     def _write_records(self) -> None:
@@ -379,11 +410,13 @@ class _RecoveredFile:
 # Bags whose recorder was killed.
 
 
-def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unknown"], str]:
+def bag_state(
+    bag: Path,
+) -> tuple[Literal["finished", "written", "killed", "unknown"], str]:
     """Whether a bag is finished, being written, or its recorder was killed; and its computer.
 
-    This is unknown of a bag without end of another computer, or on a file system without locks.
-    OSError: it cannot be read; RecordingError: its metadata cannot.
+    This is unknown of a bag without end of another computer, or on a file system without
+    locks. OSError: it cannot be read; RecordingError: its metadata cannot.
     """
     files = _files_of(bag)
     host = read_metadata(bag).custom.get(HOST)
@@ -402,8 +435,9 @@ def recover_killed(
 ) -> None:
     """Recover the bags of a folder whose recorder was killed, until `stopping()` is true.
 
-    Bags that are being written are left alone, and those that may be: of another computer, or on a
-    file system without locks. `report` gets a line about each bag, and whether it needs attention.
+    Bags that are being written are left alone, and those that may be: of another
+    computer, or on a file system without locks. `report` gets a line about each bag, and
+    whether it needs attention.
     """
     for bag in sorted(folder.glob("*")):
         if stopping():
@@ -423,8 +457,12 @@ def recover_killed(
                 continue
             recovery = recover_bag(bag)
         except RecordingError as error:
-            report(f"{bag} was not finished, and cannot be completed: {error.problem}", True)
+            report(
+                f"{bag} was not finished, and cannot be completed: {error.problem}", True
+            )
         except OSError:
             continue  # it was removed meanwhile
         else:
-            report(f"{bag} was not finished; {recovery.samples} samples are recovered", False)
+            report(
+                f"{bag} was not finished; {recovery.samples} samples are recovered", False
+            )

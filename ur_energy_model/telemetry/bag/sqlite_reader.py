@@ -27,7 +27,10 @@ _LARGEST = 1 << 30
 _LIMIT_LENGTH = 0
 """Number of that limit in sqlite's interface; Python names it from 3.11 on."""
 _REMEDY = "convert the bag to MCAP storage"
-_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
+_TABLES = {
+    "topics": {"id", "name", "type"},
+    "messages": {"topic_id", "timestamp", "data"},
+}
 _KINDS = "SELECT type, sql FROM sqlite_master WHERE name = ?"
 _TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
 _SIZES = (
@@ -37,7 +40,8 @@ _SIZES = (
 _MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
 _SIDE_FILES = ("-wal", "-journal")
 """What a recorder that was killed leaves beside a database: messages that are not in it yet."""
-_WRITE_AHEAD, _VERSION_PLACE = 2, 18
+_WRITE_AHEAD = 2
+_VERSION_PLACE = 18
 """Version of databases with a write-ahead log, and its place in the file."""
 
 
@@ -48,7 +52,9 @@ class SqliteMessages(NamedTuple):
     messages: Bytes
 
 
-def sqlite_messages(path: Path, end: str, kind: str, largest: int) -> Iterator[SqliteMessages]:
+def sqlite_messages(
+    path: Path, end: str, kind: str, largest: int
+) -> Iterator[SqliteMessages]:
     """Messages of the topics whose names end so, in order of their log times.
 
     Args:
@@ -98,9 +104,10 @@ def lacks_its_log(path: Path) -> bool:
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads; of a copy where sqlite would have to write to the bag.
 
-    What a killed recorder left in a log beside the database belongs to it. To read that, sqlite
-    writes into the folder of the bag, which may be read-only, or, after a crash in the middle of a
-    change, into the database itself. A bag is never changed by reading it: a copy is read then.
+    What a killed recorder left in a log beside the database belongs to it. To read that,
+    sqlite writes into the folder of the bag, which may be read-only, or, after a crash in
+    the middle of a change, into the database itself. A bag is never changed by reading
+    it: a copy is read then.
     """
     sides = [path.with_name(f"{path.name}{end}") for end in _SIDE_FILES]
     sides = [side for side in sides if side.is_file() and side.stat().st_size]
@@ -119,7 +126,9 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
                 shutil.copyfile(each, Path(folder) / each.name)
         except OSError as error:
             problem = f"cannot be copied to {folder} with its log ({error.strerror})"
-            raise RecordingError(path, problem, "set TMPDIR to a folder with more room") from None
+            raise RecordingError(
+                path, problem, "set TMPDIR to a folder with more room"
+            ) from None
         with closing(_connected(Path(folder) / path.name, writable=True)) as file:
             yield file
 

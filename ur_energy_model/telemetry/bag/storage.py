@@ -3,10 +3,10 @@
 
 """Storage files of bags: which kinds there are, where they are, and files packed as a whole.
 
-rosbag2 stores messages in MCAP files or sqlite3 databases. Recorded with `--compression-mode file`,
-each of them is packed by zstd once it is complete and gets the suffix `.zstd`. What a file is shows
-in its first bytes: `ros2 bag reindex` leaves the storage identifier of metadata.yaml empty, and
-users rename files.
+rosbag2 stores messages in MCAP files or sqlite3 databases. Recorded with
+`--compression-mode file`, each of them is packed by zstd once it is complete and gets the
+suffix `.zstd`. What a file is shows in its first bytes: `ros2 bag reindex` leaves the
+storage identifier of metadata.yaml empty, and users rename files.
 """
 
 from __future__ import annotations
@@ -35,15 +35,28 @@ _KINDS: tuple[tuple[bytes, StorageKind], ...] = (
 """First bytes of the files of bags."""
 _OTHERS: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "is a zip archive", "unpack it, and name the folder of the bag"),
-    (b"\x1f\x8b", "is packed by gzip", "unpack it (tar xzf, or gunzip), and name the bag"),
+    (
+        b"\x1f\x8b",
+        "is packed by gzip",
+        "unpack it (tar xzf, or gunzip), and name the bag",
+    ),
     (b"BZh", "is packed by bzip2", "unpack it (tar xjf, or bunzip2), and name the bag"),
     (b"\xfd7zXZ", "is packed by xz", "unpack it (tar xJf, or unxz), and name the bag"),
     (b"7z\xbc\xaf", "is a 7z archive", "unpack it, and name the folder of the bag"),
-    (b"#ROSBAG", "is a bag of ROS 1", "convert it to ROS 2, such as with rosbags-convert"),
-    (b"version https://git-lfs", "is only a pointer of Git LFS", "fetch the file: git lfs pull"),
+    (
+        b"#ROSBAG",
+        "is a bag of ROS 1",
+        "convert it to ROS 2, such as with rosbags-convert",
+    ),
+    (
+        b"version https://git-lfs",
+        "is only a pointer of Git LFS",
+        "fetch the file: git lfs pull",
+    ),
 )
 """First bytes of other files that users name as bags, what they are, and what to do."""
-_TAR, _TAR_PLACE = b"ustar", 257
+_TAR = b"ustar"
+_TAR_PLACE = 257
 """Mark of tar archives, and its place."""
 
 
@@ -73,7 +86,9 @@ def storage_kind(path: Path) -> StorageKind:
     remedy = "name a bag that ur_energy or ros2 bag recorded"
     if path.suffix == SUFFIXES[0]:
         remedy = f"{remedy}, or {RECOVER}"
-    raise RecordingError(path, "is neither an MCAP file nor a database of rosbag2", remedy)
+    raise RecordingError(
+        path, "is neither an MCAP file nor a database of rosbag2", remedy
+    )
 
 
 def storage_files(folder: Path) -> list[Path]:
@@ -86,7 +101,8 @@ def storage_files(folder: Path) -> list[Path]:
 def present_files(folder: Path, listed: Sequence[str]) -> list[Path]:
     """The storage files of a bag that metadata.yaml lists; renamed ones under their new names.
 
-    Files that are not listed stand for those that are listed and missing, if there are as many.
+    Files that are not listed stand for those that are listed and missing, if there are as
+    many.
 
     Raises:
         RecordingError: files are missing.

@@ -89,8 +89,8 @@ class StampRule:
     def stamps(self, batch: Telemetry) -> NDArray[np.int64]:
         """Host stamps [n] of a batch (ns), or its controller times where it has none.
 
-        Where the controller's clock starts again, its times continue one second later: log times
-        must not go back.
+        Where the controller's clock starts again, its times continue one second later:
+        log times must not go back.
         """
         if self.host_clock is None:
             self.host_clock = batch.stamp is not None
@@ -109,12 +109,13 @@ class StampRule:
 class ExtraMessages:
     """Messages beside telemetry that wait for the next chunk of a bag, and their channels.
 
-    A channel is defined in a file where its first message comes. Its number is the same in all
-    files of the bag.
+    A channel is defined in a file where its first message comes. Its number is the same
+    in all files of the bag.
 
     Attributes:
         topics: by number of the channel, but for those that every bag has.
-        dropped: number of messages left out because too many waited; events have further room.
+        dropped: number of messages left out because too many waited; events have further
+            room.
     """
 
     def __init__(self, known: Iterable[tuple[int, BagTopic]] = ()) -> None:
@@ -131,7 +132,8 @@ class ExtraMessages:
 
     def append(self, messages: Messages) -> None:
         """Keep messages for the next chunk, unless too many wait."""
-        topic, size = messages.topic, messages.payload.nbytes
+        topic = messages.topic
+        size = messages.payload.nbytes
         if self._bytes + size > MOST_BYTES * (2 if topic.kind is LOG else 1):
             self.dropped += len(messages.stamp)
             return
@@ -147,16 +149,19 @@ class ExtraMessages:
     ) -> list[MessageBlock]:
         """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
 
-        Readers of a file without an index (of a killed recorder) need all messages in the order of
-        their log times: those older than `written` get it [ns], those later than `until` wait for
-        the next chunk. They all keep waiting until `confirm`.
+        Readers of a file without an index (of a killed recorder) need all messages in the
+        order of their log times: those older than `written` get it [ns], those later than
+        `until` wait for the next chunk. They all keep waiting until `confirm`.
         """
-        blocks, self._left = [], {}
+        blocks = []
+        self._left = {}
         for (number, size), parts in self._waiting.items():
             stamps = np.concatenate([part.stamp for part in parts])
             payload = np.concatenate([part.payload for part in parts])
             time = np.maximum.accumulate(np.maximum(stamps, written))
-            count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
+            count = (
+                len(time) if until is None else int(np.searchsorted(time, until, "right"))
+            )
             if count and number not in file.summary.counts:
                 file.add_channel(*self.topics[number].definitions(number))
             if count:
@@ -168,14 +173,16 @@ class ExtraMessages:
 
     def confirm(self) -> None:
         """The blocks made last were written."""
-        self._waiting, self._left = self._left, {}
+        self._waiting = self._left
+        self._left = {}
         self._bytes = sum(rest.payload.nbytes for [rest] in self._waiting.values())
 
 
 class _BagFile(McapWriter):
     """One storage file of a bag; `first_sample` is the number of samples in the files before it.
 
-    `first_time` and `last_time` are the controller times of its first and last sample [s].
+    `first_time` and `last_time` are the controller times of its first and last sample
+    [s].
     """
 
     first_sample = 0
@@ -192,7 +199,8 @@ class BagWriter(ClosedOnExit):
 
     Args:
         path: directory to make; it must not exist.
-        info: robot and recording; topics are in its namespace, and joints have its prefix.
+        info: robot and recording; topics are in its namespace, and joints have its
+            prefix.
         fields: RTDE names to write; `timestamp` is always written.
         name: of the storage files, default the directory's.
         joint_names: of the arm, without prefix.
@@ -202,12 +210,13 @@ class BagWriter(ClosedOnExit):
 
     Attributes:
         gaps, samples: all that were accepted.
-        unreadable_samples, released_samples: in files that cannot be read back, or were released.
+        unreadable_samples, released_samples: in files that cannot be read back, or were
+            released.
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
-        OSError: from every method, if the disk fails; what was not written is kept, and `flush`
-            or `split` tries again.
+        OSError: from every method, if the disk fails; what was not written is kept, and
+            `flush` or `split` tries again.
     """
 
     def __init__(
@@ -222,16 +231,20 @@ class BagWriter(ClosedOnExit):
         split: FileSplit | None = None,
         in_budget: bool = False,
     ) -> None:
-        self.path, self.info = Path(path), info
+        self.path = Path(path)
+        self.info = info
         for field in fields:
             if field not in FIELDS:
                 remedy = "see 'ur_energy record --help'"
-                raise RecordingError(self.path, "is not an RTDE field", remedy, field=field)
+                raise RecordingError(
+                    self.path, "is not an RTDE field", remedy, field=field
+                )
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
         self.samples = self.unreadable_samples = self.released_samples = 0
         self._name = name or self.path.name
-        self._durable, self._split = durable, FileSplit() if split is None else split
+        self._durable = durable
+        self._split = FileSplit() if split is None else split
         self._budget = {BUDGET: str(self.path.resolve())} if in_budget else {}
         joints = [info.tf_prefix + joint for joint in joint_names]
         self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
@@ -239,7 +252,8 @@ class BagWriter(ClosedOnExit):
         absent = {JOINT_STATES} - self._viewers.keys()
         self._topics = topics_in(info.namespace)
         self._listed = {n: topic for n, topic in self._topics.items() if n not in absent}
-        self._last_log_time, self._last_slot = 0, -1
+        self._last_log_time = 0
+        self._last_slot = -1
         """Of the messages written so far [ns], and the last period with messages for viewers."""
         self._files: list[_BagFile] = []
         """Those that can be read back, and are not released; the open one is among them."""
@@ -254,7 +268,9 @@ class BagWriter(ClosedOnExit):
         self._extra = ExtraMessages(self._topics.items())
         self._named = 0
         if self.path.exists():
-            raise RecordingError(self.path, "exists already", "choose another name for the bag")
+            raise RecordingError(
+                self.path, "exists already", "choose another name for the bag"
+            )
         self.path.mkdir(parents=True)
         try:
             self._open()
@@ -292,14 +308,18 @@ class BagWriter(ClosedOnExit):
         """
         if len(telemetry) == 0:
             return
-        telemetry.require(*(name for name in self.fields if name != "timestamp"), purpose="the bag")
+        telemetry.require(
+            *(name for name in self.fields if name != "timestamp"), purpose="the bag"
+        )
         for gap in telemetry.gaps:
             self.add_gap(replace(gap, index=gap.index + self.samples))
         if telemetry.info.program != self.info.program:
             self.info = replace(self.info, program=telemetry.info.program)
             self._note(self.samples, telemetry.info.program)
         stamp = self._stamp_rule.stamps(telemetry)
-        columns = {name: telemetry.columns.get(name, telemetry.time) for name in self.fields}
+        columns = {
+            name: telemetry.columns.get(name, telemetry.time) for name in self.fields
+        }
         self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
         self.samples += len(telemetry)
         age = stamp[-1] - _stamps(self._pending[0])[0]
@@ -308,7 +328,9 @@ class BagWriter(ClosedOnExit):
 
     def write_event(self, event: Event) -> None:
         """Append an event to the next chunk; one that comes late gets the time of the chunk."""
-        self._extra.append(Messages.single(self._topics[EVENTS], event.stamp, encode_event(event)))
+        self._extra.append(
+            Messages.single(self._topics[EVENTS], event.stamp, encode_event(event))
+        )
 
     def write_messages(self, messages: Messages) -> None:
         """Append messages of another topic to the next chunk, unless too many wait for it."""
@@ -317,8 +339,8 @@ class BagWriter(ClosedOnExit):
     def flush(self) -> None:
         """Write what waits for a chunk.
 
-        Where messages of other topics come, the newest samples wait for theirs, until no sample
-        follows.
+        Where messages of other topics come, the newest samples wait for theirs, until no
+        sample follows.
         """
         hold = bool(self._extra.topics) and self.pending_samples > self._held
         self._flush(LATENCY_NS if hold else 0)
@@ -361,7 +383,8 @@ class BagWriter(ClosedOnExit):
 
     def abandon(self) -> None:
         """Close the file without writing."""
-        file, self._current = self._current, None
+        file = self._current
+        self._current = None
         if file is not None:
             file.abandon()
 
@@ -375,7 +398,9 @@ class BagWriter(ClosedOnExit):
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
-        found = [TopicEntry.of_topic(topic, counts[number]) for number, topic in topics.items()]
+        found = [
+            TopicEntry.of_topic(topic, counts[number]) for number, topic in topics.items()
+        ]
         BagMetadata(entries, found, custom).write(self.path)
         self._named = len(self._extra.topics)
 
@@ -402,7 +427,8 @@ class BagWriter(ClosedOnExit):
 
     def _close(self) -> None:
         """Complete the open file, if there is one; without its summary it is readable too."""
-        file, self._current = self._current, None
+        file = self._current
+        self._current = None
         if file is not None:
             file.close()
 
@@ -427,7 +453,9 @@ class BagWriter(ClosedOnExit):
         start = min(file.first_time for file in lost if file.samples)
         end = max(file.last_time for file in lost if file.samples)
         names = ", ".join(file.path.name for file in lost[:3])
-        cause = f"{names} can no longer be read: deleted, moved or changed by another program"
+        cause = (
+            f"{names} can no longer be read: deleted, moved or changed by another program"
+        )
         self.add_gap(Gap(self._written, start, end, missing, cause))
         text = f"{missing} samples: {cause}"
         self.write_event(Event(self.last_stamp, "gap", text, WARNING))
@@ -435,7 +463,8 @@ class BagWriter(ClosedOnExit):
     def _flush(self, hold: int = 0) -> None:
         """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
         self._open()
-        if len(self._extra.topics) > self._named:  # some readers read only topics in metadata.yaml
+        # some readers read only topics in metadata.yaml
+        if len(self._extra.topics) > self._named:
             self.write_metadata()
         wrote = False
         while self._pending:
@@ -446,12 +475,16 @@ class BagWriter(ClosedOnExit):
             count = int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)
             if hold:
                 newest = np.maximum.accumulate(stamp)
-                count = min(count, int(np.searchsorted(newest, newest[-1] - hold, "right")))
+                count = min(
+                    count, int(np.searchsorted(newest, newest[-1] - hold, "right"))
+                )
             if not count:
                 break
             file = self._write_chunk(waiting.cut(slice(0, count)))
             wrote = True
-            self._pending = [waiting.cut(slice(count, None))] if count < len(waiting) else []
+            self._pending = (
+                [waiting.cut(slice(count, None))] if count < len(waiting) else []
+            )
             age = self._last_log_time - file.summary.chunks[0].start_time
             if self._split.is_due(age, file.size):
                 self._close()
@@ -474,7 +507,9 @@ class BagWriter(ClosedOnExit):
         stamp = _stamps(part)
         time = np.maximum.accumulate(np.maximum(stamp, self._last_log_time))
         blocks = self._extra.blocks(file, self._last_log_time, int(time[-1]))
-        blocks.append(MessageBlock.of(TELEMETRY, time, self._telemetry.encode(stamp, part.columns)))
+        blocks.append(
+            MessageBlock.of(TELEMETRY, time, self._telemetry.encode(stamp, part.columns))
+        )
         slots = stamp // VIEWERS_PERIOD_NS
         chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
         # Of few samples, there may be none: the viewers' last message stands for them.
@@ -484,9 +519,12 @@ class BagWriter(ClosedOnExit):
             payload = template.encode(stamp[chosen], values)
             blocks.append(MessageBlock.of(number, time[chosen], payload))
         file.write_chunk(blocks)
-        self._last_log_time, self._last_slot = int(time[-1]), int(slots[-1])
+        self._last_log_time = int(time[-1])
+        self._last_slot = int(slots[-1])
         self._extra.confirm()
-        file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
+        file.first_time = (
+            float(part.time[0]) if file.samples == len(part) else file.first_time
+        )
         file.last_time = float(part.time[-1])
         self._written += len(part)
         return file
@@ -495,7 +533,8 @@ class BagWriter(ClosedOnExit):
         """Write the gaps and programs in front of the samples before `stop`."""
         while self._notes and self._notes[0][0] < stop:
             index, note = self._notes[0]
-            # Relative to the file: the loss of a file must not shift the notes of the others.
+            # Relative to the file: the loss of a file must not shift the notes of the
+            # others.
             file.add_metadata(*custom_of_note(index - file.first_sample, note))
             self._notes.pop(0)
 
@@ -510,8 +549,8 @@ def _viewers_templates(
 ) -> dict[int, tuple[Template, Sequence[str]]]:
     """Messages for viewers, by channel: the template, and the fields of its values in order.
 
-    Joint states, if positions are recorded; and a name and a position for every value but the
-    clock. Names are `field/joint` for fields per joint, else those of `column_names`.
+    Joint states, if positions are recorded; and a name and a position for every value but
+    the clock. Names are `field/joint` for fields per joint, else those of `column_names`.
     """
     found: dict[int, tuple[Template, Sequence[str]]] = {}
     if "actual_q" in fields:
@@ -534,7 +573,8 @@ class MessageBag:
     """
 
     def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:
-        self.path, self._custom = path, custom
+        self.path = path
+        self._custom = custom
         path.mkdir(parents=True)
         self._file = McapWriter(path / f"{name}_0.mcap")
         self._messages = ExtraMessages()
@@ -544,7 +584,9 @@ class MessageBag:
         """Write messages as one chunk, in order of their times."""
         for each in messages:
             self._messages.append(each)
-        self._file.write_chunk(self._messages.blocks(self._file, self._file.summary.end_time))
+        self._file.write_chunk(
+            self._messages.blocks(self._file, self._file.summary.end_time)
+        )
         self._messages.confirm()
 
     def close(self) -> None:

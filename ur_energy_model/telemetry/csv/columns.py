@@ -128,8 +128,14 @@ def split_unit(name: str) -> tuple[str, str | None]:
 def is_unit(text: str) -> bool:
     """Whether a text is a unit, or the mark of a column without one."""
     plain = re.sub(r"[\s*\u00b7]", "", text.lower())
-    accepted = {part.strip() for field in FIELDS.values() for part in field.unit.split(",")}
-    return plain in _UNITS or text.strip() in accepted or text.strip() in ("-", "1", "iso8601")
+    accepted = {
+        part.strip() for field in FIELDS.values() for part in field.unit.split(",")
+    }
+    return (
+        plain in _UNITS
+        or text.strip() in accepted
+        or text.strip() in ("-", "1", "iso8601")
+    )
 
 
 def time_factor(unit: str) -> float | None:
@@ -176,7 +182,8 @@ class CsvHeader(NamedTuple):
         places: columns of each complete field, without the time.
         factors: to SI units, of the columns that have others.
         time: column of the time; None if there is none, and a rate was stated.
-        time_factor: seconds in the unit that the name of the time column states; None without one.
+        time_factor: seconds in the unit that the name of the time column states; None
+            without one.
         twins: pairs of columns that stand for the same value, the one that is read first.
         remarks: a line for each name that was interpreted or ignored.
     """
@@ -195,18 +202,20 @@ def parse_header(
 ) -> CsvHeader:
     """Columns of a recording from the names in its header line.
 
-    Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; or
-    from 1 throughout a field), in any case, with or without a unit: in brackets, or behind the name
-    (`actual_q_0_deg`). The time may also be called time, t or datetime, and have no column if
-    `timeless`.
+    Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`,
+    `actual_q0`; or from 1 throughout a field), in any case, with or without a unit: in
+    brackets, or behind the name (`actual_q_0_deg`). The time may also be called time, t
+    or datetime, and have no column if `timeless`.
 
-    RecordingError: no time column, a unit that cannot be converted, or one to be converted that not
-    all columns of a field state.
+    RecordingError: no time column, a unit that cannot be converted, or one to be
+    converted that not all columns of a field state.
     """
     stems = [split_unit(name) for name in names]
     time, seconds = _time_column(stems)
     if time is None and not timeless:
-        shown = ", ".join([name[:30] for name in names[:4]]) + (" ..." if len(names) > 4 else "")
+        shown = ", ".join([name[:30] for name in names[:4]]) + (
+            " ..." if len(names) > 4 else ""
+        )
         problem = f"column is missing from the first line (it has {shown})"
         remedy = (
             "if there is no time, state the samples per second with --rate HZ; else record with a "
@@ -216,7 +225,9 @@ def parse_header(
     elements = _Elements(joints)
     for column, (stem, unit) in enumerate(stems):
         if column != time and names[column] != SKIPPED:
-            elements.add(column, names[column], stem, unit, is_time=_is_time(stems, time, column))
+            elements.add(
+                column, names[column], stem, unit, is_time=_is_time(stems, time, column)
+            )
     if time is not None:
         elements.twins = [(time, twin) for twin in elements.times] + elements.twins
     remarks: list[str] = []
@@ -244,7 +255,9 @@ def parse_header(
     if elements.unknown:
         more = len(elements.unknown) - _SHOWN
         text = ", ".join(elements.unknown[:_SHOWN])
-        remarks.append(f"ignored columns: {text}{f' and {more} more' if more > 0 else ''}")
+        remarks.append(
+            f"ignored columns: {text}{f' and {more} more' if more > 0 else ''}"
+        )
     if incomplete:
         remarks.append(f"ignored fields that lack elements: {', '.join(incomplete)}")
     twins = tuple(elements.twins)
@@ -270,7 +283,9 @@ class _Elements:
         self.twins: list[tuple[int, int]] = []
         self.unknown: list[str] = []
 
-    def add(self, column: int, name: str, stem: str, unit: str | None, *, is_time: bool) -> None:
+    def add(
+        self, column: int, name: str, stem: str, unit: str | None, *, is_time: bool
+    ) -> None:
         """Add a column: its name, and the same without its unit."""
         if is_time:
             self.times.append(column)
@@ -302,7 +317,9 @@ class _Elements:
         return math.nan if factor is None else factor
 
 
-def _is_time(stems: Sequence[tuple[str, str | None]], time: int | None, column: int) -> bool:
+def _is_time(
+    stems: Sequence[tuple[str, str | None]], time: int | None, column: int
+) -> bool:
     """Whether a column has the name of the time column, as a second one."""
     if time is None:
         return False
@@ -337,14 +354,16 @@ def parse_columns(
     """Columns from a list of names such as `timestamp,actual_q,actual_qd,-`.
 
     A field with several values stands for all of them (`actual_q`, also `actual_q[6]` and
-    `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three. RecordingError: an
-    unknown name, or another number of columns than the file has.
+    `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three.
+    RecordingError: an unknown name, or another number of columns than the file has.
     """
     entries = filter(None, (part.strip() for part in text.split(",")))
     names = [name for entry in entries for name in _expanded(path, entry, joints)]
     if len(names) != count:
         problem = f"has {count} columns, and --columns names {len(names)}"
-        raise RecordingError(path, problem, "name every column; '-' skips one, '-[3]' three")
+        raise RecordingError(
+            path, problem, "name every column; '-' skips one, '-[3]' three"
+        )
     return parse_header(path, names, joints, timeless=timeless)
 
 
@@ -358,7 +377,9 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
         return [entry]
     known = {name.lower(): name for name in FIELDS}
     several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))?", stem)
-    base, size, first, last = (stem, None, None, None) if several is None else several.groups()
+    base, size, first, last = (
+        (stem, None, None, None) if several is None else several.groups()
+    )
     name = known.get(stem.lower()) or known.get(base.lower())
     if name is None:
         if _element(stem, joints) is None:
@@ -375,13 +396,16 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     return [column if unit is None else f"{column} [{unit}]" for column in columns]
 
 
-def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, float | None]:
+def _time_column(
+    stems: Sequence[tuple[str, str | None]],
+) -> tuple[int | None, float | None]:
     """Column of the time, and seconds in its stated unit."""
     for chosen in _TIME_NAMES:
         for column, (stem, unit) in enumerate(stems):
             name = re.sub(r"[\s.-]+", "_", stem.strip().lower())
             if name == chosen:
-                name_is_unit = unit is None and len(chosen) > 1  # t is no ton, nor a unit of time
+                # t is no ton, nor a unit of time
+                name_is_unit = unit is None and len(chosen) > 1
                 stated = chosen if name_is_unit else unit
                 return column, None if stated is None else time_factor(stated)
             head, _, tail = name.rpartition("_")
@@ -397,13 +421,16 @@ def _spelled(joints: int) -> Mapping[str, tuple[str, int]]:
     for field in FIELDS.values():
         columns = column_names(field, joints)
         last = [f"{field.name}_{len(columns)}"] if len(columns) > 1 else []
-        spelled |= {name.lower(): (field.name, k) for k, name in enumerate([*columns, *last])}
+        spelled |= {
+            name.lower(): (field.name, k) for k, name in enumerate([*columns, *last])
+        }
     return spelled
 
 
 def _element(stem: str, joints: int) -> tuple[str, int] | None:
     """Field and index, as written in the file, of a column's name."""
-    known, plain = _spelled(joints), stem.strip().lower()
+    known = _spelled(joints)
+    plain = stem.strip().lower()
     if plain in known:
         return known[plain]
     plain = re.sub(r"[\s.\-\[\](){}]+", "_", plain).strip("_")
@@ -415,7 +442,11 @@ def _with_unit(stem: str, joints: int) -> tuple[tuple[str, int] | None, str | No
     for separator in re.finditer(r"[\s_.,/]+(?:in\s+)?", stem):
         element = _element(stem[: separator.start()], joints)
         tail = re.sub(r"[\s_]+per[\s_]+|_", "/", stem[separator.end() :].strip().lower())
-        if element is not None and tail and unit_factor(FIELDS[element[0]], tail) is not None:
+        if (
+            element is not None
+            and tail
+            and unit_factor(FIELDS[element[0]], tail) is not None
+        ):
             return element, tail
     return None, None
 

@@ -3,9 +3,9 @@
 
 """Reads CSV recordings of RTDE data, plain or gzipped, in bounded memory.
 
-Columns are named by a header line of RTDE field names, as ur_rtde's recorder and Universal Robots'
-Python client write it, or by options; they are separated by commas, semicolons, tabs, bars or
-blanks.
+Columns are named by a header line of RTDE field names, as ur_rtde's recorder and
+Universal Robots' Python client write it, or by options; they are separated by commas,
+semicolons, tabs, bars or blanks.
 """
 
 from __future__ import annotations
@@ -89,19 +89,22 @@ class CsvReader:
         paths: at least one file.
         robot: description name for the recording's info.
         options: how to read the files.
-        note: called with each remark on missing fields, ignored columns and rows, one line each.
+        note: called with each remark on missing fields, ignored columns and rows, one
+            line each.
 
     Attributes:
         info: provenance.
         fields: that all files have.
         duration: time covered so far without gaps [s].
         repeated: rows left out because an earlier one has the same time and values.
-        time: how the time of the first file was read; `spread` counts the rows of all files.
-        time_scale: whether positions advance as speeds and times say, of the batches so far.
+        time: how the time of the first file was read; `spread` counts the rows of all
+            files.
+        time_scale: whether positions advance as speeds and times say, of the batches so
+            far.
 
     Raises:
-        RecordingError: an unusable file, with place and remedy; some faults show only while
-            iterating.
+        RecordingError: an unusable file, with place and remedy; some faults show only
+            while iterating.
     """
 
     def __init__(
@@ -122,9 +125,12 @@ class CsvReader:
         missing = [name for name in ENERGY_FIELDS if name not in self.fields]
         if missing:
             note(f"missing fields: {', '.join(missing)}")
-        self.time = first.time._replace(spread=sum(file.time.spread for file in self._files))
+        self.time = first.time._replace(
+            spread=sum(file.time.spread for file in self._files)
+        )
         zone = {} if first.time_zone is None else {"time_zone": first.time_zone}
-        self.duration, self.repeated = 0.0, 0
+        self.duration = 0.0
+        self.repeated = 0
         self.time_scale = TimeScaleFit()
         self._note = note
         self.info = RecordingInfo(
@@ -138,14 +144,16 @@ class CsvReader:
     def __iter__(self) -> Iterator[Telemetry]:
         """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
-        self.duration, self.repeated = 0.0, 0
+        self.duration = 0.0
+        self.repeated = 0
         self.time_scale = TimeScaleFit()
         seen = SeenSamples()
         for file in self._files:
             last: float | None = None
             before = self.repeated
             for columns in file.batches(self.fields):
-                # Time stands for the host's clock, a hash of all values for the controller's.
+                # Time stands for the host's clock, a hash of all values for the
+                # controller's.
                 contents = _contents(np.column_stack([*columns.values()]))
                 order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
                 new = seen.are_new(contents.view(float), order)
@@ -158,7 +166,9 @@ class CsvReader:
                 before_it = [] if last is None else [last]
                 edges = np.concatenate([before_it, time])
                 found = find_gaps(edges, file.period, typical=file.typical_step)
-                gaps = tuple(replace(gap, index=gap.index - len(before_it)) for gap in found)
+                gaps = tuple(
+                    replace(gap, index=gap.index - len(before_it)) for gap in found
+                )
                 if end is not None and last is None:
                     gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
                 batch = Telemetry(time, columns, self.info, gaps)
@@ -176,7 +186,8 @@ class CsvReader:
 def nominal_period(steps: Array) -> float | None:
     """Sample period [s] from a clock's steps; None if they are irregular, or half an hour long.
 
-    Nine steps in ten agree with it, or half do and nearly all are multiples (samples are missing).
+    Nine steps in ten agree with it, or half do and nearly all are multiples (samples are
+    missing).
     """
     forward = steps[steps > 0]
     if not forward.size:
@@ -203,7 +214,8 @@ _LARGEST_TIME = 1e20  # number of a time column that no unit makes possible
 _BLOCK_ROWS = 4096  # rows of a batch of a file that was sorted
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
-_MOTION_STEPS, _MOTION_ROWS = 500, 200_000
+_MOTION_STEPS = 500
+_MOTION_ROWS = 200_000
 """Steps with motion that decide the unit of time, and the rows in which they are looked for."""
 _CUT_OFF = "a last line that is cut off"
 _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
@@ -218,11 +230,15 @@ class _CsvFile:
         payload: mass that is the same in all rows [kg]; None if it has none or several.
         time: how its time was read.
         time_zone: of the first date; None without dates or zone.
-        period, typical_step: of its samples [s], see `nominal_period` and `samples.typical_step`.
+        period, typical_step: of its samples [s], see `nominal_period` and
+            `samples.typical_step`.
     """
 
-    def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
-        self.path, self._limits = path, options.limits
+    def __init__(
+        self, path: Path, options: CsvOptions, note: Callable[[str], None]
+    ) -> None:
+        self.path = path
+        self._limits = options.limits
         self._note: Callable[[str], None] = lambda text: note(f"{path}: {text}")
         self._table = CsvTable(path, options, self._note)
         self.header = self._table.header
@@ -240,7 +256,9 @@ class _CsvFile:
             columns = join_columns(list(parts))
             order = np.argsort(columns[TIME], kind="stable")
             rows = (order[i : i + _BLOCK_ROWS] for i in range(0, len(order), _BLOCK_ROWS))
-            parts = ({name: each[part] for name, each in columns.items()} for part in rows)
+            parts = (
+                {name: each[part] for name, each in columns.items()} for part in rows
+            )
         for part in parts:
             if len(part[TIME]):
                 yield part
@@ -259,19 +277,22 @@ class _CsvFile:
             remedy = "correct or delete such lines"
             if first.column is not None and "impossible values" in self._rejected:
                 places = self.header.places.items()
-                units = [FIELDS[name].unit for name, place in places if first.column in place]
+                units = [
+                    FIELDS[name].unit for name, place in places if first.column in place
+                ]
                 other = _OTHER_UNITS.get(units[0]) if units else None
                 if other is not None:
-                    remedy += (
-                        f", or name its robot; a column in {other} needs [{other}] after its name"
-                    )
+                    needed = f"a column in {other} needs [{other}] after its name"
+                    remedy += f", or name its robot; {needed}"
             share = f"more than {100 * IMPOSSIBLE_SHARE:g} %"
             problem = (
                 f"line {first.line} {first.problem}, the first of {total} bad rows among {rows} "
                 f"({share})"
             )
             raise RecordingError(self.path, problem, remedy, field=named)
-        kinds = ", ".join(f"{count} with {kind}" for kind, count in self._rejected.items())
+        kinds = ", ".join(
+            f"{count} with {kind}" for kind, count in self._rejected.items()
+        )
         place = f"{first.line}" if named is None else f"{first.line} {named}"
         left_out = f"{total} of {rows} rows ({kinds})"
         self._note(f"left out {left_out}; first: line {place} {first.problem}")
@@ -282,7 +303,8 @@ class _CsvFile:
         """Read the time of all rows: its unit, the order of the rows, and the sample period."""
         time_columns = [] if self.header.time is None else [self.header.time]
         payload = list(self.header.places.get("payload", ()))
-        times, payloads = [np.zeros(0)], np.zeros(0)
+        times = [np.zeros(0)]
+        payloads = np.zeros(0)
         for _, values in self._table.blocks(time_columns + payload):
             times.append(values[:, : len(time_columns)].reshape(-1))
             others = values[:, len(time_columns) :]
@@ -374,8 +396,8 @@ class _CsvFile:
     def _motion(self, raw: Array) -> Motion:
         """What positions and speeds of the first moving rows show about the unit of time.
 
-        `raw` are the numbers of the time column [rows]; of a coarse clock, even ones stand for
-        them.
+        `raw` are the numbers of the time column [rows]; of a coarse clock, even ones
+        stand for them.
         """
         if (np.diff(raw) == 0.0).any():
             raw = mean_step(raw) * np.arange(len(raw), dtype=np.float64)
@@ -395,14 +417,18 @@ class _CsvFile:
             fastest += [fastest_speed(time, positions) for positions in of_positions]
             rows += len(time)
             scale = fit.result
-            if rows >= _MOTION_ROWS or (scale is not None and scale.steps >= _MOTION_STEPS):
+            if rows >= _MOTION_ROWS or (
+                scale is not None and scale.steps >= _MOTION_STEPS
+            ):
                 break
         speeds = np.array(fastest)
         known = speeds[np.isfinite(speeds)]
         limit = float(np.max(self._limits["actual_qd"][1]))
         return Motion(fit.result, float(known.max()) if known.size else math.nan, limit)
 
-    def _spread_equal_times(self, name: str, rows: Indices | None, rate: float | None) -> None:
+    def _spread_equal_times(
+        self, name: str, rows: Indices | None, rate: float | None
+    ) -> None:
         """Spread the times of distinct rows with equal times over the time between.
 
         Args:
@@ -440,9 +466,13 @@ class _CsvFile:
             if spread.resolution is not None:
                 text = f"times have a resolution of {spread.resolution:.3g} s"
             self._note(f"{text}; distinct rows are spread over the time between")
-        self.time = self.time._replace(resolution=spread.resolution, spread=spread.changed)
+        self.time = self.time._replace(
+            resolution=spread.resolution, spread=spread.changed
+        )
         if rate is not None:
-            self.time = self.time._replace(reason=f"{self.time.reason}; {rate:g} Hz as stated")
+            self.time = self.time._replace(
+                reason=f"{self.time.reason}; {rate:g} Hz as stated"
+            )
 
     def _contents_of(self, rows: Indices) -> NDArray[np.int64]:
         """Numbers that stand for all values of these rows [n], in their order."""
@@ -453,7 +483,9 @@ class _CsvFile:
         chosen = self._table.places_of([*self.header.places])
         found = [np.zeros(0, dtype=np.int64)]
         for lines, _ in self._table.blocks([], wanted):
-            found.append(_contents(self._table.numbers([text for _, text in lines], chosen)))
+            found.append(
+                _contents(self._table.numbers([text for _, text in lines], chosen))
+            )
         return np.concatenate(found)[places[rows]]
 
     # The samples: the second pass.
@@ -462,16 +494,20 @@ class _CsvFile:
         """Samples in the order of the file, without bad rows."""
         chosen = self._table.places_of(fields)
         scale = np.array([self.header.factors.get(column, 1.0) for column in chosen])
-        twins = [pair for pair in self.header.twins if pair[0] in (*chosen, self.header.time)]
+        twins = [
+            pair for pair in self.header.twins if pair[0] in (*chosen, self.header.time)
+        ]
         read = list(dict.fromkeys([*chosen, *chain(*twins)]))
-        silent = [name for name in fields if name in METER_FIELDS]  # NaN while the meter is
+        # NaN while the meter is
+        silent = [name for name in fields if name in METER_FIELDS]
         self._rejected = Counter()
         self._first = None
         done = 0
         for rows, values in self._table.blocks(read):
             self._compare(twins, read, rows, values)
             values = values[:, : len(chosen)]
-            values *= scale  # in place: a copy of each block would cost a tenth of the import
+            # in place: a copy of each block would cost a tenth of the import
+            values *= scale
             lines = np.array([number for number, _ in rows])
             time = self._time[done : done + len(rows)]
             has_time = self._has_time[done : done + len(rows)]
@@ -486,7 +522,9 @@ class _CsvFile:
                     column = chosen[int(np.argmax(wrong[row]))]
                 cell = self._table.cell(rows[row][1], column)
                 problem = f"has {cell!r}, which is not a finite number"
-                self._reject("values that are not finite numbers", lines[~good], column, problem)
+                self._reject(
+                    "values that are not finite numbers", lines[~good], column, problem
+                )
             keep = np.isfinite(time)
             if (far := good & ~keep).any():
                 problem = "is far from the times around it"
@@ -496,7 +534,9 @@ class _CsvFile:
             at = 0
             for name in fields:
                 width = len(self.header.places[name])
-                columns[name] = values[good, at] if width == 1 else values[good, at : at + width]
+                columns[name] = (
+                    values[good, at] if width == 1 else values[good, at : at + width]
+                )
                 at += width
             checked = {name: part for name, part in columns.items() if name not in silent}
             bad, first = impossible_rows(checked, self._limits)
@@ -537,7 +577,9 @@ class _CsvFile:
             remedy = "delete or rename one of them, or skip it with --columns"
             raise RecordingError(self.path, problem, remedy)
 
-    def _reject(self, kind: str, lines: Indices, column: int | None, problem: str) -> None:
+    def _reject(
+        self, kind: str, lines: Indices, column: int | None, problem: str
+    ) -> None:
         """Count rows left out, by their lines [n]; column and problem are those of the first."""
         self._rejected[kind] += len(lines)
         if self._first is None or lines[0] < self._first.line:

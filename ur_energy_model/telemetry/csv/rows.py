@@ -22,7 +22,8 @@ from ur_energy_model.telemetry.csv.times import looks_like_date
 MAX_LINE = 1 << 20  # longest line in characters
 MAX_TEXT = 16 << 30
 """Largest unpacked size in characters: some hours of all that an arm sends at 500 Hz."""
-MAX_RATIO, _FREE = 200, 8 << 20
+MAX_RATIO = 200
+_FREE = 8 << 20
 """Largest ratio of unpacked to packed size of files beyond the free size (3 to 10 is usual)."""
 MAX_LINES = 6_000_000  # largest number of lines: more than three hours at 500 Hz
 
@@ -100,15 +101,20 @@ class Dialect(NamedTuple):
     def cells(self, line: str) -> list[str]:
         """Texts of a line's columns, without blanks and quotes around them."""
         if '"' in line:
-            with suppress(csv.Error):  # no table: some hundred thousand characters in one cell
-                row = next(csv.reader([line.strip()], delimiter=self.delimiter or " "), [])
+            # no table: some hundred thousand characters in one cell
+            with suppress(csv.Error):
+                row = next(
+                    csv.reader([line.strip()], delimiter=self.delimiter or " "), []
+                )
                 return [cell.strip() for cell in row if cell or self.delimiter]
         return [cell.strip() for cell in line.rstrip("\r\n").split(self.delimiter)]
 
     def columns(self, line: str) -> list[str]:
         """Cells of a line, without the empty one that a delimiter at its end makes."""
         cells = self.cells(line)
-        return cells[:-1] if self.delimiter and len(cells) > 1 and not cells[-1] else cells
+        return (
+            cells[:-1] if self.delimiter and len(cells) > 1 and not cells[-1] else cells
+        )
 
     def count(self, line: str) -> int:
         """Number of cells of a line."""
@@ -126,7 +132,9 @@ class Dialect(NamedTuple):
     def names_columns(self, line: str) -> bool:
         """Whether a first line names columns; in a row of data most cells are numbers or dates."""
         cells = self.cells(line)
-        values = sum(self.number(cell) is not None or looks_like_date(cell) for cell in cells)
+        values = sum(
+            self.number(cell) is not None or looks_like_date(cell) for cell in cells
+        )
         return not is_numbering(cells) and (2 * values < len(cells) or values == 0)
 
 
@@ -143,8 +151,8 @@ def is_numbering(cells: Sequence[str]) -> bool:
 def find_dialect(lines: Sequence[str]) -> Dialect:
     """How a file separates columns and writes decimals, from its first lines.
 
-    Semicolons, tabs and bars have precedence over commas, which may be decimal commas; between two
-    blanks, and in quotes, `1,5` is a decimal comma.
+    Semicolons, tabs and bars have precedence over commas, which may be decimal commas;
+    between two blanks, and in quotes, `1,5` is a decimal comma.
     """
     first = lines[0] if lines else ""
     for mark in (";", "\t", "|"):
@@ -163,7 +171,11 @@ def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
         for line in lines
     )
     marks = (
-        {found[1] for cell in cells if (found := _DECIMAL.fullmatch(cell.strip('" \t\r\n')))}
+        {
+            found[1]
+            for cell in cells
+            if (found := _DECIMAL.fullmatch(cell.strip('" \t\r\n')))
+        }
         for cells in rows
         if delimiter is not None or len(cells) > 1
     )

@@ -62,7 +62,8 @@ class CsvOptions(NamedTuple):
 
 _FILLED = 0.25
 """Least share of the first rows that have a field."""
-_HEAD, _HEAD_CHARACTERS = 200, 4 << 20
+_HEAD = 200
+_HEAD_CHARACTERS = 4 << 20
 """Lines and characters at the beginning of a file for the detection of its structure."""
 _MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
@@ -74,7 +75,8 @@ _PARSED_AT_ONCE = 8
 """Rows that are parsed cell by cell where one of them has a cell that is no number."""
 _COMMENTS = ("#", "%")
 _CELL_MARK = "\x1f"  # delimits cells that may contain any other mark
-_INDEX_NAMES = ("", "index", "unnamed: 0")  # of the column that pandas puts in front, in lower case
+# of the column that pandas puts in front, in lower case
+_INDEX_NAMES = ("", "index", "unnamed: 0")
 
 
 class BadRow(NamedTuple):
@@ -100,13 +102,16 @@ class CsvTable:
         times_of_day: whether they are the latter.
         time_zone: of the first date; None without dates or zone.
         rows_read: number of rows that the last pass has read so far.
-        cut_off: the last line of the file, if it ends too early and the last pass has read it.
+        cut_off: the last line of the file, if it ends too early and the last pass has
+            read it.
 
     Raises:
         RecordingError: an unusable file, with place and remedy.
     """
 
-    def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, options: CsvOptions, note: Callable[[str], None]
+    ) -> None:
         self.path = path
         self._note = note
         self.rows_read = 0
@@ -144,7 +149,9 @@ class CsvTable:
         rows: list[tuple[int, str]] = []
         size = 0
         for count, (number, line) in enumerate(chain(self._rows(), [(0, "")])):  # the end
-            if rows and (not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS):
+            if rows and (
+                not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS
+            ):
                 yield rows, self.numbers([text for _, text in rows], chosen)
                 rows = []
                 size = 0
@@ -155,7 +162,8 @@ class CsvTable:
     def _rows(self) -> Iterator[tuple[int, str]]:
         """Numbers and texts of the lines of rows; a last one that is cut off is rejected.
 
-        A row with another number of columns is refused, because its values may belong to others.
+        A row with another number of columns is refused, because its values may belong to
+        others.
         """
         dialect = self._dialect
         width = self._width
@@ -209,7 +217,8 @@ class CsvTable:
                     encoding=None,
                 )
                 return found
-            except (ValueError, IndexError):  # some cell is no number: only its row is slow
+            # some cell is no number: only its row is slow
+            except (ValueError, IndexError):
                 half = len(texts) // 2
                 if half >= _PARSED_AT_ONCE:
                     halves = (texts[:half], texts[half:])
@@ -218,7 +227,9 @@ class CsvTable:
         for row, cells in enumerate(map(dialect.cells, texts if chosen else ())):
             for place, column in enumerate(chosen):
                 with suppress(ValueError, OverflowError, IndexError, TypeError):
-                    number = date_seconds if column == self._date_column else dialect.number
+                    number = (
+                        date_seconds if column == self._date_column else dialect.number
+                    )
                     out[row, place] = number(cells[column])
         return out
 
@@ -254,12 +265,18 @@ class CsvTable:
         if first and dialect.names_columns(first):
             rows = rows[1:]
             if rows and (units := self._units_of(rows[0][1], len(titles or ()))):
-                titles = [_with_unit(*each) for each in zip(titles or (), units, strict=True)]
+                titles = [
+                    _with_unit(*each) for each in zip(titles or (), units, strict=True)
+                ]
                 rows = rows[1:]
         elif first:  # a comment above the rows may name the columns
             width = len(dialect.columns(first))
-            comments = [line.lstrip("#% ") for _, line in head if line.startswith(_COMMENTS)]
-            fitting = [line for line in comments if len(dialect.columns(line)) == width > 1]
+            comments = [
+                line.lstrip("#% ") for _, line in head if line.startswith(_COMMENTS)
+            ]
+            fitting = [
+                line for line in comments if len(dialect.columns(line)) == width > 1
+            ]
             named = bool(fitting) and dialect.names_columns(fitting[-1])
             titles = dialect.columns(fitting[-1]) if named else None
             rows = rows[is_numbering(dialect.cells(first)) :]
@@ -274,14 +291,18 @@ class CsvTable:
         # Some writers leave a delimiter at the end of each row.
         ended = [x for x in texts[:20] if dialect.count(x) == self._width + 1]
         ended = [line for line in ended if not dialect.cells(line)[-1]]
-        self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(texts[:20])
+        self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(
+            texts[:20]
+        )
         return self._without_empty(header, texts)
 
     def _units_of(self, line: str, count: int) -> list[str]:
         """The cells of a line of units below the header; empty if it is none."""
         cells = [cell.strip("[]() ") for cell in self._dialect.columns(line)]
         cells += [""] * (count - len(cells))  # those at the end may be empty
-        are_units = len(cells) == count and any(cells) and all(map(is_unit, filter(None, cells)))
+        are_units = (
+            len(cells) == count and any(cells) and all(map(is_unit, filter(None, cells)))
+        )
         return cells if are_units else []
 
     def _find_dates(self, header: CsvHeader, cells: Sequence[str]) -> None:
@@ -289,13 +310,21 @@ class CsvTable:
 
         RecordingError: they are dates in a form that is not read.
         """
-        cell = cells[header.time] if header.time is not None and header.time < len(cells) else ""
+        cell = (
+            cells[header.time]
+            if header.time is not None and header.time < len(cells)
+            else ""
+        )
         date = date_match(cell)
         self.times_of_day = clock_match(cell) is not None
         self.is_dated = date is not None or self.times_of_day
         self.time_zone = None if date is None else date["zone"]
         self._date_column = header.time if self.is_dated else None
-        if not self.is_dated and self._dialect.number(cell) is None and looks_like_date(cell):
+        if (
+            not self.is_dated
+            and self._dialect.number(cell) is None
+            and looks_like_date(cell)
+        ):
             problem = f"has dates in another form than ISO 8601, such as {cell[:40]!r}"
             remedy = f"write them as {ISO_EXAMPLE} (ISO 8601), or export seconds"
             named = TIME if header.time is None else header.names[header.time]
@@ -310,7 +339,9 @@ class CsvTable:
         known = np.isfinite(self.numbers(rows, list(chain(*places))))
         starts = np.cumsum([0, *map(len, places[:-1])])
         shares = np.logical_and.reduceat(known, starts, axis=1).mean(axis=0)
-        empty = [name for name, share in zip(fields, shares, strict=True) if share < _FILLED]
+        empty = [
+            name for name, share in zip(fields, shares, strict=True) if share < _FILLED
+        ]
         if not empty or len(empty) == len(fields):
             return header
         self._note(f"left out, mostly without values: {', '.join(empty)}")
@@ -318,7 +349,11 @@ class CsvTable:
         return header._replace(places=left)
 
     def _columns(
-        self, options: CsvOptions, titles: list[str] | None, first: str, rows: Sequence[str]
+        self,
+        options: CsvOptions,
+        titles: list[str] | None,
+        first: str,
+        rows: Sequence[str],
     ) -> CsvHeader:
         """The columns by the options, or else by the cells of the line that names them."""
         path = self.path
@@ -326,14 +361,20 @@ class CsvTable:
         dialect = self._dialect
         if options.layout is not None:
             if names is not None:
-                raise RecordingError(path, "--columns and --layout exclude each other", "give one")
+                raise RecordingError(
+                    path, "--columns and --layout exclude each other", "give one"
+                )
             if options.layout not in LAYOUTS:
                 remedy = f"use one of {', '.join(LAYOUTS)}"
                 raise RecordingError(path, f"there is no layout {options.layout}", remedy)
             names = ",".join(LAYOUTS[options.layout].fields)
         width = max(len(titles or ()), len(dialect.cells(rows[0])) if rows else 0)
         longest = max(map(len, titles or ()), default=0)
-        problem = f"has {width} columns, more than any recording" if width > _MAX_COLUMNS else ""
+        problem = (
+            f"has {width} columns, more than any recording"
+            if width > _MAX_COLUMNS
+            else ""
+        )
         if longest > _MAX_NAME:
             problem = problem or f"has a column name of {longest} characters"
         if problem:

@@ -60,7 +60,8 @@ def looks_like_date(text: str) -> bool:
 def date_seconds(text: str) -> float:
     """Seconds of an ISO 8601 date and time, or of a time of day.
 
-    Dates count from 1970-01-01 UTC; without a zone they are UTC. Times of day count from midnight.
+    Dates count from 1970-01-01 UTC; without a zone they are UTC. Times of day count from
+    midnight.
 
     Raises:
         ValueError: the text is neither.
@@ -109,13 +110,22 @@ def over_midnight(time: Array) -> Array:
 
 DATE = "date"  # in place of a unit, of times that are dates
 ONLY_UNIT = "by its steps"  # why most times are in seconds
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": _DAY}
+UNITS = {
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": _DAY,
+}
 """Units of time that columns may count in, and their seconds."""
 _SUBUNITS = ("s", "ms", "us", "ns")  # each a thousandth of the one before
 FASTEST = 0.9e-3  # shortest period of samples [s]: arms send up to 1000 a second
 SLOWEST = 0.9
 """Longest period of samples [s] of loggers that need no unit to be recognised: one a second."""
-_SLOWEST_RTDE = 60.0  # longest period at which a column of RTDE's name is taken for RTDE's unit [s]
+# longest period at which a column of RTDE's name is taken for RTDE's unit [s]
+_SLOWEST_RTDE = 60.0
 _SLOWEST_ASKED = 3600.0  # longest period that a question about the unit names [s]
 _EPOCH = 9e8, 4.5e9
 """Seconds since 1970 of the years 1998 to 2112, and since 1904 of those from 1932 on."""
@@ -132,9 +142,9 @@ _TOO_FAST_SHARE = 0.05
 class TimeColumn(NamedTuple):
     """The time of a recording as it was read, and why so.
 
-    `column` is the name in the file, None with a stated rate; `unit` a key of UNITS, or DATE;
-    `resolution` [s] that of coarse times whose rows were spread, None where times are as recorded;
-    `spread` is the number of these rows.
+    `column` is the name in the file, None with a stated rate; `unit` a key of UNITS, or
+    DATE; `resolution` [s] that of coarse times whose rows were spread, None where times
+    are as recorded; `spread` is the number of these rows.
     """
 
     column: str | None
@@ -155,9 +165,9 @@ class TimeColumn(NamedTuple):
 def mean_step(time: Array) -> float:
     """Mean step from row to row of a clock [n], equal times included, without pauses.
 
-    Steps of more than ten typical ones are pauses. The mean is that of the rate also where times
-    are rounded, or come in bursts. Rows may be in any order. The first million of them decide.
-    NaN if all times are equal.
+    Steps of more than ten typical ones are pauses. The mean is that of the rate also
+    where times are rounded, or come in bursts. Rows may be in any order. The first
+    million of them decide. NaN if all times are equal.
     """
     times = time[:_ENOUGH_ROWS]
     times = times[np.isfinite(times)]
@@ -174,9 +184,9 @@ def mean_step(time: Array) -> float:
 class Motion(NamedTuple):
     """What the samples show about the unit of time: in steps of the clock as written.
 
-    `scale` is the time scale of positions and speeds; `fastest` the speed that most steps of the
-    positions stay below, rad per unit of the column, NaN without positions; `limit` the highest
-    possible speed of a joint [rad/s].
+    `scale` is the time scale of positions and speeds; `fastest` the speed that most steps
+    of the positions stay below, rad per unit of the column, NaN without positions;
+    `limit` the highest possible speed of a joint [rad/s].
     """
 
     scale: TimeScale | None
@@ -290,11 +300,12 @@ _ROWS_BETWEEN_RESTARTS = 10
 def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     """Rows of times [n], s or NaN, to keep; whether to sort them; and the number of backward steps.
 
-    A few backward steps of more than some samples are restarts of the controller and stay, unless
-    the pieces between them continue each other in another order. Rows in any other order are
-    sorted, if they are in reverse order or no time repeats: otherwise (RecordingError) the true
-    order is unknown. Fragments of damaged rows are left out if they are at most one row in a
-    hundred: fewer than ten rows between two jumps of the time, one of them backward.
+    A few backward steps of more than some samples are restarts of the controller and
+    stay, unless the pieces between them continue each other in another order. Rows in any
+    other order are sorted, if they are in reverse order or no time repeats: otherwise
+    (RecordingError) the true order is unknown. Fragments of damaged rows are left out if
+    they are at most one row in a hundred: fewer than ten rows between two jumps of the
+    time, one of them backward.
     """
     keep = np.isfinite(time)
     steps = np.diff(time if keep.all() else time[keep])
@@ -317,7 +328,9 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
         return keep, False, 0
     forward = steps[steps > 0]
     period = float(np.median(forward)) if forward.size else 1.0
-    few = min(_FEW_RESTARTS + len(kept) / _ROWS_PER_RESTART, len(kept) / _ROWS_BETWEEN_RESTARTS)
+    few = min(
+        _FEW_RESTARTS + len(kept) / _ROWS_PER_RESTART, len(kept) / _ROWS_BETWEEN_RESTARTS
+    )
     if count <= few and (steps[back] < -_SPIKE * period).all():
         cuts = np.flatnonzero(back)
         starts = kept[np.append(0, cuts + 1)]
@@ -336,17 +349,19 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     return keep, True, 0
 
 
-# Coarse times: distinct rows with the same time.
-#
-# Times in whole seconds, tenths of a second, or as 32-bit floats are equal for many samples in a
-# row. The rows of each such group lie in one step of the coarse clock. Where all groups fit even
-# times, they get these; else the rows of each group are spread over the time to the next group.
-# A pause stays a pause.
+# Coarse times: distinct rows with the same time. Times in whole seconds, tenths of a
+# second, or as 32-bit floats are equal for many samples in a row. The rows of each such
+# group lie in one step of the coarse clock. Where all groups fit even times, they get
+# these; else the rows of each group are spread over the time to the next group. A pause
+# stays a pause.
 
-_FASTEST_SPREAD = 0.4e-3  # shortest period of spread rows [s]; no arm sends more than 1000 a second
-_COARSE_SHARE = 0.1  # share of rows in groups of distinct ones from which a clock is coarse
+# shortest period of spread rows [s]; no arm sends more than 1000 a second
+_FASTEST_SPREAD = 0.4e-3
+# share of rows in groups of distinct ones from which a clock is coarse
+_COARSE_SHARE = 0.1
 _PAUSE = 1.5  # longest step of a coarse clock without a pause, in its usual steps
-_SAME_RATE = 0.05  # largest relative difference between a stated rate and that of the clock
+# largest relative difference between a stated rate and that of the clock
+_SAME_RATE = 0.05
 _FEWER_ROWS = 0.05  # share of its usual rows that a full group of a coarse clock may lack
 _LOOSE_PERIODS = 2.0
 """Periods by which groups may miss even times: the first and the last row of the whole file decide
@@ -399,7 +414,9 @@ def first_of_equals(time: Array, contents: NDArray[np.int64]) -> Indices:
     cuts = starts[places[places < len(starts)]]
     for part in slices_between(cuts.tolist(), len(time)):
         keys = np.stack([group[part], contents[part]], axis=1)
-        _, found, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        _, found, inverse = np.unique(
+            keys, axis=0, return_index=True, return_inverse=True
+        )
         first[part] = part.start + found[inverse.reshape(-1)]
     return first
 
@@ -409,13 +426,15 @@ def spread_equal_times(time: Array, first: Indices, rate: float | None) -> Sprea
 
     Args:
         time: of rows in order [n], s; steps back are restarts of the controller.
-        first: for each row the first one with the same time and values [n], see `first_of_equals`.
-            A repetition keeps the time of the first one, unless the clock is coarse and the rows
-            come more evenly with it: an arm at rest may send the same values again and again.
+        first: for each row the first one with the same time and values [n], see
+            `first_of_equals`. A repetition keeps the time of the first one, unless the
+            clock is coarse and the rows come more evenly with it: an arm at rest may send
+            the same values again and again.
         rate: stated samples per second; None if unknown.
 
     Raises:
-        ValueError: the times do not show a rate, or another one than stated; with the reason.
+        ValueError: the times do not show a rate, or another one than stated; with the
+            reason.
     """
     own = first == np.arange(len(time))
     every = _groups(time)
@@ -492,7 +511,8 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
         if even is not None:
             out[first:last] = even
     out = out if (np.diff(out) > 0.0).all() else local
-    return np.asarray(out + max(0.0, float(time[0] - out[0])))  # none is before the first time
+    # none is before the first time
+    return np.asarray(out + max(0.0, float(time[0] - out[0])))
 
 
 def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
@@ -511,7 +531,8 @@ def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -
         full = _full(groups)
         steps = np.diff(groups.times, append=np.inf)[full]
         counts = groups.counts[full]
-        # Rows are missing in a group with a pause shorter than a step of the coarse clock.
+        # Rows are missing in a group with a pause shorter than a step of the coarse
+        # clock.
         usual = float(np.median(counts)) if counts.size else 0.0
         whole = counts >= usual - max(1.0, _FEWER_ROWS * usual)
         rows = int(counts[whole].sum())

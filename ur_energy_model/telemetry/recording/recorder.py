@@ -42,22 +42,23 @@ READ_TIMEOUT = 0.2
 LATE_SECONDS = 0.4
 """Time since the source was last read to its end from which the end of a bag waits for it [s]: two
 reads in vain."""
-CATCH_UP_SECONDS = 2.0  # longest time that the end of a bag waits for the reading thread [s]
+# longest time that the end of a bag waits for the reading thread [s]
+CATCH_UP_SECONDS = 2.0
 
 
 class Recorder(ClosedOnExit):
     """Records a telemetry source; entering it starts reading, `start` begins a bag.
 
-    Of what the source sends while a bag is recorded, every sample is in the bag or counted as
-    lost; see RecorderStatus.
+    Of what the source sends while a bag is recorded, every sample is in the bag or
+    counted as lost; see RecorderStatus.
 
     Args:
         source: entered already; from now on only the recorder reads it.
         folder: where bags go for which `start` gets no path.
         options: what to record.
         tap: called with every batch in the reading thread; it must be quick.
-        record: begin a bag on entering, with the first sample of the source: at this path, or
-            True for one that is named by the template.
+        record: begin a bag on entering, with the first sample of the source: at this
+            path, or True for one that is named by the template.
 
     Attributes:
         fault: unexpected exception that ended the reading, None if there was none.
@@ -73,7 +74,10 @@ class Recorder(ClosedOnExit):
         record: Path | bool = False,
     ) -> None:
         self.fault: Exception | None = None
-        self._source, self._folder, self._tap, self._at_once = source, Path(folder), tap, record
+        self._source = source
+        self._folder = Path(folder)
+        self._tap = tap
+        self._at_once = record
         self._options = RecorderOptions() if options is None else options
         self._queue = SampleQueue()
         self._lock = threading.Lock()
@@ -84,14 +88,20 @@ class Recorder(ClosedOnExit):
         self._up_to_date = time.monotonic()
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
-        self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
+        self._reading = threading.Thread(
+            target=self._read, name="telemetry reader", daemon=True
+        )
         self._budget: StorageBudget | None = None
         if self._options.retention is not None:
             self._budget = StorageBudget(
                 self._folder,
                 self._options.retention,
-                recording=lambda: None if (bag := self._writing.bag) is None else bag.path,
-                release=lambda path: bool(self._run_command(lambda: self._writing.release(path))),
+                recording=lambda: (
+                    None if (bag := self._writing.bag) is None else bag.path
+                ),
+                release=lambda path: bool(
+                    self._run_command(lambda: self._writing.release(path))
+                ),
             )
 
     def __enter__(self) -> Self:
@@ -111,8 +121,8 @@ class Recorder(ClosedOnExit):
         """Begin a bag; returns its path, made from the name template if none is given.
 
         Raises:
-            RecordingError: a bag is being recorded, the path exists, the source has ended, or the
-                disk fails.
+            RecordingError: a bag is being recorded, the path exists, the source has
+                ended, or the disk fails.
         """
         if not self._reading.is_alive():
             raise RecordingError(
@@ -123,22 +133,29 @@ class Recorder(ClosedOnExit):
     def _begin(self, path: Path | str | None) -> Path:
         """Begin a bag between two samples, without a pause in reading.
 
-        Order makes the bag exact: what enters the queue from here on belongs to it. First the
-        command that opens it, then the seconds before the start, then every sample that is read, as
-        the reading thread waits for the lock in `_take`. Opening takes a while (a disk may be slow)
-        and is waited for outside the lock; meanwhile samples queue up. If it fails, none are taken,
-        and `status` reports the bag before as if nothing had been.
+        Order makes the bag exact: what enters the queue from here on belongs to it. First
+        the command that opens it, then the seconds before the start, then every sample
+        that is read, as the reading thread waits for the lock in `_take`. Opening takes a
+        while (a disk may be slow) and is waited for outside the lock; meanwhile samples
+        queue up. If it fails, none are taken, and `status` reports the bag before as if
+        nothing had been.
         """
-        source, options = self._source, self._options
-        with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
+        source = self._source
+        options = self._options
+        # name and first stamps agree; the bag holds it from then on
+        with HOST_CLOCK.held():
             with self._lock:
                 if self._taking:
                     raise RecordingError(
-                        str(self._writing.status.bag), "is still being recorded", "stop it first"
+                        str(self._writing.status.bag),
+                        "is still being recorded",
+                        "stop it first",
                     )
                 if path is None:
                     now = HOST_CLOCK.stamp() * 1e-9
-                    path = self._folder / bag_name(options.name, source.info, self._folder, now)
+                    path = self._folder / bag_name(
+                        options.name, source.info, self._folder, now
+                    )
                 bag = Path(path)
                 fields = source.fields if options.fields is None else options.fields
                 self._writing.finished.clear()
@@ -156,7 +173,8 @@ class Recorder(ClosedOnExit):
             try:
                 command.result.result()
             except BaseException:
-                self._taking, self._reception = False, before
+                self._taking = False
+                self._reception = before
                 raise
         return bag
 
@@ -171,7 +189,9 @@ class Recorder(ClosedOnExit):
         outage = self._reception.outage
         problem = self._run_command(lambda: self._writing.finish("idle", outage=outage))
         if problem is not None:
-            raise RecordingError(str(self._writing.status.bag), str(problem), "check the disk")
+            raise RecordingError(
+                str(self._writing.status.bag), str(problem), "check the disk"
+            )
         return self.status
 
     def split(self) -> None:
@@ -189,7 +209,9 @@ class Recorder(ClosedOnExit):
             RecordingError: nothing is being recorded.
         """
         if not self._taking:
-            raise RecordingError("mark", "nothing is being recorded", "start recording first")
+            raise RecordingError(
+                "mark", "nothing is being recorded", "start recording first"
+            )
         self._put(Event(HOST_CLOCK.now(), "mark", label))
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -217,7 +239,9 @@ class Recorder(ClosedOnExit):
     @property
     def status(self) -> RecorderStatus:
         """State of recording, now."""
-        reception, link, status = self._reception, self._source.status, self._writing.status
+        reception = self._reception
+        link = self._source.status
+        status = self._writing.status
         dropped = status.overflow + status.unreadable
         unreadable = status.unreadable
         if status.state in ("idle", "stopped"):  # now the bag counts
@@ -268,7 +292,9 @@ class Recorder(ClosedOnExit):
     def _take(self, batch: Telemetry) -> None:
         if self._tap is not None:
             self._tap(HOST_CLOCK.corrected(batch))
-        over, cut, recent = False, None, self._recent
+        over = False
+        cut = None
+        recent = self._recent
         with self._lock:
             reception = self._reception
             if self._taking:
@@ -294,8 +320,8 @@ class Recorder(ClosedOnExit):
     def _catch_up(self) -> None:
         """Wait until what the source has sent by now is read, CATCH_UP_SECONDS at most.
 
-        After a time in which this process did not run, it waits in the socket. Usually the reading
-        thread is up to date.
+        After a time in which this process did not run, it waits in the socket. Usually
+        the reading thread is up to date.
         """
         end = time.monotonic() + CATCH_UP_SECONDS
         while self._taking and self._reading.is_alive() and time.monotonic() < end:
@@ -314,7 +340,9 @@ class Recorder(ClosedOnExit):
     def _stop_taking(self) -> None:
         with self._lock:
             if self._taking:
-                self._reception.outage = self._reception.present_outage(self._source.status)
+                self._reception.outage = self._reception.present_outage(
+                    self._source.status
+                )
             self._taking = False
 
     def _end_bag(self, error: str | None, cut: Gap | None = None) -> None:
@@ -336,9 +364,9 @@ class Recorder(ClosedOnExit):
 class _Reception:
     """Samples accepted for one bag, counted before anything can happen to them.
 
-    Times of the first and the last sample are the controller's [s], the first one by the present
-    clock if it restarted; `began` is the host's monotonic time; `outage` the one in which the bag
-    ended.
+    Times of the first and the last sample are the controller's [s], the first one by the
+    present clock if it restarted; `began` is the host's monotonic time; `outage` the one
+    in which the bag ended.
     """
 
     duration: float | None = None
@@ -386,7 +414,8 @@ class _Reception:
             self.first_time = first - recorded - max(away[0], period)
         end = self.first_time + self.duration - 0.5 * period
         keep = int(np.searchsorted(batch.time, end))
-        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
+        # one may lie in front
+        gaps = tuple(gap for gap in batch.gaps if gap.index < keep)
         return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)
 
     def present_outage(self, link: LinkStatus) -> Gap | None:
@@ -406,7 +435,8 @@ class _Reception:
         if self.duration is not None and start >= self.first_time:
             rest = self.first_time + self.duration - start
             if rest <= away:  # the next sample would be the first behind the bag
-                away, periods = rest, round(rest * rate) - 1
+                away = rest
+                periods = round(rest * rate) - 1
         if not math.isfinite(away) or away <= 0.0:
             return None
         return Gap(self.samples, start, start + away, max(periods, 0), cause, away)

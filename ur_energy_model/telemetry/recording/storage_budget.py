@@ -48,11 +48,11 @@ class StorageUse:
 class StorageBudget:
     """Deletes whole storage files, oldest first, in a thread of its own; `use` is the present use.
 
-    Files with marks, the file being written, and bags that another process writes are never
-    deleted; files that cannot be read are not either, since they might be marked, and those that
-    metadata.yaml does not list, since they come from elsewhere. `recording` returns the bag that
-    this process records, and `release` takes a file out of it and returns whether it may be
-    deleted.
+    Files with marks, the file being written, and bags that another process writes are
+    never deleted; files that cannot be read are not either, since they might be marked,
+    and those that metadata.yaml does not list, since they come from elsewhere.
+    `recording` returns the bag that this process records, and `release` takes a file out
+    of it and returns whether it may be deleted.
     """
 
     def __init__(
@@ -63,13 +63,17 @@ class StorageBudget:
         release: Callable[[Path], bool],
     ) -> None:
         self.use = StorageUse()
-        self._folder, self._retention = folder, retention
-        self._recording, self._release = recording, release
+        self._folder = folder
+        self._retention = retention
+        self._recording = recording
+        self._release = release
         self._own: dict[Path, bool] = {}
         self._kept: dict[StoredFile, str] = {}
         """Files that stay as they are, and why; they are not read again."""
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="storage budget", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="storage budget", daemon=True
+        )
 
     def start(self) -> None:
         """Start enforcing it."""
@@ -87,18 +91,22 @@ class StorageBudget:
 
     def enforce(self) -> None:
         """Delete what exceeds the budget now."""
-        files, now = stored_files(self._folder, self._own), time.time()
-        total, left = sum(file.bytes for file in files), list[StoredFile]()
+        files = stored_files(self._folder, self._own)
+        now = time.time()
+        total = sum(file.bytes for file in files)
+        left = list[StoredFile]()
         problem: str | None = None
         oldest: float | None = None
         for file in files:
             if self._closing.is_set():
                 return
-            reason, due = self._kept.get(file), self._retention.is_due(file, total, now)
+            reason = self._kept.get(file)
+            due = self._retention.is_due(file, total, now)
             if reason is None and due and (reason := self._delete(file)) is None:
                 total -= file.bytes
                 use = self.use
-                count, size = use.removed_files + 1, use.removed_bytes + file.bytes
+                count = use.removed_files + 1
+                size = use.removed_bytes + file.bytes
                 self.use = replace(use, removed_files=count, removed_bytes=size)
                 continue
             left.append(file)
@@ -122,7 +130,8 @@ class StorageBudget:
 
     def _delete(self, file: StoredFile) -> str | None:
         """Delete a file; returns why it was not deleted, None if it was."""
-        bag, folder = self._recording(), file.path.parent
+        bag = self._recording()
+        folder = file.path.parent
         own = bag is not None and real_path(bag) == real_path(folder)
         try:
             state, writer = ("own", "") if own else bag_state(folder)
@@ -132,7 +141,8 @@ class StorageBudget:
                 return _WRITTEN
             reason = "metadata.yaml does not list it; it is kept"
             if file.path.name in {entry.name for entry in read_metadata(folder).files}:
-                contents, reason = file_contents(file.path), _MARKED
+                contents = file_contents(file.path)
+                reason = _MARKED
                 if not contents.marked:
                     if own and not self._release(file.path):
                         return _WRITTEN

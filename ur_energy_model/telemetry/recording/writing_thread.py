@@ -3,8 +3,9 @@
 
 """The writing side of a recorder: a thread that survives failures of the disk.
 
-What the queue holds is written into the current bag. While the disk fails, samples wait: in memory,
-then in a temporary file; those that find no place there are counted, and a gap of the bag.
+What the queue holds is written into the current bag. While the disk fails, samples wait:
+in memory, then in a temporary file; those that find no place there are counted, and a gap
+of the bag.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 ROOM_SECONDS = 10.0
 """Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
-MIN_FREE_BYTES, MIN_FREE_FRACTION = 64 << 20, 0.1
+MIN_FREE_BYTES = 64 << 20
+MIN_FREE_FRACTION = 0.1
 WRITTEN_TOGETHER = 0.1
 """Time span of the samples for which the thread wakes up [s]: to wake up for each batch that was
 read takes twice the processor time."""
@@ -66,21 +68,24 @@ _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 class RecorderOptions:
     """How to record bags."""
 
-    fields: tuple[str, ...] | None = None  # RTDE names to write; None for all the source has
+    # RTDE names to write; None for all the source has
+    fields: tuple[str, ...] | None = None
     name: str = DEFAULT_NAME  # template of bag names, see `bag_name`
     # namespace, tf_prefix: of topics and joints in bags, see RecordingInfo
     namespace: str = ""
     tf_prefix: str = ""
-    split: FileSplit = field(default_factory=FileSplit)  # when to start a new file of a bag
+    # when to start a new file of a bag
+    split: FileSplit = field(default_factory=FileSplit)
     pretrigger: float = 0.0  # time before `start` with which a bag begins [s]
     # length after which a bag ends by itself, by the controller's clock [s]
     duration: float | None = None
-    retention: Retention | None = None  # budget for all bags in the folder; None keeps all
-    # continue when a full disk has room again; otherwise a disk that is full for ten seconds ends
-    # the bag
+    # budget for all bags in the folder; None keeps all
+    retention: Retention | None = None
+    # continue when a full disk has room again; otherwise a disk that is full for ten
+    # seconds ends the bag
     resume: bool = False
-    # called in the writing thread about twice a second while a bag is open, for messages of other
-    # topics since its last call; it must not wait
+    # called in the writing thread about twice a second while a bag is open, for messages
+    # of other topics since its last call; it must not wait
     messages: Callable[[], Iterable[Messages]] = tuple
 
 
@@ -88,23 +93,25 @@ class RecorderOptions:
 class RecorderStatus:
     """State of a recorder at one moment."""
 
-    # "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped" (by itself:
-    # the duration is over, the source ended, or the disk is nearly full)
+    # "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
+    # (by itself: the duration is over, the source ended, or the disk is nearly full)
     state: str = "idle"
     bag: Path | None = None  # being recorded, or recorded last
-    # written, or accepted for the next chunk; once the bag is finished, what can be read back from
-    # it
+    # written, or accepted for the next chunk; once the bag is finished, what can be read
+    # back from it
     samples: int = 0
     # samples that are known to be missing in the bag: those of its gaps, `overflow` and
     # `unreadable` ones, and once it has ended those of the outage in which it ended
     losses: Losses = NO_LOSSES
-    outage: float = 0.0  # length of the present outage of the source [s], 0 while samples arrive
-    # samples that were written but cannot be read back (file deleted, replaced or cut, bag renamed,
-    # disk full)
+    # length of the present outage of the source [s], 0 while samples arrive
+    outage: float = 0.0
+    # samples that were written but cannot be read back (file deleted, replaced or cut,
+    # bag renamed, disk full)
     unreadable: int = 0
     # samples of this bag that were deleted to keep within the budget; not lost ones
     removed: int = 0
-    duplicates: int = 0  # packets left out because the controller sent the same tick again
+    # packets left out because the controller sent the same tick again
+    duplicates: int = 0
     skipped: int = 0  # packets left out because they could not be used
     gaps: tuple[Gap, ...] = ()  # in this bag
     bytes: int = 0  # size of the bag so far
@@ -114,16 +121,19 @@ class RecorderStatus:
     overflow: int = 0  # samples dropped because that file was full too
     connected: bool = True  # False while a live source has lost its robot
     last_error: str | None = None  # the last error, None if there was none
-    stopped_because: str | None = None  # what ended the recording too early, None if nothing did
-    storage: StorageUse | None = None  # what all bags of the folder take, None without a budget
+    # what ended the recording too early, None if nothing did
+    stopped_because: str | None = None
+    # what all bags of the folder take, None without a budget
+    storage: StorageUse | None = None
 
 
 class WritingThread:
     """Writes what a queue holds into the current bag; continues in a new file after a failure.
 
-    `open`, `split`, `release` and `finish` run in the thread: they reach it as commands in the
-    queue, in order with the samples. `on_failure` is called in it when a bag has to end: no more
-    samples must be queued. `finished` is set when a bag has ended; `bag` is being written.
+    `open`, `split`, `release` and `finish` run in the thread: they reach it as commands
+    in the queue, in order with the samples. `on_failure` is called in it when a bag has
+    to end: no more samples must be queued. `finished` is set when a bag has ended; `bag`
+    is being written.
     """
 
     def __init__(
@@ -131,7 +141,9 @@ class WritingThread:
     ) -> None:
         self.finished = threading.Event()
         self.bag: BagWriter | None = None
-        self._queue, self._options, self._on_failure = queue, options, on_failure
+        self._queue = queue
+        self._options = options
+        self._on_failure = on_failure
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bag writer", daemon=True)
         self._status = RecorderStatus()
@@ -147,7 +159,8 @@ class WritingThread:
         self._using_reserve = False
         self._modes: dict[str, float] = {}
         self._began = now = time.monotonic()
-        self._next_flush, self._next_metadata = now + FLUSH_SECONDS, now + METADATA_SECONDS
+        self._next_flush = now + FLUSH_SECONDS
+        self._next_metadata = now + METADATA_SECONDS
         self._overflow_before = self._queue.dropped.samples
         self._spilled_before = self._queue.spilled
 
@@ -169,7 +182,9 @@ class WritingThread:
     @property
     def status(self) -> RecorderStatus:
         """State of the bag and the queue; what concerns the source keeps its defaults."""
-        status, bag, queue = self._status, self.bag, self._queue
+        status = self._status
+        bag = self.bag
+        queue = self._queue
         if bag is not None and status.state == "recording":
             status = self._status_of(bag)
         return replace(
@@ -217,7 +232,9 @@ class WritingThread:
     def split(self) -> None:
         """Continue in the next file; raises RecordingError without a bag, or if the disk fails."""
         if self.bag is None:
-            raise RecordingError("split", "nothing is being recorded", "start recording first")
+            raise RecordingError(
+                "split", "nothing is being recorded", "start recording first"
+            )
         try:
             self.bag.split()
         except OSError as error:
@@ -234,13 +251,16 @@ class WritingThread:
             self._fail(bag, error)
             return False
 
-    def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
+    def finish(
+        self, state: str, error: str | None = None, outage: Gap | None = None
+    ) -> str | None:
         """Close the bag, if there is one; what is on the disk stays readable.
 
-        `error` is why it ends early, `outage` the one in which it ends. Returns why the bag could
-        not be closed, None if it was.
+        `error` is why it ends early, `outage` the one in which it ends. Returns why the
+        bag could not be closed, None if it was.
         """
-        bag, problem = self.bag, None
+        bag = self.bag
+        problem = None
         if bag is None:
             return None
         try:
@@ -276,7 +296,8 @@ class WritingThread:
         while not self._closing.is_set():
             bag = self.bag
             failing = bag is not None and self._failure is not None
-            # Where something was taken, what waits behind it is taken without waiting for more.
+            # Where something was taken, what waits behind it is taken without waiting for
+            # more.
             timeout = WRITE_TIMEOUT if item is None or failing else 0.0
             item = self._queue.get(timeout, commands_only=failing)
             if isinstance(item, Command):
@@ -324,7 +345,9 @@ class WritingThread:
         if self._has_room(bag):
             bag.split()
             self._failure = self._queue.problem = None
-            bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file"))
+            bag.write_event(
+                Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file")
+            )
 
     def _has_room(self, bag: BagWriter) -> bool:
         """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
@@ -339,8 +362,11 @@ class WritingThread:
             return True
         if now - self._full_since <= ROOM_SECONDS or self._options.resume:
             raise OSError(shortage.problem)
-        # The samples that wait are still written, even on a nearly full disk; then it ends.
-        self._using_reserve, self._failure, self._queue.problem = True, None, None
+        # The samples that wait are still written, even on a nearly full disk; then it
+        # ends.
+        self._using_reserve = True
+        self._failure = None
+        self._queue.problem = None
         self._on_failure()
         reason = str(shortage)
         self._queue.put(Command(lambda: self.finish("stopped", reason)))
@@ -373,7 +399,9 @@ class WritingThread:
             values = batch.columns.get(name)
             if values is None:
                 continue
-            for i in np.flatnonzero(np.diff(values, prepend=self._modes.get(name, values[0]))):
+            for i in np.flatnonzero(
+                np.diff(values, prepend=self._modes.get(name, values[0]))
+            ):
                 code = int(values[i]) if np.isfinite(values[i]) else -1
                 stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
                 bag.write_event(Event(stamp, "mode", f"{name}: {known.get(code, code)}"))
@@ -383,7 +411,9 @@ class WritingThread:
 def _shortage(path: Path) -> RecordingError | None:
     """Refusal of a disk with less than 64 MB, and less than a tenth of a small one, left."""
     try:
-        usage = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
+        usage = shutil.disk_usage(
+            next(each for each in (path, *path.parents) if each.exists())
+        )
     except (OSError, StopIteration):
         return None  # writing will report the problem
     if usage.free >= min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):

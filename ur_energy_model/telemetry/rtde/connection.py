@@ -48,21 +48,25 @@ LARGEST_OTHER = 4096  # bytes of a packet that is no sample; a text message has 
 class RtdeConnection:
     """A connected socket that speaks RTDE.
 
-    Every method raises ControllerError where there is no connection, it is lost, or the controller
-    refuses or gives no reply in time; ProtocolError, one of these, for what is not RTDE.
+    Every method raises ControllerError where there is no connection, it is lost, or the
+    controller refuses or gives no reply in time; ProtocolError, one of these, for what is
+    not RTDE.
 
     Attributes:
         messages: of the controller, which the owner takes out.
-        recipe, rate: what the controller agreed to send, and how often [Hz]; see `subscribe`.
+        recipe, rate: what the controller agreed to send, and how often [Hz]; see
+            `subscribe`.
         missing: requested fields that it lacks.
         version: of its software.
-        skipped: number of packets left out so far: of unknown type, of another recipe, malformed.
+        skipped: number of packets left out so far: of unknown type, of another recipe,
+            malformed.
         skip_reason: what the last of them was; None if there were none.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
         self.messages: list[TextMessage] = []
-        self.recipe, self.rate = Recipe((), ()), 0.0
+        self.recipe = Recipe((), ())
+        self.rate = 0.0
         self.missing: tuple[str, ...] = ()
         self.version = 0, 0, 0, 0
         self.skipped = 0
@@ -79,9 +83,13 @@ class RtdeConnection:
             self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
         except ValueError:  # also a UnicodeError, for "192.168..10"
             problem = f"is not the address of a controller (port {port})"
-            raise ControllerError(printable(host) or "''", problem, "check the address") from None
+            raise ControllerError(
+                printable(host) or "''", problem, "check the address"
+            ) from None
         except OSError as error:
-            reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
+            reason = (
+                "does not answer" if isinstance(error, TimeoutError) else _reason(error)
+            )
             problem = f"no connection to port {port} ({reason})"
             remedy = "check that the robot is switched on, its address, and the network"
             raise ControllerError(host, problem, remedy) from None
@@ -98,7 +106,8 @@ class RtdeConnection:
         """Negotiate what the controller sends; it sends nothing before `start`.
 
         Args:
-            fields: RTDE names to request, of the table; those the controller lacks are left out.
+            fields: RTDE names to request, of the table; those the controller lacks are
+                left out.
             rate: to request [Hz]; None for every cycle of the controller.
         """
         for offered in (2, 1):
@@ -117,10 +126,16 @@ class RtdeConnection:
         while names:
             request = encode_output_setup(names, self.rate if numbered else None)
             payload = self._ask(PacketType.SETUP_OUTPUTS, request)
-            recipe_id, kinds = decode_setup_reply(payload, numbered=numbered, peer=self._host)
+            recipe_id, kinds = decode_setup_reply(
+                payload, numbered=numbered, peer=self._host
+            )
             if len(kinds) != len(names):
-                raise self._not_rtde(f"answers {len(names)} names with {len(kinds)} types")
-            lacking = {name for name, kind in zip(names, kinds, strict=True) if kind in _REFUSED}
+                raise self._not_rtde(
+                    f"answers {len(names)} names with {len(kinds)} types"
+                )
+            lacking = {
+                name for name, kind in zip(names, kinds, strict=True) if kind in _REFUSED
+            }
             if not lacking:
                 break
             names = [name for name in names if name not in lacking]
@@ -132,14 +147,20 @@ class RtdeConnection:
         for name, kind in zip(names, kinds, strict=True):
             expected = FIELDS[name].kind
             if kind not in WIDTH or WIDTH[kind] != WIDTH[expected]:
-                raise self._not_rtde(f"sends {name} as {kind[:40]!r} instead of {expected}")
-        self.recipe = Recipe(tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id)
+                raise self._not_rtde(
+                    f"sends {name} as {kind[:40]!r} instead of {expected}"
+                )
+        self.recipe = Recipe(
+            tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id
+        )
         self.missing = tuple(name for name in fields if name not in names)
 
     def start(self, batch: int = 1) -> None:
         """Start the data; `receive` waits for a batch of packets, or less after its timeout."""
         if not decode_flag(self._ask(PacketType.START, b""), self._host):
-            raise ControllerError(self._host, "refuses to send data", "restart its RTDE interface")
+            raise ControllerError(
+                self._host, "refuses to send data", "restart its RTDE interface"
+            )
         self._reader.largest = max(LARGEST_OTHER, self.recipe.frame_size)
         low_water = min(batch * self.recipe.frame_size, RECEIVE_SIZE // 2)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
@@ -206,21 +227,27 @@ class RtdeConnection:
     def _note(self, packet: Frame) -> None:
         """Keep a text message; ignore other packets of known type. ProtocolError: malformed.
 
-        Samples are taken before (`FrameReader.take_records`): other data packages are malformed.
+        Samples are taken before (`FrameReader.take_records`): other data packages are
+        malformed.
         """
         if packet.kind == PacketType.DATA_PACKAGE:
             size = len(packet.payload)
-            raise self._not_rtde(f"sent a data package of {size} bytes that fits no recipe")
+            raise self._not_rtde(
+                f"sent a data package of {size} bytes that fits no recipe"
+            )
         if packet.kind not in PacketType.__members__.values():
             raise self._not_rtde(f"sent a packet of unknown type {packet.kind}")
         if packet.kind == PacketType.TEXT_MESSAGE:
-            message = decode_text_message(packet.payload, self._protocol_version, self._host)
+            message = decode_text_message(
+                packet.payload, self._protocol_version, self._host
+            )
             if len(self.messages) < MAX_MESSAGES:
                 self.messages.append(message)
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
         """Send a request and return the payload of its reply."""
-        deadline, early = time.monotonic() + REPLY_TIMEOUT, bytearray()
+        deadline = time.monotonic() + REPLY_TIMEOUT
+        early = bytearray()
         try:
             self._socket.sendall(frame(kind, payload))
         except OSError as error:

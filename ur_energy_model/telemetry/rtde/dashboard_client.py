@@ -41,7 +41,9 @@ class ControllerIdentity:
         if self.serial is not None:
             return f"serial {self.serial}"
         if self.model is not None:
-            return f"not known: a {self.model} whose dashboard server has no serial number"
+            return (
+                f"not known: a {self.model} whose dashboard server has no serial number"
+            )
         return "not known: the dashboard server is silent"
 
     def check(
@@ -53,21 +55,30 @@ class ControllerIdentity:
     ) -> None:
         """Refuse another model than `robot` or another arm than before; unknown values pass.
 
-        `software`: major version of the controller's software; it distinguishes UR5e and UR5.
+        `software`: major version of the controller's software; it distinguishes UR5e and
+        UR5.
 
         Raises:
             WrongRobotError: it is another robot.
         """
         remedy = "connect the robot that the recording began with, or start another"
-        pairs = (("serial", before.serial, self.serial), ("robot model", before.model, self.model))
+        pairs = (
+            ("serial", before.serial, self.serial),
+            ("robot model", before.model, self.model),
+        )
         for field, expected, found in pairs:
             if None not in (expected, found) and found != expected:
                 problem = f"is now robot {found} instead of {expected}"
                 raise WrongRobotError(host, problem, remedy, field=field)
         if robot is None or self.model is None or may_be(robot, self.model, software):
             return
-        named = self.model if software is None else product_of_controller(self.model, software)
-        problem, remedy = f"is a {named}, not a {robot}", "check robot model and address"
+        named = (
+            self.model
+            if software is None
+            else product_of_controller(self.model, software)
+        )
+        problem = f"is a {named}, not a {robot}"
+        remedy = "check robot model and address"
         raise WrongRobotError(host, problem, remedy, field="robot model")
 
 
@@ -107,7 +118,8 @@ class LoadedProgram:
         self._outdated |= changed
         asking = self._thread is not None and self._thread.is_alive()
         if self._outdated and not asking and time.monotonic() - self._last >= PAUSE:
-            self._outdated, self._last = False, time.monotonic()
+            self._outdated = False
+            self._last = time.monotonic()
             self._thread = threading.Thread(target=self._ask, name="program", daemon=True)
             self._thread.start()
         return self.name
@@ -119,7 +131,8 @@ class LoadedProgram:
 
 def _answers(host: str, port: int, *questions: str) -> list[str]:
     """Answers of the dashboard server, "" where it does not answer in time."""
-    deadline, lines = time.monotonic() + TIMEOUT, list[str]()
+    deadline = time.monotonic() + TIMEOUT
+    lines = list[str]()
     try:
         with socket.create_connection((host, port), TIMEOUT) as connection:
             for question in ("", *questions):  # it greets first

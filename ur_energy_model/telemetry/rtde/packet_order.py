@@ -3,11 +3,11 @@
 
 """Which packets follow the controller's clock, which begin another one, and which are left out.
 
-A packet is taken if its time follows that of the last packet taken. All others are suspect: the
-controller may have restarted, or its clock may have been set, or the packet is damaged (zeros, or
-bytes of something else in a well-formed packet). They wait until `CONFIRMED` of them follow each
-other, which makes them the begin of another clock. If the first clock goes on before that, they
-are left out.
+A packet is taken if its time follows that of the last packet taken. All others are
+suspect: the controller may have restarted, or its clock may have been set, or the packet
+is damaged (zeros, or bytes of something else in a well-formed packet). They wait until
+`CONFIRMED` of them follow each other, which makes them the begin of another clock. If the
+first clock goes on before that, they are left out.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from ur_energy_model.typing import Array, Mask
 
 MAX_TIMESTAMP = 1e9  # decades after a controller's start [s]
 CONFIRMED = 3  # packets that follow each other and make another clock
-FOLLOWS, FOLLOWS_PERIODS = 1.0, 3.0
+FOLLOWS = 1.0
+FOLLOWS_PERIODS = 3.0
 """Longest step between these, in seconds and in sample periods."""
-LEAST_JUMP, JUMP_PERIODS = 0.5, 1.5
+LEAST_JUMP = 0.5
+JUMP_PERIODS = 1.5
 """Longest step that is a gap, also if the controller's clock is ahead of the host's by it, in
 seconds and in sample periods."""
 
@@ -32,8 +34,8 @@ class PacketOrder:
     """What becomes of consecutive packets, by their indices.
 
     Attributes:
-        stretches: packets that are taken, each list with one clock; the first one follows the clock
-            before unless `first_jumps`.
+        stretches: packets that are taken, each list with one clock; the first one follows
+            the clock before unless `first_jumps`.
         waiting: suspect packets, to be judged again in front of the next ones.
         duplicates: number of packets with the time of the one before.
         skipped: number of packets that are left out for their times.
@@ -50,19 +52,22 @@ class PacketOrder:
 def is_possible(times: Array) -> Mask:
     """Which times [packets], s, can be those of a controller.
 
-    Its clock starts with it, and it sends packets some seconds later at the earliest: a time of 0
-    is that of a packet of zeros.
+    Its clock starts with it, and it sends packets some seconds later at the earliest: a
+    time of 0 is that of a packet of zeros.
     """
     return np.asarray((times > 0.0) & (times < MAX_TIMESTAMP))
 
 
-def order_of_packets(times: Array, last: float, ahead: Mask, period: float) -> PacketOrder:
+def order_of_packets(
+    times: Array, last: float, ahead: Mask, period: float
+) -> PacketOrder:
     """Decide which of the next packets are taken.
 
     Args:
         times: controller times [packets], s; some may be impossible.
         last: time of the last packet taken [s]; NaN before the first one.
-        ahead: whether each packet [packets] is from a time that the host's clock has not reached.
+        ahead: whether each packet [packets] is from a time that the host's clock has not
+            reached.
         period: time between packets [s].
     """
     order = PacketOrder()

@@ -3,19 +3,19 @@
 
 """PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes.
 
-After a lost connection there are four hypotheses, and only clocks to distinguish them where the
-dashboard server gives no serial number:
+After a lost connection there are four hypotheses, and only clocks to distinguish them
+where the dashboard server gives no serial number:
 
 - the same controller ran on: its clock advanced like the host's;
-- the same controller stood still (suspended, overloaded): its clock is behind, but not younger
-  than the outage, and may catch up; `ClockMap` follows it where it does not;
+- the same controller stood still (suspended, overloaded): its clock is behind, but not
+  younger than the outage, and may catch up; `ClockMap` follows it where it does not;
 - it restarted: its clock went back, or is behind and younger than the outage;
-- another controller is at this address: its clock is ahead of what the first one's can be. Only
-  this one is refused, as the samples of two arms must never be in one recording.
+- another controller is at this address: its clock is ahead of what the first one's can
+  be. Only this one is refused, as the samples of two arms must never be in one recording.
 
-Within a connection a clock that goes back or is ahead of the host's is another clock of the same
-controller. What is missing in front of it is measured by the host's clock. Single packets with such
-times are damaged, and left out (`packet_order`).
+Within a connection a clock that goes back or is ahead of the host's is another clock of
+the same controller. What is missing in front of it is measured by the host's clock.
+Single packets with such times are damaged, and left out (`packet_order`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,19 @@ from ur_energy_model.telemetry.rtde.packet_order import (
     order_of_packets,
 )
 from ur_energy_model.telemetry.rtde.protocol import Recipe, Records
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, changes, find_gaps
+from ur_energy_model.telemetry.samples import (
+    Gap,
+    RecordingInfo,
+    Telemetry,
+    changes,
+    find_gaps,
+)
 from ur_energy_model.typing import Array, Mask
 
 AHEAD_OF_HOST = 0.5
 """How far a controller's clock may gain on the host's from packet to packet [s]."""
-AHEAD_SECONDS, AHEAD_SHARE = 5.0, 0.01
+AHEAD_SECONDS = 5.0
+AHEAD_SHARE = 0.01
 """How far a controller's clock may have gained on the host's by the end of an outage: seconds, and
 a share of the outage."""
 RESTART_ERROR = 0.5
@@ -52,11 +59,13 @@ class PacketStream:
 
     Attributes:
         duplicates: packets left out because the controller sent the same tick again.
-        skipped: packets left out because their times are impossible, or belong to no clock.
-        unreadable: packets that the owner has left out since the packages before, because they
-            could not be read; set by the owner, for the cause of gaps.
+        skipped: packets left out because their times are impossible, or belong to no
+            clock.
+        unreadable: packets that the owner has left out since the packages before, because
+            they could not be read; set by the owner, for the cause of gaps.
         loss: why the connection was lost, until the next package arrives.
-        same_serial: set by the owner where a serial number shows that the controller is the same.
+        same_serial: set by the owner where a serial number shows that the controller is
+            the same.
     """
 
     def __init__(self, peer: str) -> None:
@@ -65,7 +74,8 @@ class PacketStream:
         self.loss: str | None = None
         self.same_serial = False
         self._peer = peer
-        self._last_time, self._last_arrival = math.nan, 0
+        self._last_time = math.nan
+        self._last_arrival = 0
         self._leads = np.full(2, -np.inf)
         self._waiting: Records | None = None
         self._unusable_before = 0  # packages left out in the call before
@@ -75,11 +85,12 @@ class PacketStream:
     ) -> list[Telemetry]:
         """Telemetry of the next packages, read at a host time [ns]: one batch for each clock.
 
-        A gap at index 0 with `away` begins another clock. The rate of the info defines what a gap
-        is.
+        A gap at index 0 with `away` begins another clock. The rate of the info defines
+        what a gap is.
 
         Raises:
-            WrongRobotError: after a lost connection, the clock is that of another controller.
+            WrongRobotError: after a lost connection, the clock is that of another
+                controller.
         """
         if self._waiting is not None:
             records = recipe.join([self._waiting, records])
@@ -87,7 +98,8 @@ class PacketStream:
         columns = recipe.columns(records)
         times = columns["timestamp"]
         period = 1.0 / (info.rate or 1.0)
-        # The gap of a package that was left out shows with the next one, perhaps in the next call.
+        # The gap of a package that was left out shows with the next one, perhaps in the
+        # next call.
         unusable = self.unreadable + self._unusable_before
         self._unusable_before = self.unreadable
         self.unreadable = 0
@@ -110,13 +122,19 @@ class PacketStream:
         for number, rows in enumerate(order.stretches):
             part = {name: values[rows] for name, values in columns.items()}
             times = part["timestamp"]
-            jumps = number > 0 or order.first_jumps or self._is_restarted(times, away, arrival)
+            jumps = (
+                number > 0
+                or order.first_jumps
+                or self._is_restarted(times, away, arrival)
+            )
             if jumps and not math.isnan(self._last_time):
                 self._refuse_another_controller(times, away, arrival)
                 front = [self._begin_another_clock(float(times[0]), away, period)]
                 gaps = front + self._gaps_between(times, period, unusable)
             else:
-                gaps = self._gaps_between(np.append(self._last_time, times), period, unusable)
+                gaps = self._gaps_between(
+                    np.append(self._last_time, times), period, unusable
+                )
                 gaps = [replace(gap, index=gap.index - 1) for gap in gaps]
                 if gaps and gaps[0].index == 0 and self.loss is not None:
                     gaps[0] = replace(gaps[0], cause=f"connection lost: {self.loss}")
@@ -136,18 +154,23 @@ class PacketStream:
         """Gaps between packages [n]; as many as could not be used are no fault of the network."""
         found = find_gaps(times, period)
         return [
-            replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap for gap in found
+            replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap
+            for gap in found
         ]
 
     def _batch(
-        self, columns: dict[str, Array], gaps: tuple[Gap, ...], arrival: int, info: RecordingInfo
+        self,
+        columns: dict[str, Array],
+        gaps: tuple[Gap, ...],
+        arrival: int,
+        info: RecordingInfo,
     ) -> Telemetry:
         """Telemetry of packages that follow the last ones, which they are from now on."""
         times = columns["timestamp"]
         newest = float(times[-1])
-        # Packets that waited while this program or the controller stood still arrive late, and
-        # show nothing about the clock: what counts is the largest lead that it ever had, less what
-        # its drift may have taken from it.
+        # Packets that waited while this program or the controller stood still arrive
+        # late, and show nothing about the clock: what counts is the largest lead that it
+        # ever had, less what its drift may have taken from it.
         leads = _leads(newest, arrival)
         if not any(gap.index == 0 and gap.away is not None for gap in gaps):
             drift = MAX_DRIFT * max(0.0, (arrival - self._last_arrival) * 1e-9)
@@ -161,8 +184,8 @@ class PacketStream:
     def _gain(self, times: Array, arrival: int) -> Array:
         """By how much the controller's clock has gained on the host's at packages [n], s.
 
-        The smaller one of two clocks counts: the monotonic one stands still while the host is
-        suspended, the wall clock may be set.
+        The smaller one of two clocks counts: the monotonic one stands still while the
+        host is suspended, the wall clock may be set.
         """
         return np.asarray((_leads(times, arrival).T - self._leads).min(axis=-1))
 
@@ -196,7 +219,9 @@ class PacketStream:
         if self.loss is None or self.same_serial or times[0] < self._last_time:
             return
         if self._is_ahead(times[-1:], arrival, away)[0]:
-            problem = "is another controller: its clock is ahead of that of the one before"
+            problem = (
+                "is another controller: its clock is ahead of that of the one before"
+            )
             remedy = "connect the robot that the recording began with, or start another"
             raise WrongRobotError(self._peer, problem, remedy)
 
@@ -211,7 +236,8 @@ class PacketStream:
         return Gap(0, self._last_time, first, missing, cause, away)
 
 
-RESTARTED, CLOCK_JUMPED = "controller restarted", "clock jumped"
+RESTARTED = "controller restarted"
+CLOCK_JUMPED = "clock jumped"
 """Causes of gaps behind which there is another clock."""
 UNUSABLE = "packets that could not be used"
 """Cause of gaps."""
@@ -222,7 +248,8 @@ def _leads(times: Array | float, arrival: int) -> Array:
     return np.array([np.asarray(times) - arrival * 1e-9, np.asarray(times) - time.time()])
 
 
-WINDOW, WINDOWS = 1.0, 120
+WINDOW = 1.0
+WINDOWS = 120
 """The smallest delay of each window counts: length of a window [s], number of windows."""
 MIN_WINDOWS_FOR_DRIFT = 10
 MAX_DRIFT = 500e-6
@@ -239,9 +266,9 @@ LATE_NS = 15_000_000_000
 class ClockMap:
     """Maps controller timestamps to host stamps, online.
 
-    Stamps always increase and follow the controller's clock within 0.1 % (1 % in the first
-    seconds), also across reconnections. After a restart of the controller's clock the map starts
-    again after the last stamp.
+    Stamps always increase and follow the controller's clock within 0.1 % (1 % in the
+    first seconds), also across reconnections. After a restart of the controller's clock
+    the map starts again after the last stamp.
     """
 
     def __init__(self) -> None:
@@ -273,23 +300,29 @@ class ClockMap:
             self._started = True
             self._late_since: int | None = None
             self._origin = self._anchor = newest, arrival
-            self._slope, self.drift = 0.0, 0.0
+            self._slope = 0.0
+            self.drift = 0.0
             self._level: float | None = None
-            # (controller time, offset) of the smallest delay in the present window and before.
-            self._lowest, self._window_start = (newest, math.inf), newest
+            # (controller time, offset) of the smallest delay in the present window and
+            # before.
+            self._lowest = (newest, math.inf)
+            self._window_start = newest
             self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
         self._observe(newest, arrival)
         stamps = self._map(times)
         if int(stamps[0]) <= self._last_stamp:
             stamps = np.maximum(stamps, self._last_stamp + 1 + np.arange(len(stamps)))
-        self._last_time, self._last_stamp = newest, int(stamps[-1])
+        self._last_time = newest
+        self._last_stamp = int(stamps[-1])
         if newest - self._anchor[0] >= STEER_SECONDS:
             self._steer(newest)
         return stamps
 
     def _map(self, times: Array | float) -> NDArray[np.int64]:
         start, stamp = self._anchor
-        return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
+        return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(
+            np.int64
+        )
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""
@@ -317,7 +350,8 @@ class ClockMap:
         if newest - self._window_start < WINDOW:
             return
         self._minima.append(self._lowest)
-        self._lowest, self._window_start = (newest, math.inf), newest
+        self._lowest = (newest, math.inf)
+        self._window_start = newest
         if len(self._minima) < MIN_WINDOWS_FOR_DRIFT:
             return
         at, offsets = np.array(self._minima).T

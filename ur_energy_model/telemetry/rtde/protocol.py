@@ -3,8 +3,9 @@
 
 """RTDE on the wire: frames, the recipe that lays out data packages, requests and replies.
 
-Both protocol versions: version 1 has no frequency in the output setup, no recipe number in its
-reply and in data packages, and no source in text messages. Source: Universal Robots' RTDE guide.
+Both protocol versions: version 1 has no frequency in the output setup, no recipe number
+in its reply and in data packages, and no source in text messages. Source: Universal
+Robots' RTDE guide.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 class FrameReader:
     """Cuts the bytes of a peer into packets; the 16-bit size bounds what is kept of one.
 
-    `buffer` holds the bytes that were fed and not yet taken, `largest` is the size of the largest
-    packet that is one [bytes].
+    `buffer` holds the bytes that were fed and not yet taken, `largest` is the size of the
+    largest packet that is one [bytes].
     """
 
     peer: str = "peer"
@@ -83,8 +84,8 @@ class FrameReader:
         """The next packet, None if it is incomplete.
 
         Raises:
-            ProtocolError: the size is smaller than the header, or larger than that of any packet:
-                later packets cannot be found.
+            ProtocolError: the size is smaller than the header, or larger than that of any
+                packet: later packets cannot be found.
         """
         if len(self.buffer) < HEADER.size:
             return None
@@ -103,13 +104,15 @@ class FrameReader:
 
     def take_records(self, recipe: Recipe) -> Records | None:
         """Records [n >= 1] of the data packages of a recipe that come next, None if none do."""
-        size, prefix = recipe.frame_size, recipe.prefix
+        size = recipe.frame_size
+        prefix = recipe.prefix
         whole = range(len(self.buffer) // size)
         begins = self.buffer.startswith
         count = next((k for k in whole if not begins(prefix, k * size)), len(whole))
         if not count:
             return None
-        taken, self.buffer = self.buffer, self.buffer[count * size :]
+        taken = self.buffer
+        self.buffer = self.buffer[count * size :]
         del taken[count * size :]
         return recipe.unpack_many(taken)
 
@@ -120,7 +123,8 @@ NUMBER: dict[ValueKind, str] = {
     "VECTOR6INT32": ">i4", "VECTOR6UINT32": ">u4",
 }  # fmt: skip
 """numpy type of a number of each RTDE type; vectors repeat it."""
-Records: TypeAlias = NDArray[np.void]  # structured array [n] of the values of data packages
+# structured array [n] of the values of data packages
+Records: TypeAlias = NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,9 @@ class Recipe:
         number = b"" if self.recipe_id is None else bytes([self.recipe_id])
         size = HEADER.size + len(number) + self.dtype.itemsize
         if size > MAX_FRAME:
-            raise ValueError(f"a data package of {size} bytes does not fit its 16-bit size")
+            raise ValueError(
+                f"a data package of {size} bytes does not fit its 16-bit size"
+            )
         return HEADER.pack(size, PacketType.DATA_PACKAGE) + number
 
     @cached_property
@@ -166,7 +172,9 @@ class Recipe:
             KeyError: a name has no value.
         """
         record = np.empty((), self.dtype)
-        for key, name in zip(cast("Sequence[str]", self.dtype.names), self.names, strict=True):
+        for key, name in zip(
+            cast("Sequence[str]", self.dtype.names), self.names, strict=True
+        ):
             record[key] = values[name]
         return self.prefix + record.tobytes()
 
@@ -190,7 +198,8 @@ class Recipe:
         formats: list[tuple[str, int]] = []
         places = []
         for name, kind in zip(self.names, self.kinds, strict=True):
-            number, width = NUMBER[kind], WIDTH[kind]
+            number = NUMBER[kind]
+            width = WIDTH[kind]
             if not formats or formats[-1][0] != number:
                 formats.append((number, 0))
             start = formats[-1][1]
@@ -224,9 +233,11 @@ def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(in_order, key=lambda name: (number[name] != ">f8", number[name])))
 
 
-# Payloads of requests and replies; yes-or-no replies are one byte, versions and numbers big-endian.
+# Payloads of requests and replies; yes-or-no replies are one byte, versions and numbers
+# big-endian.
 
-NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
+NOT_FOUND = "NOT_FOUND"
+IN_USE = "IN_USE"
 """In place of the type of a field that cannot be sent or set."""
 
 
@@ -245,7 +256,8 @@ class SetupReply(NamedTuple):
     kinds: tuple[str, ...]
 
 
-# Every decoder raises ProtocolError for a payload of the wrong length, or one that is not text.
+# Every decoder raises ProtocolError for a payload of the wrong length, or one that is not
+# text.
 
 
 def decode_names(payload: bytes, peer: str = "peer") -> tuple[str, ...]:
@@ -277,7 +289,9 @@ def encode_setup_reply(reply: SetupReply) -> bytes:
     return head + ",".join(reply.kinds).encode()
 
 
-def decode_setup_reply(payload: bytes, *, numbered: bool = True, peer: str = "peer") -> SetupReply:
+def decode_setup_reply(
+    payload: bytes, *, numbered: bool = True, peer: str = "peer"
+) -> SetupReply:
     """Reply to a setup request; numbered except to an output setup in protocol version 1."""
     if not numbered:
         return SetupReply(None, decode_names(payload, peer))
@@ -297,10 +311,14 @@ def decode_flag(payload: bytes, peer: str = "peer") -> bool:
     return payload[0] != 0
 
 
-def decode_controller_version(payload: bytes, peer: str = "peer") -> tuple[int, int, int, int]:
+def decode_controller_version(
+    payload: bytes, peer: str = "peer"
+) -> tuple[int, int, int, int]:
     """Major, minor, bugfix and build (0 if the controller leaves it out)."""
     _check(len(payload) in (12, 16), peer, "a controller version of wrong length")
-    return cast("tuple[int, int, int, int]", struct.unpack(">4I", payload.ljust(16, b"\x00")))
+    return cast(
+        "tuple[int, int, int, int]", struct.unpack(">4I", payload.ljust(16, b"\x00"))
+    )
 
 
 def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
@@ -308,11 +326,16 @@ def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
     text = message.text.encode()
     if version == 1:
         return bytes([message.level]) + text
-    text, source = text[:255], message.source.encode()[:255]
-    return bytes([len(text)]) + text + bytes([len(source)]) + source + bytes([message.level])
+    text = text[:255]
+    source = message.source.encode()[:255]
+    return (
+        bytes([len(text)]) + text + bytes([len(source)]) + source + bytes([message.level])
+    )
 
 
-def decode_text_message(payload: bytes, version: int = 2, peer: str = "peer") -> TextMessage:
+def decode_text_message(
+    payload: bytes, version: int = 2, peer: str = "peer"
+) -> TextMessage:
     """Text message; bytes that are not UTF-8 are replaced."""
     if version == 1:
         _check(len(payload) > 0, peer, "an empty text message")
@@ -320,8 +343,11 @@ def decode_text_message(payload: bytes, version: int = 2, peer: str = "peer") ->
     middle = 1 + (payload[0] if payload else 0)
     end = middle + 1 + (payload[middle] if middle < len(payload) else 0)
     _check(len(payload) == end + 1, peer, "a text message whose lengths do not fit")
-    text, source = payload[1:middle], payload[middle + 1 : end]
-    return TextMessage(text.decode(errors="replace"), source.decode(errors="replace"), payload[end])
+    text = payload[1:middle]
+    source = payload[middle + 1 : end]
+    return TextMessage(
+        text.decode(errors="replace"), source.decode(errors="replace"), payload[end]
+    )
 
 
 def _check(good: bool, peer: str, what: str) -> None:

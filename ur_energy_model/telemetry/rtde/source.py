@@ -43,11 +43,14 @@ from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 BATCH_SECONDS = 0.05
 SILENCE = 4.0
-FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
-OUTAGE_SECONDS, OUTAGE_PERIODS = 0.5, 5.0
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 5.0
+OUTAGE_SECONDS = 0.5
+OUTAGE_PERIODS = 5.0
 """Shortest time without samples that is reported as an outage: in seconds, and sample periods."""
 MAX_EVENTS = MAX_MESSAGES  # most events that are kept, of which most are messages
-RATE_SAMPLES, RATE_SECONDS = 10, 0.2
+RATE_SAMPLES = 10
+RATE_SECONDS = 0.2
 """Most packets, and time of packets, from which the rate is learned when the source is entered."""
 RATE_TOLERANCE = 0.2
 """Relative deviation from the negotiated rate from which the timestamps count instead."""
@@ -72,16 +75,19 @@ class LinkOptions:
 class RtdeSource(ClosedOnExit):
     """A controller as a TelemetrySource: every packet while connected, every loss a gap.
 
-    After a loss it reconnects by itself, with increasing pauses, and requests the same fields at
-    the same rate; a gap at index 0 of the next batch has what is missing and why.
+    After a loss it reconnects by itself, with increasing pauses, and requests the same
+    fields at the same rate; a gap at index 0 of the next batch has what is missing and
+    why.
 
     Args:
         host: address of the controller.
-        robot: description name of the expected model; a controller whose dashboard server names
-            another model is refused.
-        fields: RTDE names to request; those the controller lacks are left out (`missing_fields`).
+        robot: description name of the expected model; a controller whose dashboard server
+            names another model is refused.
+        fields: RTDE names to request; those the controller lacks are left out
+            (`missing_fields`).
         rate: to request [Hz]; None for every cycle of the controller.
-        batch_seconds: time span of the packets that `read` waits for; 0 returns each at once.
+        batch_seconds: time span of the packets that `read` waits for; 0 returns each at
+            once.
         patience: how long entering keeps trying to connect [s].
         link: ports and timeouts; None for a real controller's.
 
@@ -108,18 +114,23 @@ class RtdeSource(ClosedOnExit):
                 remedy = f"check the spelling, such as {near[0]}"
                 raise InputError(host, "is not an RTDE field", remedy, field=name)
         if rate is not None and not 0.0 < rate <= 1000.0:
-            raise InputError(host, f"cannot send at {rate} Hz", "request 1 to 500", field="rate")
-        self._host, self._robot, self._rate = host, robot, rate
+            raise InputError(
+                host, f"cannot send at {rate} Hz", "request 1 to 500", field="rate"
+            )
+        self._host = host
+        self._robot = robot
+        self._rate = rate
         self._fields = in_type_order({"timestamp", *fields})
-        self._batch_seconds, self._patience = batch_seconds, patience
+        self._batch_seconds = batch_seconds
+        self._patience = patience
         self._link = link = LinkOptions() if link is None else link
         self._info = RecordingInfo(source=host, robot=robot)
         self._stream = PacketStream(host)
         self._program = LoadedProgram(host, link.dashboard_port)
         self._runtime_state: float | None = None
         self._last_q: Array | None = None
-        # What the first connection agreed on, the controller and packets; every later one must
-        # continue it.
+        # What the first connection agreed on, the controller and packets; every later one
+        # must continue it.
         self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
@@ -130,16 +141,17 @@ class RtdeSource(ClosedOnExit):
         self._last_data = self._next_attempt = 0.0
         self._backoff = FIRST_BACKOFF
         self._closed = threading.Event()
-        # Packets that could not be read, of all connections and of this one; why packets were left
-        # out last, and which kinds of reasons were reported.
+        # Packets that could not be read, of all connections and of this one; why packets
+        # were left out last, and which kinds of reasons were reported.
         self._unreadable = 0
         self._skipped_by_connection = 0
         self._skip_reason: str | None = None
         self._skip_kinds = set[str]()
         # What the status and the events report.
         self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
-        # When samples came last, and until when certainly none have come since: a process that was
-        # stopped finds them in its socket afterwards, and then they are neither late nor lost.
+        # When samples came last, and until when certainly none have come since: a process
+        # that was stopped finds them in its socket afterwards, and then they are neither
+        # late nor lost.
         self._last_samples: float | None = None
         self._silent_until = 0.0
         self._returning = False
@@ -164,11 +176,16 @@ class RtdeSource(ClosedOnExit):
     @property
     def status(self) -> LinkStatus:
         """State of the connection, now."""
-        outage = self._outage()  # first: an outage that is over has its losses in the status
+        # first: an outage that is over has its losses in the status
+        outage = self._outage()
         status = self._status
         problem = status.problem
         if problem is None and outage > 0.0:
-            problem = STALLED if self._skip_reason is None else f"{UNUSABLE}: {self._skip_reason}"
+            problem = (
+                STALLED
+                if self._skip_reason is None
+                else f"{UNUSABLE}: {self._skip_reason}"
+            )
         return replace(
             status,
             connected=self._connection is not None,
@@ -191,7 +208,8 @@ class RtdeSource(ClosedOnExit):
 
     def take_events(self) -> list[Event]:
         """The controller's messages and changes of the connection since the last call."""
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         return events
 
     def __enter__(self) -> Self:
@@ -205,7 +223,8 @@ class RtdeSource(ClosedOnExit):
                 self.close()
                 raise
             except ControllerError as error:
-                self._agreed, self._controller = None, ControllerIdentity()
+                self._agreed = None
+                self._controller = ControllerIdentity()
                 self._fail(error.problem, ERROR)
                 self._disconnect()
                 if time.monotonic() + self._backoff > deadline or self._closed.is_set():
@@ -245,7 +264,11 @@ class RtdeSource(ClosedOnExit):
         try:
             received = connection.receive(timeout)
             for message in connection.messages:
-                text = f"{message.source}: {message.text}" if message.source else message.text
+                text = (
+                    f"{message.source}: {message.text}"
+                    if message.source
+                    else message.text
+                )
                 self._report("message", text, _LEVELS.get(message.level, INFORMATION))
             connection.messages.clear()
             self._note_skipped(connection)
@@ -270,13 +293,18 @@ class RtdeSource(ClosedOnExit):
 
     def _connect(self) -> None:
         """Connect, check the robot's identity, agree on fields and rate, start the data."""
-        first, change = self._agreed, None
+        first = self._agreed
+        change = None
         connection = RtdeConnection(self._host, self._link.port)
         try:
             identity = identify_controller(self._host, self._link.dashboard_port)
             same_serial = None is not identity.serial == self._controller.serial
-            connection.subscribe(self._fields if first is None else first.recipe.names, self._rate)
-            identity.check(self._host, self._robot, self._controller, connection.version[0])
+            connection.subscribe(
+                self._fields if first is None else first.recipe.names, self._rate
+            )
+            identity.check(
+                self._host, self._robot, self._controller, connection.version[0]
+            )
             version = ".".join(map(str, connection.version))
             if first is not None:
                 problem = None
@@ -301,7 +329,8 @@ class RtdeSource(ClosedOnExit):
         except BaseException:
             connection.close()
             raise
-        self._connection, self._recipe = connection, connection.recipe
+        self._connection = connection
+        self._recipe = connection.recipe
         self._skipped_by_connection = 0
         self._stream.same_serial = same_serial
         self._last_data = time.monotonic()
@@ -315,12 +344,15 @@ class RtdeSource(ClosedOnExit):
         if first is not None:
             self._program.poll(changed=True)
             return
-        self._agreed, self._controller = connection, identity
-        serial, model = identity.serial, identity.model
+        self._agreed = connection
+        self._controller = identity
+        serial = identity.serial
+        model = identity.model
         self._program.name = identity.program
         self._info = RecordingInfo(
             source=self._host,
-            robot=self._robot or (model and product_of_controller(model, connection.version[0])),
+            robot=self._robot
+            or (model and product_of_controller(model, connection.version[0])),
             serial=serial,
             program=identity.program,
             controller_version=version,
@@ -334,7 +366,9 @@ class RtdeSource(ClosedOnExit):
         rate = self._info.rate or 1.0
         needed = min(max(round(RATE_SECONDS * rate), 2), RATE_SAMPLES)
         deadline = time.monotonic() + self._quiet_time()
-        while (connection := self._connection) is not None and time.monotonic() < deadline:
+        while (
+            connection := self._connection
+        ) is not None and time.monotonic() < deadline:
             try:
                 received = connection.receive(0.1)
             except ControllerError as error:
@@ -348,8 +382,11 @@ class RtdeSource(ClosedOnExit):
                     break
         if not found:
             problem = "accepts the recipe but sends no data"
-            raise ControllerError(self._host, problem, "restart the controller's RTDE interface")
-        arrival, records = HOST_CLOCK.now(), self._recipe.join(found)
+            raise ControllerError(
+                self._host, problem, "restart the controller's RTDE interface"
+            )
+        arrival = HOST_CLOCK.now()
+        records = self._recipe.join(found)
         times = records["timestamp"].astype(float)
         possible = is_possible(times)
         if not possible.any():
@@ -377,7 +414,9 @@ class RtdeSource(ClosedOnExit):
     def _reconnect(self, timeout: float) -> None:
         """Try again if the pause is over; waits for its end, but not longer than the timeout."""
         wait = self._next_attempt - time.monotonic()
-        if wait > 0 and (self._closed.wait(min(wait, max(timeout, 0.0))) or wait > timeout):
+        if wait > 0 and (
+            self._closed.wait(min(wait, max(timeout, 0.0))) or wait > timeout
+        ):
             return
         try:
             self._connect()
@@ -398,7 +437,8 @@ class RtdeSource(ClosedOnExit):
         self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
 
     def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection is not None:
             connection.close()
 
@@ -410,7 +450,9 @@ class RtdeSource(ClosedOnExit):
     def _take(self, records: Records, arrival: int) -> None:
         """Keep the batches of records [n >= 1] that were read at a host time [ns]."""
         skipped = self._stream.skipped
-        self._batches += self._stream.telemetry(self._recipe, records, arrival, self._info)
+        self._batches += self._stream.telemetry(
+            self._recipe, records, arrival, self._info
+        )
         if self._stream.skipped > skipped:
             self._report_skipped("sent packets whose times do not follow its clock")
 
@@ -454,14 +496,23 @@ class RtdeSource(ClosedOnExit):
         if self._returning:
             self._report("connection", "connected again")
             self._returning = False
-        q, before = batch.columns.get("actual_q"), self._last_q
-        restarted = any(gap.index == 0 and gap.cause.startswith(RESTARTED) for gap in batch.gaps)
+        q = batch.columns.get("actual_q")
+        before = self._last_q
+        restarted = any(
+            gap.index == 0 and gap.cause.startswith(RESTARTED) for gap in batch.gaps
+        )
         if restarted and not self._stream.same_serial:
-            moved = q is not None and before is not None and (np.abs(q[0] - before) > MOVED).any()
+            moved = (
+                q is not None
+                and before is not None
+                and (np.abs(q[0] - before) > MOVED).any()
+            )
             hint = ", and a joint stands elsewhere than before" if moved else ""
             text = f"not known: the controller restarted and has no serial number{hint}"
             status = replace(status, identity=text)
-            self._report("connection", f"whether this is still the same arm is {text}", WARNING)
+            self._report(
+                "connection", f"whether this is still the same arm is {text}", WARNING
+            )
         self._last_q = None if q is None else q[-1]
         if status.problem is not None:
             status = replace(status, problem=None)
