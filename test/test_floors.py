@@ -14,17 +14,19 @@ import ur_energy_model
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
     "errors typing codec options typed_numbers files interrupts processes arm_names yaml_reader "
-    "ranges robot_modes low_pass many_bags topics_and_services",
+    "ranges robot_modes low_pass many_bags topics_and_services rooms",
     "telemetry model",
     "trajectory",
     "consistency",
     "energy",
-    "identification simulation",
-    "learning optimization plant sinks",
-    "measures",
-    "experiment report",
-    "papers",
-    "layouts nodes cli demo scripts",
+    "identification",
+    "report",
+    "sinks",
+    "cli nodes layouts scripts",
+    "simulation",
+    "learning optimization plant",
+    "experiment",
+    "papers demo",
 )
 """Rooms from the ground up."""
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms.split()}

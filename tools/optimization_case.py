@@ -22,6 +22,7 @@ from tools.documentation_images import FOLDER, SEED, record
 from ur_energy_model.cli.optimize import print_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
@@ -31,7 +32,6 @@ from ur_energy_model.report.optimization import (
     make_optimization_report,
     power_chart,
 )
-from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import Chain, Motion, move

@@ -40,10 +40,10 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.sinks.foxglove import ReadingMessages
+from ur_energy_model.sinks.foxglove.sink import ReadingMessages
 from ur_energy_model.sinks.live_arm import LiveState
-from ur_energy_model.sinks.mqtt import ReadingStore, json_messages
-from ur_energy_model.sinks.opcua_nodes import (
+from ur_energy_model.sinks.mqtt.sink import ReadingStore, json_messages
+from ur_energy_model.sinks.opcua.nodes import (
     JOULES_PER_WATT_HOUR,
     POWER,
     SUM,
@@ -51,7 +51,7 @@ from ur_energy_model.sinks.opcua_nodes import (
     metering_points,
     plain_values,
 )
-from ur_energy_model.sinks.prometheus import ArmMetrics
+from ur_energy_model.sinks.prometheus.sink import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.sinks.terminal import json_line
 from ur_energy_model.telemetry.samples import Telemetry

@@ -32,7 +32,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
 from ur_energy_model.sinks.options import FOXGLOVE_PORT, PROMETHEUS_PORT
-from ur_energy_model.sinks.prometheus import METRICS
+from ur_energy_model.sinks.prometheus.sink import METRICS
 
 JOINTS = tuple(ROBOT.joint_names)
 ARM = ArmTopics(JOINTS)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.wall import generic_wall
 from ur_energy_model.optimization.cycle import (
@@ -30,7 +31,6 @@ from ur_energy_model.optimization.optimized_cycle import (
 from ur_energy_model.optimization.pendant import sheet_of, typed_stretches
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.typed_values import Values
-from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
 from ur_energy_model.trajectory.named_motions import home_position

@@ -20,6 +20,7 @@ from test.optimization.simulated_cycle import (
     recorded,
 )
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.model.kinematics import ArmKinematics
 from ur_energy_model.optimization.found_cycles import (
     FoundCycles,
     find_cycles,
@@ -32,7 +33,6 @@ from ur_energy_model.optimization.recorded_motion import (
     read_motion,
     recorded_tool,
 )
-from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, move
 

@@ -20,7 +20,7 @@ from test.sinks.readings import live_readings
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.mqtt import MqttSink
+from ur_energy_model.sinks.mqtt.sink import MqttSink
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink
 

@@ -33,9 +33,9 @@ from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.energy.topics import MODEL_PARTS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.sinks import foxglove as module
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.foxglove import (
+from ur_energy_model.sinks.foxglove import sink as module
+from ur_energy_model.sinks.foxglove.sink import (
     ArmScene,
     FoxgloveDelivery,
     McapDelivery,

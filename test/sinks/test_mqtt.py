@@ -27,10 +27,10 @@ from test.sinks.mosquitto import Mosquitto, SparkplugHost
 from test.sinks.peers import free_port, needs_program, program, until
 from test.sinks.readings import LOST, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks import mqtt as mqtt_sink
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import MqttCredentials
-from ur_energy_model.sinks.mqtt import (
+from ur_energy_model.sinks.mqtt import sink as mqtt_sink
+from ur_energy_model.sinks.mqtt.sink import (
     BirthNumbers,
     Connection,
     EdgeNode,

@@ -26,10 +26,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from test.sinks.peers import NODE_PACKAGES, free_port, needs_node_package, until
 from test.sinks.readings import CHANNELS, LOST, POWER, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks import opcua as opcua_delivery
-from ur_energy_model.sinks import opcua_nodes as spec
 from ur_energy_model.sinks.credentials import OpcuaCredentials
-from ur_energy_model.sinks.opcua import opcua_sink, server_certificate
+from ur_energy_model.sinks.opcua import nodes as spec
+from ur_energy_model.sinks.opcua import sink as opcua_delivery
+from ur_energy_model.sinks.opcua.sink import opcua_sink, server_certificate
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
 

@@ -32,9 +32,9 @@ from test.sinks.peers import (
 )
 from test.sinks.readings import live_readings
 from ur_energy_model.files import config_file
-from ur_energy_model.sinks import prometheus as prometheus_sink
 from ur_energy_model.sinks.options import Address
-from ur_energy_model.sinks.prometheus import MetricsPage
+from ur_energy_model.sinks.prometheus import sink as prometheus_sink
+from ur_energy_model.sinks.prometheus.sink import MetricsPage
 from ur_energy_model.sinks.sink import ArmReading
 
 READINGS = list(live_readings(3.0))

@@ -56,8 +56,8 @@ from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
-from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.drives import JointModel
+from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
@@ -156,7 +156,7 @@ def _estimated(
     arguments of `estimate_energy`.
     """
     from ur_energy_model.identification.payload_check import wrong_payload
-    from ur_energy_model.measures.find import find_measures
+    from ur_energy_model.optimization.measures.find import find_measures
 
     log = WorkLog(detector=detector_of_recording(bag))
     summary = estimate_energy(

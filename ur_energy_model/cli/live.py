@@ -23,9 +23,9 @@ from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.interrupts import on_stop_signal
-from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.options import given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
@@ -169,7 +169,7 @@ def measures_seen(
         OSError: there is no room for it.
     """
     from ur_energy_model.identification.payload_check import wrong_payload
-    from ur_energy_model.measures.find import find_measures
+    from ur_energy_model.optimization.measures.find import find_measures
 
     work = arm.finished_work()
     if work is None:

@@ -12,7 +12,7 @@ from ur_energy_model.cli.output import WIDTH, print_line
 
 if TYPE_CHECKING:
     from ur_energy_model.energy.tariff import Tariff
-    from ur_energy_model.measures.measure import Measures
+    from ur_energy_model.optimization.measures.measure import Measures
 
 
 def print_measures(measures: Measures, tariff: Tariff, *, named: bool = False) -> None:
@@ -20,7 +20,7 @@ def print_measures(measures: Measures, tariff: Tariff, *, named: bool = False) -
 
     `named`: with the name of each recording, where there are several.
     """
-    from ur_energy_model.measures.words import text_lines
+    from ur_energy_model.optimization.measures.words import text_lines
 
     for line in text_lines(measures, tariff, named=named):
         text = line.lstrip(" ")

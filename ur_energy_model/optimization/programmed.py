@@ -13,8 +13,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.optimize import least_squares
 
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.simulation.kinematics import (
+from ur_energy_model.model.kinematics import (
     ArmKinematics,
     LinePlanner,
     ScriptError,
@@ -22,6 +21,7 @@ from ur_energy_model.simulation.kinematics import (
     matrix_of,
     pose_vector,
 )
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array

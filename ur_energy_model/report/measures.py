@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.measures.measure import Measure, Measures
-from ur_energy_model.measures.words import (
+from ur_energy_model.optimization.measures.measure import Measure, Measures
+from ur_energy_model.optimization.measures.words import (
     NAMES,
     TITLE,
     assumption,

@@ -35,8 +35,6 @@ from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
-from ur_energy_model.measures.find import find_measures
-from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.drives import (
     CATALOGUE_MOTOR_CONSTANT,
     KT_OVER_KB,
@@ -47,6 +45,8 @@ from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.optimization.measures.find import find_measures
+from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.report import recording_charts as charts
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
 from ur_energy_model.report.chart import Chart

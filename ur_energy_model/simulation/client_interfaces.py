@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.kinematics import ScriptError
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.commands import (
     FARTHEST,
@@ -29,7 +30,6 @@ from ur_energy_model.simulation.commands import (
 )
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.faults import FAULTS, Faults
-from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.tcp_server import ClientSession, LineSession
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript

@@ -14,11 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.faults import OWN_FIELDS
-from ur_energy_model.simulation.kinematics import (
+from ur_energy_model.model.kinematics import (
     ArmKinematics,
     LinePlanner,
     Program,
@@ -26,6 +22,10 @@ from ur_energy_model.simulation.kinematics import (
     checked_pose,
     compose,
 )
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.faults import OWN_FIELDS
 from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH

@@ -121,7 +121,7 @@ def open_sinks(
         for kind in SINKS:
             for text in kind.stated(options):
                 with optional_import("sinks"):
-                    module = import_module(f"ur_energy_model.sinks.{kind.module}")
+                    module = import_module(f"ur_energy_model.sinks.{kind.module}.sink")
                 make = getattr(module, kind.factory)
                 state = (state_file,) if kind.keeps_state else ()
                 sink = make(text, options, actions, *state)

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from test.cli.conftest import Capture, answer
-from test.measures.conftest import MakeOnce
-from test.measures.simulated_cell import (
+from test.optimization.measures.conftest import MakeOnce
+from test.optimization.measures.simulated_cell import (
     ABOVE_PICK,
     ABOVE_PLACE,
     PICK,

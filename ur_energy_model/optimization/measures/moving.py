@@ -16,7 +16,10 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.profile import ProgramEnergy
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.measures.measure import (
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.wall import WallModel
+from ur_energy_model.optimization.cycle import OptimizationOptions, WorkCycle
+from ur_energy_model.optimization.measures.measure import (
     LEAST_SHARE,
     Finding,
     Kind,
@@ -25,9 +28,6 @@ from ur_energy_model.measures.measure import (
     reason_of,
     saving_while_running,
 )
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.wall import WallModel
-from ur_energy_model.optimization.cycle import OptimizationOptions, WorkCycle
 from ur_energy_model.optimization.optimize import PredictedSaving, predicted_saving
 
 NOTHING_TO_TYPE = "no move is a moveJ or moveL from standstill to standstill"

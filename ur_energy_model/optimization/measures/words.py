@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.measures.measure import (
+from ur_energy_model.optimization.measures.measure import (
     Kind,
     Measure,
     Measures,

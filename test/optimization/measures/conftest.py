@@ -11,7 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.measures.simulated_cell import PICK_AND_PLACE, SimulatedCell, program
+from test.optimization.measures.simulated_cell import (
+    PICK_AND_PLACE,
+    SimulatedCell,
+    program,
+)
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.setup import Payload

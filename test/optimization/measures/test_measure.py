@@ -10,9 +10,11 @@ import pytest
 
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.work_log import LoggedCycle, WorkLog
-from ur_energy_model.measures.cold_start import cold_start_measures
-from ur_energy_model.measures.find import cycles_in
-from ur_energy_model.measures.measure import (
+from ur_energy_model.model.wall import generic_wall, wall_from_vector
+from ur_energy_model.optimization.cycle import Move, Rest, WorkCycle
+from ur_energy_model.optimization.measures.cold_start import cold_start_measures
+from ur_energy_model.optimization.measures.find import cycles_in
+from ur_energy_model.optimization.measures.measure import (
     KINDS,
     Kind,
     Measure,
@@ -22,9 +24,7 @@ from ur_energy_model.measures.measure import (
     saving_of_terms,
     saving_while_running,
 )
-from ur_energy_model.measures.words import no_measure, text_lines
-from ur_energy_model.model.wall import generic_wall, wall_from_vector
-from ur_energy_model.optimization.cycle import Move, Rest, WorkCycle
+from ur_energy_model.optimization.measures.words import no_measure, text_lines
 
 WALL = wall_from_vector(
     np.array([10.0, 20.0, 40.0, 1.1, 1e-4]), np.zeros((5, 5)), "meter"

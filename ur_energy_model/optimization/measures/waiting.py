@@ -17,7 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.work_log import LONGEST_STOP, WorkLog
-from ur_energy_model.measures.measure import (
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import SQUARE, STATES, SUPPLY, TERMS, WallModel
+from ur_energy_model.optimization.cycle import Switching, WorkCycle
+from ur_energy_model.optimization.measures.measure import (
     LEAST_SHARE,
     Finding,
     Measure,
@@ -25,10 +29,6 @@ from ur_energy_model.measures.measure import (
     saving_of_terms,
     saving_while_running,
 )
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.model.wall import SQUARE, STATES, SUPPLY, TERMS, WallModel
-from ur_energy_model.optimization.cycle import Switching, WorkCycle
 from ur_energy_model.optimization.path import holding_power
 from ur_energy_model.typing import Array
 

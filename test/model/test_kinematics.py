@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.simulation.kinematics import (
+from ur_energy_model.model.kinematics import (
     ArmKinematics,
     LinePlanner,
     ScriptError,
@@ -17,6 +16,7 @@ from ur_energy_model.simulation.kinematics import (
     compose,
     matrix_of,
 )
+from ur_energy_model.model.robots import load_robot
 
 ROBOT = load_robot("ur5e")
 UR5E = ArmKinematics(ROBOT)

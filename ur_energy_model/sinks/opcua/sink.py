@@ -31,7 +31,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
 from ur_energy_model.options import split_url
 from ur_energy_model.sinks.credentials import OpcuaCredentials, read_credentials
-from ur_energy_model.sinks.opcua_nodes import AddressSpace, MachineNodes
+from ur_energy_model.sinks.opcua.nodes import AddressSpace, MachineNodes
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 

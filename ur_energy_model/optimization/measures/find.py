@@ -15,8 +15,18 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.identification.payload_check import WrongPayload
-from ur_energy_model.measures.cold_start import ALIKE, alike, cold_start_measures
-from ur_energy_model.measures.measure import (
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.generic import is_generic
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import WallModel
+from ur_energy_model.optimization.cycle import KEEP_DWELL, Switching, WorkCycle
+from ur_energy_model.optimization.measures.cold_start import (
+    ALIKE,
+    alike,
+    cold_start_measures,
+)
+from ur_energy_model.optimization.measures.measure import (
     Finding,
     Kind,
     Measure,
@@ -25,14 +35,8 @@ from ur_energy_model.measures.measure import (
     reason_of,
     saving_while_running,
 )
-from ur_energy_model.measures.moving import line_measures, moves_measures
-from ur_energy_model.measures.waiting import pause_measures, pose_measures
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionBank
-from ur_energy_model.model.generic import is_generic
-from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.model.wall import WallModel
-from ur_energy_model.optimization.cycle import KEEP_DWELL, Switching, WorkCycle
+from ur_energy_model.optimization.measures.moving import line_measures, moves_measures
+from ur_energy_model.optimization.measures.waiting import pause_measures, pose_measures
 from ur_energy_model.optimization.optimize import in_session_of
 from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.typing import Array

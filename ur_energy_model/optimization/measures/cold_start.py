@@ -17,14 +17,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ur_energy_model.energy.work_log import LoggedCycle, WorkLog
-from ur_energy_model.measures.measure import (
+from ur_energy_model.model.wall import WallModel
+from ur_energy_model.optimization.measures.measure import (
     LEAST_SHARE,
     Finding,
     Measure,
     Omitted,
     saving_while_running,
 )
-from ur_energy_model.model.wall import WallModel
 from ur_energy_model.typing import Array
 
 LEAST_CYCLES = 12  # that show how the energy of a cycle changes

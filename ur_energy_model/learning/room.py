@@ -1,0 +1,16 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the room adds to the package."""
+
+from __future__ import annotations
+
+from ur_energy_model.rooms import Room
+
+ROOM = Room(
+    name="learning",
+    purpose="the model that follows the arm while it works",
+    requires=(),
+    tests=("test/learning",),
+    pages=("docs/learning",),
+)

@@ -1,0 +1,207 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rooms: folders of the package that can be taken out, each with a table of what it adds.
+
+A room is a folder that holds a module `room` with a `Room` named ROOM. It states the
+subcommands of the room, its ROS nodes and launch files, and its extensions: what the room
+adds to a command or node outside of it. The core of the package (telemetry, model,
+trajectory, energy, identification, report, nodes, cli) imports no room by name: it asks
+`rooms` and `extensions`, and works without any of them.
+
+A module `room` imports nothing but the ground floor, so that `ur_energy --help` is fast;
+what the table names as "module:attribute" is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ur_energy_model.errors import optional_import
+
+PACKAGE = "ur_energy_model"
+_FOLDER = Path(__file__).parent
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand of `ur_energy`, or one below a subcommand ("history add").
+
+    Attributes:
+        name: as typed.
+        options: table of its options and arguments, a dataclass made with `option`.
+        run: "module:function" that does it; the function takes a `Given`.
+        summary: one line for the list of commands, without a full stop.
+        description: paragraph at the head of its help.
+        examples: command lines, without a prompt.
+        notes: what its help ends with: text, or "module:function" that returns it.
+        group: heading under which `ur_energy --help` lists it.
+    """
+
+    name: str
+    options: type
+    run: str
+    summary: str
+    description: str = ""
+    examples: tuple[str, ...] = ()
+    notes: str = ""
+    group: str = "more"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What a room adds to a command or node outside of it.
+
+    Attributes:
+        of: name of the command ("estimate"), node ("estimator") or subject ("report") that
+            uses it.
+        purpose: what it is used for ("measures", "executor"); the chapter that uses it
+            declares a Protocol for what is loaded.
+        provides: "module:attribute" of what is loaded.
+        options: table of the options that the command or node gets; None for none.
+        extra: of pyproject.toml, which has the packages that it needs.
+    """
+
+    of: str
+    purpose: str
+    provides: str
+    options: type | None = None
+    extra: str | None = None
+
+    def load(self) -> Any:
+        """What the extension provides.
+
+        Raises:
+            MissingPackageError: a package that it needs is not installed.
+        """
+        return loaded(self.provides, self.extra)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A ROS node of a room.
+
+    Attributes:
+        name: of the node; its executable is `<name>_node`.
+        parameters: table of its parameters, a dataclass made with `option`.
+        main: "module:function" that runs it.
+    """
+
+    name: str
+    parameters: type
+    main: str
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a room adds to the package.
+
+    Attributes:
+        name: its folder below the package, such as "plant" or "sinks/mqtt".
+        purpose: what it is for, one line without a full stop.
+        requires: rooms that it imports; without one of them the room has no effect.
+        commands: subcommands of `ur_energy`.
+        extensions: what it adds to commands and nodes outside of it.
+        nodes: ROS nodes.
+        launch_files: "module:attribute" of the table of a launch file, by its name.
+        tests: folders and files of its tests.
+        pages: folders and files of its documentation.
+        files: further files that only this room uses: configuration, launch files, tools.
+    """
+
+    name: str
+    purpose: str
+    requires: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    extensions: tuple[Extension, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    launch_files: Mapping[str, str] = field(default_factory=dict)
+    tests: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@cache
+def rooms() -> tuple[Room, ...]:
+    """The rooms that are there, with all rooms that they require, in order of their names."""
+    tables = sorted((*_FOLDER.glob("*/room.py"), *_FOLDER.glob("*/*/room.py")))
+    found: dict[str, Room] = {}
+    for table in tables:
+        folder = table.parent.relative_to(_FOLDER)
+        module = ".".join((PACKAGE, *folder.parts, "room"))
+        room: Room = import_module(module).ROOM
+        found[room.name] = room
+    without: list[Room] = [room for room in found.values() if _lacks(room, found)]
+    while without:  # a room that goes takes those that require it
+        for room in without:
+            del found[room.name]
+        without = [room for room in found.values() if _lacks(room, found)]
+    return tuple(found.values())
+
+
+def _lacks(room: Room, found: Mapping[str, Room]) -> bool:
+    return not set(room.requires) <= found.keys()
+
+
+def has_room(name: str) -> bool:
+    """Whether a room is there, such as "simulation"."""
+    return any(room.name == name for room in rooms())
+
+
+def extensions(of: str, purpose: str | None = None) -> tuple[Extension, ...]:
+    """What the rooms add to a command, node or subject, for one purpose or for all."""
+    return tuple(
+        extension
+        for room in rooms()
+        for extension in room.extensions
+        if extension.of == of and purpose in (None, extension.purpose)
+    )
+
+
+def loaded(place: str, extra: str | None = None) -> Any:
+    """The attribute of a module that "module:attribute" names.
+
+    Raises:
+        MissingPackageError: the module imports a package that is not installed; the message
+            names the `extra` of pyproject.toml that has it.
+    """
+    module, _, attribute = place.partition(":")
+    with optional_import(extra):
+        return getattr(import_module(module), attribute)
+
+
+class Given:
+    """The values that a user has given to a command or node: one object of every table.
+
+    The command's own table and those of the extensions are told apart by their type:
+    `given.of(EstimateOptions)` returns the options of `ur_energy estimate`.
+    """
+
+    def __init__(
+        self, *tables: object, refuse: Callable[[str], Any] | None = None
+    ) -> None:
+        self._tables = tables
+        self._refuse = refuse
+
+    def of(self, table: type[T]) -> T:
+        """The object of a table, or the part of an object that has this type.
+
+        Raises:
+            LookupError: the command or node has no such table.
+        """
+        for each in self._tables:
+            if isinstance(each, table):
+                return each
+        raise LookupError(f"no {table.__name__} among {self._tables}")
+
+    def refuse(self, problem: str) -> Any:
+        """End the command with a usage error: options that contradict each other."""
+        if self._refuse is None:
+            raise ValueError(problem)
+        return self._refuse(problem)
