@@ -5,7 +5,7 @@
 
 A room is a folder that holds a module `room` with a `Room` named ROOM. It states the
 subcommands of the room, its ROS nodes and launch files, and its extensions: what the room
-adds to a command or node outside of it. The core of the package (telemetry, model,
+adds to a subject outside of it, such as "sinks" or "measures". The core of the package (telemetry, model,
 trajectory, energy, identification, report, nodes, cli) imports no room by name: it asks
 `rooms` and `extensions`, and works without any of them.
 
@@ -42,6 +42,7 @@ class Command:
         examples: command lines, without a prompt.
         notes: what its help ends with: text, or "module:function" that returns it.
         group: heading under which `ur_energy --help` lists it.
+        subjects: whose extensions it uses; it has their options, too.
     """
 
     name: str
@@ -52,24 +53,24 @@ class Command:
     examples: tuple[str, ...] = ()
     notes: str = ""
     group: str = "more"
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Extension:
-    """What a room adds to a command or node outside of it.
+    """What a room adds to a subject outside of it.
 
     Attributes:
-        of: name of the command ("estimate"), node ("estimator") or subject ("report") that
-            uses it.
-        purpose: what it is used for ("measures", "executor"); the chapter that uses it
-            declares a Protocol for what is loaded.
+        subject: what it is for, such as "sinks" (commands and nodes that feed sinks) or
+            "measures" (what can be done for less energy); the chapter that uses the
+            extensions of a subject declares a Protocol for what they provide.
         provides: "module:attribute" of what is loaded.
-        options: table of the options that the command or node gets; None for none.
+        options: table of the options that commands and nodes with this subject get; None
+            for none.
         extra: of pyproject.toml, which has the packages that it needs.
     """
 
-    of: str
-    purpose: str
+    subject: str
     provides: str
     options: type | None = None
     extra: str | None = None
@@ -91,11 +92,13 @@ class Node:
         name: of the node; its executable is `<name>_node`.
         parameters: table of its parameters, a dataclass made with `option`.
         main: "module:function" that runs it.
+        subjects: whose extensions it uses; it has their options as parameters, too.
     """
 
     name: str
     parameters: type
     main: str
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Room:
         purpose: what it is for, one line without a full stop.
         requires: rooms that it imports; without one of them the room has no effect.
         commands: subcommands of `ur_energy`.
-        extensions: what it adds to commands and nodes outside of it.
+        extensions: what it adds to subjects outside of it.
         nodes: ROS nodes.
         launch_files: "module:attribute" of the table of a launch file, by its name.
         tests: folders and files of its tests.
@@ -154,14 +157,22 @@ def has_room(name: str) -> bool:
     return any(room.name == name for room in rooms())
 
 
-def extensions(of: str, purpose: str | None = None) -> tuple[Extension, ...]:
-    """What the rooms add to a command, node or subject, for one purpose or for all."""
-    return tuple(
-        extension
-        for room in rooms()
-        for extension in room.extensions
-        if extension.of == of and purpose in (None, extension.purpose)
-    )
+def extensions(subject: str) -> tuple[Extension, ...]:
+    """What the rooms add to a subject, in order of the rooms' names."""
+    found: list[Extension] = []
+    for room in rooms():
+        found += [each for each in room.extensions if each.subject == subject]
+    return tuple(found)
+
+
+def tables_of(options: type, subjects: tuple[str, ...]) -> tuple[type, ...]:
+    """The tables of a command or node: its own, and those of its subjects' extensions."""
+    tables = [options]
+    for subject in subjects:
+        for extension in extensions(subject):
+            if extension.options is not None and extension.options not in tables:
+                tables.append(extension.options)
+    return tuple(tables)
 
 
 def loaded(place: str, extra: str | None = None) -> Any:
