@@ -5,9 +5,9 @@
 
 A room is a folder that holds a module `room` with a `Room` named ROOM. It states the
 subcommands of the room, its ROS nodes and launch files, and its extensions: what the room
-adds to a subject outside of it, such as "sinks" or "measures". The core of the package (telemetry, model,
-trajectory, energy, identification, report, nodes, cli) imports no room by name: it asks
-`rooms` and `extensions`, and works without any of them.
+adds to a subject outside of it, such as "sinks" or "measures". The core of the package
+(telemetry, model, trajectory, energy, identification, report, nodes, cli) imports no room
+by name: it asks `rooms` and `extensions`, and works without any of them.
 
 A module `room` imports nothing but the ground floor, so that `ur_energy --help` is fast;
 what the table names as "module:attribute" is imported when it is used.
