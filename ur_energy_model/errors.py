@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,6 +43,25 @@ def one_line(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(unsigned_zeros(text)).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word that a misspelt one most likely means; upper and lower case are alike.
+
+    Args:
+        word: as typed, or as it stands in a file.
+        known: words that would be right.
+        cutoff: least similarity, 0 to 1 (that of `difflib.SequenceMatcher`); nearer to 1
+            where a wrong guess would be misleading.
+
+    Returns:
+        The most similar known word, None if none is similar enough.
+    """
+    from difflib import get_close_matches  # only needed for mistakes
+
+    spellings = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), spellings, 1, cutoff)
+    return spellings[near[0]] if near else None
 
 
 def span(seconds: float) -> str:

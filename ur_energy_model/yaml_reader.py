@@ -9,14 +9,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import yaml
 
-from ur_energy_model.errors import InputError
+from ur_energy_model.errors import InputError, closest
 from ur_energy_model.files import open_regular
 from ur_energy_model.typing import Array, Self
 
@@ -370,7 +369,8 @@ class Record:
             return child
         # A misspelt key is the likely cause; keys that are read later are less similar
         # than that.
-        for slip in get_close_matches(name, self._unread(), n=1, cutoff=0.75):
+        slip = closest(name, self._unread(), cutoff=0.75)
+        if slip is not None:
             raise self._unknown(slip)
         raise self._tree.refuse(f"key '{excerpt(name)}' is missing")
 
@@ -401,9 +401,11 @@ class Record:
     def _unknown(self, name: str) -> InputError:
         child = self._children[name]
         absent = [each for each in self._known if each not in self._children]
-        like = get_close_matches(name, absent or list(self._known), n=1, cutoff=0.6)
+        like = closest(name, absent or self._known)
         known = ", ".join(excerpt(name) for name in list(self._known)[:_MOST_NAMED])
-        hint = f"did you mean '{excerpt(like[0])}'?" if like else f"known here: {known}"
+        hint = f"known here: {known}"
+        if like is not None:
+            hint = f"did you mean '{excerpt(like)}'?"
         return self._tree.origin.refusal(
             f"unknown key '{excerpt(name)}' ({hint})", child.key_line, child.key
         )
@@ -470,8 +472,9 @@ def choice(names: Iterable[str]) -> Reader[str]:
 
 def with_suggestion(name: str, known: Sequence[str]) -> str:
     """The known names, with the one most similar to a wrong name."""
-    like = get_close_matches(name, known, n=1)
-    return ", ".join(known) + (f" (did you mean '{like[0]}'?)" if like else "")
+    like = closest(name, known)
+    hint = "" if like is None else f" (did you mean '{like}'?)"
+    return ", ".join(known) + hint
 
 
 def integer(low: int, high: int) -> Reader[int]:

@@ -40,7 +40,7 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.plant.add import BagWork
 from ur_energy_model.report.analysis import recording_powers
 from ur_energy_model.report.shift import read_shift
-from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry, concatenate

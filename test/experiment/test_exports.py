@@ -24,8 +24,8 @@ from ur_energy_model.experiment.cycle_exports import (
 )
 from ur_energy_model.experiment.motion_process import urscript
 from ur_energy_model.optimization.cycle import motion_of
+from ur_energy_model.simulation.arm_commands import ProgramState
 from ur_energy_model.simulation.client_interfaces import ScriptSession
-from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of

@@ -14,7 +14,7 @@ import numpy as np
 from ur_energy_model.identification.recording import FIELDS
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation import commands
+from ur_energy_model.simulation import arm_commands
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, Hold, Segment
@@ -79,14 +79,14 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
         length = STANDSTILL if not done else min(PIECE, seconds - done)
         if done:
             if not arm.busy:
-                arm.command(commands.Follow(work))
+                arm.command(arm_commands.Follow(work))
             loaded = bool(random.random() < 0.5) if random.random() < 0.6 else loaded
             part = float(random.uniform(*PART_MASS)) if loaded else 0.0
             mass = GRIPPER.mass + part
             # carried, and stated to the controller
             if abs(mass - arm.setup.payload.mass) > 1e-9:
                 center = np.array([0.0, 0.0, (0.05 * GRIPPER.mass + 0.1 * part) / mass])
-                arm.command(commands.SetPayload(mass, center))
+                arm.command(arm_commands.SetPayload(mass, center))
                 arm.carry(Payload(mass, center))
         before = arm.energies()
         samples = record_arm(arm, length, FIELDS)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.simulation.commands import (
+from ur_energy_model.simulation.arm_commands import (
     Command,
     PowerCommand,
     ProgramCommand,

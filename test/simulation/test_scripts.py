@@ -15,14 +15,14 @@ import pytest
 
 from test.torture.scripts import ONE_LINERS
 from ur_energy_model.model.kinematics import ScriptError
-from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation import control_box
+from ur_energy_model.simulation.arm_commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.client_interfaces import (
     ScriptSession,
     realtime_packet,
     state_message,
 )
-from ur_energy_model.simulation.commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, REPLACEMENT, ControlBox
 from ur_energy_model.simulation.simulated_controller import Simulation
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript

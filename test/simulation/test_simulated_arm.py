@@ -14,7 +14,7 @@ from ur_energy_model.consistency.controller_constants import ControllerConstants
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.parameters import constants, draw_parameters
 from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm, record_arm

@@ -16,8 +16,6 @@ from ur_energy_model.cli.output import note, progress, warn
 from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import (
-    InputError,
-    RecordingError,
     UrEnergyError,
     WrongRobotError,
 )
@@ -27,7 +25,7 @@ from ur_energy_model.model.generic import generic_model, model_entry, model_word
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import check_payload, load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.bag.reader import recorded_robot
 from ur_energy_model.typing import Progress
 
 # The model of a subcommand: a file, or without one the generic model of the arm.
@@ -112,31 +110,6 @@ def model_needed(options: argparse.Namespace, recording: Path) -> EnergyModel:
         )
     assert given is not None
     return load_model(given)
-
-
-def recorded_robot(recordings: Sequence[Path]) -> str:
-    """The robot that the first readable recording names.
-
-    Raises:
-        InputError: none names it, or none can be read.
-    """
-    source: Path | str = "--robot"
-    for bag in recordings:
-        try:
-            name = read_info(bag).robot
-        except RecordingError:  # one of several may be damaged
-            if bag == recordings[-1]:
-                raise
-            continue
-        if name is not None:
-            return name
-        source = bag
-    problem = (
-        "does not name the robot" if recordings else "is missing, and there is no model"
-    )
-    raise InputError(
-        source, problem, "give --robot NAME, such as --robot ur5e, or a model file"
-    )
 
 
 def tariff_given(options: argparse.Namespace) -> Tariff:

@@ -20,7 +20,6 @@ from ur_energy_model.cli.arguments import (
     failed_json,
     for_each_bag,
     is_distributed,
-    recorded_robot,
     report_failed,
 )
 from ur_energy_model.cli.energies import print_metrics
@@ -62,7 +61,7 @@ from ur_energy_model.plant.fleet import (
 )
 from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.report.report import drive_table
-from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.bag.reader import read_info, recorded_robot
 from ur_energy_model.telemetry.samples import arm_name
 
 

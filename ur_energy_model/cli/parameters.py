@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.cli.arguments import model_needed, recorded_robot
+from ur_energy_model.cli.arguments import model_needed
 from ur_energy_model.cli.output import (
     note,
     picked,
@@ -27,6 +27,7 @@ from ur_energy_model.files import check_output
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
+from ur_energy_model.telemetry.bag.reader import recorded_robot
 
 if TYPE_CHECKING:
     import argparse

@@ -10,7 +10,6 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ur_energy_model import __version__
 from ur_energy_model.cli.commands import GROUPS, TEXT
 from ur_energy_model.cli.output import WIDTH
-from ur_energy_model.errors import one_line, printable
+from ur_energy_model.errors import closest, one_line, printable
 from ur_energy_model.options import add_options, host_address, number
 from ur_energy_model.typed_numbers import likely_form, right_form
 
@@ -144,12 +143,11 @@ class Parser(argparse.ArgumentParser):
 
 def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     """The known word that is meant, and all if they are few."""
-    near = get_close_matches(word.lower(), known, 1)
-    text = f": did you mean {before}{near[0]}?" if near else ""
-    few = not before and len(known) < _FEW
-    return (
-        f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
-    )
+    near = closest(word, known)
+    text = "" if near is None else f": did you mean {before}{near}?"
+    if before or len(known) >= _FEW:
+        return text
+    return f"{text or ':'} use one of {', '.join(known)}"
 
 
 # The text of `commands`, section by section.

@@ -12,7 +12,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from ur_energy_model.cli.arguments import recorded_robot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import (
     Identification,
@@ -24,6 +23,7 @@ from ur_energy_model.nodes import lines
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import IdentificationParameters
 from ur_energy_model.nodes.ros import ERROR, OK, Part, diagnostic_array, status
+from ur_energy_model.telemetry.bag.reader import recorded_robot
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 

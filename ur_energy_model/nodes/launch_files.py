@@ -10,7 +10,6 @@ choices from its table.
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import yaml
 from ament_index_python.packages import get_package_prefix
 
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError, closest
 from ur_energy_model.files import PACKAGE, config_file, open_regular, user_path
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
@@ -370,8 +369,8 @@ def check_names(file: str, command: Sequence[str]) -> None:
     given = command[words.index(name_of_file) + 1 :]
     for name in (word.partition(":=")[0] for word in given if ":=" in word):
         if name not in declared:
-            close = difflib.get_close_matches(name, declared, 1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            meant = closest(name, declared)
+            hint = "" if meant is None else f" (did you mean {meant}?)"
             raise UrEnergyError(
                 f"nothing is started: {name_of_file} has no argument {name}{hint}; --show-args "
                 f"lists them, and other parameters belong into params_file"

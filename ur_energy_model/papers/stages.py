@@ -18,8 +18,8 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.papers import s0, s1, s2, s3, s4
 from ur_energy_model.papers.protocol import OtherArms, Outcome, Paper, ProtocolRun, paper
+from ur_energy_model.simulation.arm_commands import Follow, MoveJ
 from ur_energy_model.simulation.arm_options import ArmOptions, default_version
-from ur_energy_model.simulation.commands import Follow, MoveJ
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus

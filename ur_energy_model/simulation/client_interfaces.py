@@ -17,7 +17,7 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.kinematics import ScriptError
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.simulation.commands import (
+from ur_energy_model.simulation.arm_commands import (
     FARTHEST,
     HEAVIEST,
     Command,

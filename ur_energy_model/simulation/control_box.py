@@ -23,8 +23,8 @@ from ur_energy_model.model.kinematics import (
     compose,
 )
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation import arm_commands as cmd
+from ur_energy_model.simulation.arm_commands import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.faults import OWN_FIELDS
 from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm

@@ -14,18 +14,18 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.simulation import commands as cmd
-from ur_energy_model.simulation.arm_options import (
-    ArmOptions,
-    actual_parameters,
-    draw_session,
-)
-from ur_energy_model.simulation.commands import (
+from ur_energy_model.simulation import arm_commands as cmd
+from ur_energy_model.simulation.arm_commands import (
     JOINT_MODES,
     ProgramState,
     RobotMode,
     SafetyMode,
     is_possible,
+)
+from ur_energy_model.simulation.arm_options import (
+    ArmOptions,
+    actual_parameters,
+    draw_session,
 )
 from ur_energy_model.simulation.joint_controller import JointController
 from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist

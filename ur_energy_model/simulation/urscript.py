@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.model.kinematics import ScriptError
-from ur_energy_model.simulation import commands as cmd
+from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.typing import Array
 

@@ -33,8 +33,8 @@ from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm_commands import ProgramCommand
 from ur_energy_model.simulation.arm_options import ArmOptions
-from ur_energy_model.simulation.commands import ProgramCommand
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.csv.reader import read_csv

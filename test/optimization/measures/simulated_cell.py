@@ -13,9 +13,9 @@ import numpy as np
 
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.simulation.arm_commands import RobotMode
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.client_interfaces import ScriptSession
-from ur_energy_model.simulation.commands import RobotMode
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.errors import InputError, MissingFieldError, RecordingError
 from ur_energy_model.files import Budget
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.compression import (
@@ -108,6 +108,34 @@ def iterate_bag(
 def read_info(path: Path | str) -> RecordingInfo:
     """Provenance of a bag, as far as it is known: robot, rate, setup. Errors as of `read_bag`."""
     return next(iterate_bag(path, (), 1)).info
+
+
+def recorded_robot(recordings: Sequence[Path]) -> str:
+    """The robot that the first readable recording names, such as "ur5e".
+
+    Args:
+        recordings: folders or files of bags; all but the last may be damaged.
+
+    Raises:
+        InputError: none names it, or none can be read.
+    """
+    source: Path | str = "--robot"
+    for bag in recordings:
+        try:
+            name = read_info(bag).robot
+        except RecordingError:  # one of several may be damaged
+            if bag == recordings[-1]:
+                raise
+            continue
+        if name is not None:
+            return name
+        source = bag
+    problem = (
+        "does not name the robot" if recordings else "is missing, and there is no model"
+    )
+    raise InputError(
+        source, problem, "give --robot NAME, such as --robot ur5e, or a model file"
+    )
 
 
 def read_events(path: Path | str) -> list[Event]:

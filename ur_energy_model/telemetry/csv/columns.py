@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ur_energy_model.errors import RecordingError
+from ur_energy_model.errors import RecordingError, closest
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
 
 
@@ -383,8 +382,8 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     name = known.get(stem.lower()) or known.get(base.lower())
     if name is None:
         if _element(stem, joints) is None:
-            near = difflib.get_close_matches(stem, list(FIELDS), 1, 0.6)
-            remedy = f"did you mean {near[0]}?" if near else "'-' skips a column"
+            meant = closest(stem, FIELDS)
+            remedy = "'-' skips a column" if meant is None else f"did you mean {meant}?"
             raise RecordingError(path, "is not an RTDE field name", remedy, field=stem)
         return [entry]
     columns = column_names(FIELDS[name], joints)

@@ -11,12 +11,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import numpy as np
 
 from ur_energy_model.arm_names import product_of_controller
-from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
+from ur_energy_model.errors import ControllerError, InputError, WrongRobotError, closest
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde import dashboard_client
@@ -110,8 +109,8 @@ class RtdeSource(ClosedOnExit):
     ) -> None:
         for name in fields:
             if name not in FIELDS:
-                near = get_close_matches(name.lower(), FIELDS, 1) or ["actual_q"]
-                remedy = f"check the spelling, such as {near[0]}"
+                meant = closest(name, FIELDS) or "actual_q"
+                remedy = f"check the spelling, such as {meant}"
                 raise InputError(host, "is not an RTDE field", remedy, field=name)
         if rate is not None and not 0.0 < rate <= 1000.0:
             raise InputError(
