@@ -2,7 +2,7 @@
 #   make demo      everything once, with the simulated controller
 #   make test      lint, types, tests (three processes per two cores; WORKERS=0 for a single one, TEST=a/file.py)
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
-#   make papers    the papers side by side: every protocol on simulated arms, docs/papers.md
+#   make papers    the papers side by side: every protocol on simulated arms, docs/papers
 #   make servers   mosquitto, prometheus and clients from npm, for tests that skip without them
 #   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
@@ -80,7 +80,7 @@ bench: setup
 torture: setup
 	$(BIN)/python -m test.torture --seed $(SEED) --minutes $(MINUTES)
 
-# Every protocol of the papers on simulated arms: docs/papers.md and docs/images/papers. Continues where
+# Every protocol of the papers on simulated arms: docs/papers. Continues where
 # it was stopped; `rm -r build/papers` starts anew.
 papers: setup
 	$(BIN)/python -m tools.papers build/papers

@@ -58,6 +58,33 @@ def escape(
         lines[number] = "".join(parts)
 
 
+DOCS = Path(__file__).parent
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s:]+)(?:#[^)\s]*)?\)")
+GLOB = re.compile(r"^(\w[\w/*]*\*)\n", re.MULTILINE)
+
+
+def without_absent_rooms(app: Sphinx, page: str, source: list[str]) -> None:
+    """Links to pages of rooms that are not there become plain text.
+
+    The pages of a removable room are a folder of their own. Where this folder does not
+    exist, neither do the links into it and its line in a table of contents; where it exists,
+    a page that is missing in it is an error, like any broken link.
+    """
+    here = (DOCS / page).parent
+
+    def linked(link: re.Match[str]) -> str:
+        """The link, or its text where the folder of its page does not exist."""
+        text, place = link.groups()
+        return link.group() if (here / place).parent.is_dir() else text
+
+    def listed(line: re.Match[str]) -> str:
+        """The line of a table of contents, or nothing where its folder has no pages."""
+        return line.group() if any(here.glob(f"{line.group(1)}.md")) else ""
+
+    source[0] = GLOB.sub(listed, LINK.sub(linked, source[0]))
+
+
 def setup(app: Sphinx) -> None:
-    """Escape docstrings before napoleon reads their sections."""
+    """Escape docstrings before napoleon reads their sections; leave out absent rooms."""
     app.connect("autodoc-process-docstring", escape, priority=100)
+    app.connect("source-read", without_absent_rooms)

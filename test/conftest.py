@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from test import missing_packages, running
+from test.absent_rooms import needs_room
 
 # as the command line does, before numpy
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -50,8 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("--all-packages"):
-        config.pluginmanager.register(missing_packages.SkipWithoutPackages())
+    all_packages = config.getoption("--all-packages")
+    config.pluginmanager.register(missing_packages.SkipWithoutNeeds(all_packages))
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -160,7 +161,9 @@ Simulate = Callable[..., subprocess.Popen[str]]
 def simulate() -> Iterator[Simulate]:
     """Start simulated controllers in separate processes, which end after the module.
 
-    `simulate(host, *options)` returns the process once it is ready.
+    `simulate(host, *options)` returns the process once it is ready. Without the room that
+    simulates, the test is skipped.
     """
+    needs_room("simulation")
     with running.Simulators() as simulators:
         yield simulators.start

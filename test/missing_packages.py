@@ -1,11 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tests that need packages which are not installed are skipped with the names of these.
+"""Tests that need what is not there are skipped with its name: packages, and rooms.
 
 `colcon test` in a cell has what rosdep installs, and without ROS 2 or the extras less
 than that. Under `make test` everything is installed: with `--all-packages` a missing
-package is a failure.
+package is a failure. Rooms of this package may be absent in both cases.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from test.absent_rooms import absent_room
 from ur_energy_model.errors import MissingPackageError
 
 OWN = ("ur_energy_model", "test", "tools")
@@ -30,15 +31,16 @@ def add_option(parser: pytest.Parser) -> None:
     )
 
 
-class SkipWithoutPackages:
-    """A plugin: reports of failures whose cause is a missing package become skips.
+class SkipWithoutNeeds:
+    """A plugin: reports of failures whose cause is a missing package or room become skips.
 
     It is no conftest.py, because pytest does not call the hooks of one for folders whose
     own conftest.py cannot be imported. Hooks are written in the form that pytest 6
     (Ubuntu 22.04) has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, all_packages: bool) -> None:
+        self._all_packages = all_packages
         self._conftests: dict[str, str] = {}
         """Why a conftest.py could not be imported, by the name of its module: pytest keeps it
         half-imported, and modules that import from it fail with another error."""
@@ -50,6 +52,8 @@ class SkipWithoutPackages:
     @pytest.hookimpl
     def pytest_configure(self) -> None:
         """Note what the package's commands report: they print it and end with an exit code."""
+        if self._all_packages:
+            return
         made = MissingPackageError.__init__
         found = self._in_commands
 
@@ -97,11 +101,15 @@ class SkipWithoutPackages:
         report.longrepr = (node.nodeid, 1, f"Skipped: {reason}")
 
     def _reason(self, error: BaseException | None) -> str | None:
-        """The package whose absence caused an error, in words; None for other errors."""
+        """The package or room whose absence caused an error; None for other errors."""
         while error is not None:
             if isinstance(error, ModuleNotFoundError) and error.name is not None:
+                room = absent_room(error)
+                if room is not None:
+                    return room
                 package = error.name.partition(".")[0]
-                if package not in OWN and find_spec(package) is None:
+                missing = package not in OWN and find_spec(package) is None
+                if missing and not self._all_packages:
                     return f"the Python package {package!r} is not installed"
             elif isinstance(error, ImportError) and error.name in self._conftests:
                 return self._conftests[error.name]

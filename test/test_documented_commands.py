@@ -17,7 +17,7 @@ from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.nodes.launch_files import LAUNCH_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PARSER = build_parser()
 PROGRAM = re.compile(r"(?:\S*/)?ur_energy$")
 SUBPARSERS = next(

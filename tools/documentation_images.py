@@ -25,7 +25,8 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.named_motions import named_motion
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FOLDER = DOCS / "images"
 SEED = 7
 
 

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes the worked case of docs/optimization.md: a pick-and-place cycle of a simulated UR5e.
+"""Makes the worked case of docs/optimization/optimization.md: a cycle of a simulated UR5e.
 
     python -m tools.optimization_case
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tools.documentation_images import FOLDER, SEED, record
+from tools.documentation_images import DOCS, SEED, record
 from ur_energy_model.cli.optimize import print_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
@@ -52,7 +52,8 @@ GRIP = 0.4  # wait of the gripper [s]
 SLACK = 0.4  # share of the cycle in which the arm only waits
 DEPTH = 0.15  # way down to part and place [m]
 CYCLES = 6
-PAGE = FOLDER.parent / "optimization.md"
+FOLDER = DOCS / "optimization"
+PAGE = FOLDER / "optimization.md"
 # around the figures in the page
 BEGIN = "<!-- case -->\n"
 END = "<!-- end of case -->\n"

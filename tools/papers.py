@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes docs/papers.md and its pictures: every protocol on simulated arms.
+"""Makes docs/papers/papers.md and its pictures: every protocol on simulated arms.
 
 python -m tools.papers [FOLDER]
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "papers.md"
-IMAGES = ROOT / "docs" / "images" / "papers"
+PAGE = ROOT / "docs" / "papers" / "papers.md"
+IMAGES = PAGE.parent / "images"
 DATA = ROOT.parent / "shared" / "data"
 RECORDED = ROOT / "tools" / "papers_recorded.json"
 SEEDS = 20
@@ -44,7 +44,7 @@ REMARK = (
     "them that of here: its value, [5..95 %] of all, percentile p of the published value."
 )
 REAL = (
-    "Recorded: real arms of [accuracy.md](accuracy.md#sources); {names}. A is fitted, B another "
+    "Recorded: real arms of [accuracy.md](../accuracy.md#sources); {names}. A is fitted, B another "
     "motion. Each with its own verdict."
 )
 TESTS = {
@@ -141,7 +141,7 @@ def publish(folder: Path, results: Sequence[PaperResult]) -> None:
         f"{_type(arm)} {' and '.join(of.values())}" for arm, of in TESTS.items()
     )
     remarks = REMARK.format(seeds=SEEDS), REAL.format(names=names)
-    page = markdown(results, remarks, lambda file: f"images/papers/{_name(file)}")
+    page = markdown(results, remarks, lambda file: f"images/{_name(file)}")
     PAGE.write_text(page, encoding="utf-8")
     print(PAGE)
 

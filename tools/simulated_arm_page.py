@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures the accuracy section of docs/simulated_arm.md: arms identified and judged by truth.
+"""Measures the accuracy section of docs/simulation/simulated_arm.md: arms judged by truth.
 
     python -m tools.simulated_arm_page
     python -m tools.simulated_arm_page --check
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from ur_energy_model.simulation.supply import Energies
     from ur_energy_model.typing import Array, Mask
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "simulated_arm.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = DOCS / "simulation" / "simulated_arm.md"
 # around the figures in the page
 BEGIN = "<!-- accuracy -->\n"
 END = "<!-- end of accuracy -->\n"

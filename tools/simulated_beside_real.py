@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draws docs/images/simulated_beside_real.png: a simulated UR5e and recordings of two real ones.
+"""Draws docs/simulation/simulated_beside_real.png: a simulated UR5e beside two real ones.
 
     python -m tools.simulated_beside_real FOLDER
 
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
     from ur_energy_model.typing import Array, Mask
 
-PICTURE = (
-    Path(__file__).resolve().parents[1] / "docs" / "images" / "simulated_beside_real.png"
-)
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PICTURE = DOCS / "simulation" / "simulated_beside_real.png"
 THEME = THEMES["light"]
 NAMES = load_robot("ur5e").joint_names
 REAL = THEME.data

@@ -3,7 +3,7 @@
 
 """What a plant's history costs: bytes, processor time and memory, per arm and for many arms.
 
-The figures of docs/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are
+The figures of docs/plant/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are
 added to a store by the command `ur_energy`. Questions are asked to the history of a
 made-up plant. From this follow the figures of a day of 8 hours with 1, 40 and 1000 arms.
 """

@@ -14,9 +14,7 @@ import signal
 import subprocess
 import sys
 import termios
-import threading
 import time
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -25,7 +23,7 @@ import pytest
 from test.cli.conftest import answer, refused
 from test.telemetry.csv.moving_arm import energy, moving_arm, write_table
 from test.telemetry.csv.test_reader import table, write
-from test.telemetry.rtde_peer import START_TIME, RtdePeer, value_of
+from test.telemetry.rtde_peer import FAULT_TICK, START_TIME, PacedPeer, value_of
 from ur_energy_model.cli.main import main
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -34,40 +32,6 @@ from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde import connection as client
 
 FIELDS = "actual_q,payload,robot_mode"
-
-
-FAULT_TICK = 400
-"""Packets that a PacedPeer has sent when its fault happens."""
-
-
-class PacedPeer(RtdePeer):
-    """Sends some 500 packets a second once a client has started.
-
-    `fault` is called once, after FAULT_TICK packets.
-    """
-
-    def __enter__(self):
-        super().__enter__()
-        self.fault = None
-        self._over = threading.Event()
-        self._pacer = threading.Thread(target=self._pace, daemon=True)
-        self._pacer.start()
-        return self
-
-    def __exit__(self, *arguments):
-        self._over.set()
-        self._pacer.join(240.0)
-        super().__exit__(*arguments)
-
-    def _pace(self):
-        tick = 0
-        while not self._over.wait(0.02):
-            if self.started.is_set():
-                with suppress(OSError, AssertionError):  # the client left in between
-                    self.send_ticks(range(tick, tick + 10))
-                    tick += 10
-                    if tick == FAULT_TICK and self.fault is not None:
-                        self.fault()
 
 
 @pytest.fixture

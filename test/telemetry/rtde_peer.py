@@ -184,3 +184,37 @@ class RtdePeer:
         if good:
             self.recipe = Recipe(names, kinds, number)  # type: ignore[arg-type]
         return encode_setup_reply(SetupReply(number, kinds))
+
+
+FAULT_TICK = 400
+"""Packets that a PacedPeer has sent when its fault happens."""
+
+
+class PacedPeer(RtdePeer):
+    """Sends some 500 packets a second once a client has started.
+
+    `fault` is called once, after FAULT_TICK packets.
+    """
+
+    def __enter__(self) -> PacedPeer:
+        super().__enter__()
+        self.fault: Callable[[], object] | None = None
+        self._over = threading.Event()
+        self._pacer = threading.Thread(target=self._pace, daemon=True)
+        self._pacer.start()
+        return self
+
+    def __exit__(self, *arguments: object) -> None:
+        self._over.set()
+        self._pacer.join(240.0)
+        super().__exit__(*arguments)
+
+    def _pace(self) -> None:
+        tick = 0
+        while not self._over.wait(0.02):
+            if self.started.is_set():
+                with suppress(OSError, AssertionError):  # the client left in between
+                    self.send_ticks(range(tick, tick + 10))
+                    tick += 10
+                    if tick == FAULT_TICK and self.fault is not None:
+                        self.fault()

@@ -684,7 +684,7 @@ sql SQL  SELECT statement
 @json
 notes:
 tables:
-  seconds        one row per arm and second; columns: docs/history.md, or ask
+  seconds        one row per arm and second; columns: docs/plant/history.md, or ask
                  DESCRIBE seconds
   cycles         one row per program cycle
   health         one row per minute of work: friction, torque constants, standby

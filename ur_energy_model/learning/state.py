@@ -183,7 +183,7 @@ def decoded(data: bytes) -> Any:
 
 ORIGIN = "learned"  # `origin` in the provenance of a learned model
 HEADER = """\
-# Electro-mechanical model of a robot arm, learned while it worked (docs/learning.md).
+# Electro-mechanical model of a robot arm, learned while it worked (docs/learning/learning.md).
 # Inertia is joint side; torque constant, friction and motor constants are motor side.
 """
 KEPT = 5  # previous learned models that are kept: model.1.yaml is the latest of them
