@@ -26,12 +26,12 @@ from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, Straigh
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
-from ur_energy_model.report.figures import save_chart
-from ur_energy_model.report.optimization import (
+from ur_energy_model.optimization.page import (
     cycle_time_chart,
     make_optimization_report,
     power_chart,
 )
+from ur_energy_model.report.figures import save_chart
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import Chain, Motion, move

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -234,6 +235,15 @@ def _open_regular(path: str, flags: int) -> int:
         os.close(file)
         raise
     return file
+
+
+def file_digest(path: str | Path) -> str | None:
+    """SHA-256 of a file's content, as hexadecimal digits; None if it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
 
 
 def cell_text(text: str) -> str:

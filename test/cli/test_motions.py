@@ -16,8 +16,8 @@ from ur_energy_model.cli.excite import request_of
 from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.codec import plain
 from ur_energy_model.files import config_file
-from ur_energy_model.learning.history import NEEDS, Need
 from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.needs import NEEDS, Need
 from ur_energy_model.trajectory.fourier import load_trajectory
 
 # The genetic search has no time limit, so its result is the same on every machine.

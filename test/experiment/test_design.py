@@ -27,10 +27,10 @@ from ur_energy_model.experiment.design_problem import (
 )
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.files import config_file
-from ur_energy_model.learning.history import Need
 from ur_energy_model.learning.learner import Learner
 from ur_energy_model.model.geometry import TABLE, Wall
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry

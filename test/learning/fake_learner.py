@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.learning.background import Worker
-from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry

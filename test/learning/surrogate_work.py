@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.learning.minute import MINUTE, Minute
+from ur_energy_model.identification.minute import MINUTE, Minute
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import SimulatedSession, draw_session
 from ur_energy_model.simulation.parameters import draw_parameters

@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pytest
 
-from test.learning.made_up_motion import N, generic
+from test.identification.made_up_motion import N, generic
 from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.friction_follower import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor

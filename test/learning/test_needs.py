@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from test.learning.made_up_motion import N, generic
+from test.identification.made_up_motion import N, generic
 from ur_energy_model.codec import built, plain
-from ur_energy_model.learning.history import Need
 from ur_energy_model.learning.needs import (
     LEAST_SHARE,
     MOST,
@@ -22,6 +21,7 @@ from ur_energy_model.learning.needs import (
     next_needed,
 )
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.needs import Need
 
 
 def work(top: dict[int, float] | None = None) -> Coverage:

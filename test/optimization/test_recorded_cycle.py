@@ -19,20 +19,20 @@ from test.optimization.simulated_cycle import (
     pick_and_place,
     recorded,
 )
-from ur_energy_model.errors import RecordingError
-from ur_energy_model.model.kinematics import ArmKinematics
-from ur_energy_model.optimization.found_cycles import (
+from ur_energy_model.energy.found_cycles import (
     FoundCycles,
     find_cycles,
     program_begin,
 )
-from ur_energy_model.optimization.recorded_cycle import recorded_switching
-from ur_energy_model.optimization.recorded_motion import (
+from ur_energy_model.energy.recorded_motion import (
     RecordedMotion,
     find_moves,
     read_motion,
     recorded_tool,
 )
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.model.kinematics import ArmKinematics
+from ur_energy_model.optimization.recorded_cycle import recorded_switching
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain, move
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from test.plant.synthetic_plant import Arm, Work, write_plant
+from test.report.browser import browser as browser
 
 PLANT_ARMS = [
     Arm("A1", programs=("weld", "pick")),

@@ -18,7 +18,6 @@ from ur_energy_model.plant.database import (
     Period,
     SqlError,
     export_csv,
-    shift_starts,
 )
 from ur_energy_model.plant.store import HistoryStore
 
@@ -47,7 +46,7 @@ def test_periods_are_those_of_the_time_zone(
     assert long.end.timestamp() - long.start.timestamp() == 25 * 3600
 
 
-def test_periods_and_shifts_that_cannot_be_used() -> None:
+def test_periods_that_cannot_be_used() -> None:
     for given, option in (
         (("1.5.2026", None), "--from"),
         (("2026-05-02", "2026-05-01"), "--to"),
@@ -56,10 +55,6 @@ def test_periods_and_shifts_that_cannot_be_used() -> None:
     ):
         with pytest.raises(InputError, match=option):
             Period.from_text(*given)
-    assert shift_starts("22:00, 6:00,14:30") == (-120, 360, 870, 1320)
-    for text in ("", "25:00", "06:00,06:00"):
-        with pytest.raises(InputError, match="--shifts"):
-            shift_starts(text)
 
 
 # SQL

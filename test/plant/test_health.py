@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from test.learning.made_up_motion import ROBOT, N, generic, resting, smooth_motion
+from test.identification.made_up_motion import ROBOT, N, generic, resting, smooth_motion
 from test.plant.surrogate_health import (
     CONSTANT,
     ELBOW,

@@ -15,8 +15,9 @@ import pytest
 
 from test.plant.conftest import PLANT_WORK
 from test.plant.synthetic_plant import Arm, Work, write_plant
+from ur_energy_model.energy.calendar import shift_starts
 from ur_energy_model.errors import InputError
-from ur_energy_model.plant.database import HistoryDatabase, Period, shift_starts
+from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import (

@@ -13,9 +13,11 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import websocket
 
 NAMES = (
@@ -162,3 +164,16 @@ class Browser:
             )
         elif kind == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    browser = Browser(program)
+    try:
+        browser.resize(1280, 900)
+        yield browser
+    finally:
+        browser.close()

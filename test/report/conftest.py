@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import known_model
-from test.report.browser import Browser, find_browser
+from test.report.browser import browser as browser
 from ur_energy_model.consistency.controller_torque import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
@@ -99,16 +99,3 @@ def monday(telemetry: Telemetry, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def analysis(model: EnergyModel, monday: Path) -> Analysis:
     return analyse(model, monday)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_browser()
-    if program is None:
-        pytest.skip("no Chromium or Chrome is installed")
-    browser = Browser(program)
-    try:
-        browser.resize(1280, 900)
-        yield browser
-    finally:
-        browser.close()

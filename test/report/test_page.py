@@ -24,13 +24,13 @@ from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.optimization.cycle import motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving
-from ur_energy_model.report.chart import Line, LineChart, Panel
-from ur_energy_model.report.optimization import (
+from ur_energy_model.optimization.page import (
     OptimizationReport,
     make_optimization_report,
     optimization_page,
     saving_table,
 )
+from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.page import (
     BUDGET,
     ChartEncoder,

@@ -20,7 +20,7 @@ from ur_energy_model.energy.program import LINE, parse_script
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.report.optimization import (
+from ur_energy_model.optimization.page import (
     make_optimization_report,
     optimization_page,
 )

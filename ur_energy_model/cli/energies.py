@@ -39,6 +39,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.consistency.contradiction import with_contradictions
+from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
@@ -57,7 +58,6 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.model.drives import JointModel
-from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
@@ -134,7 +134,7 @@ class Estimate(NamedTuple):
     """What `estimate` states about a recording."""
 
     summary: EnergySummary  # energies
-    measures: Measures  # what can be done for less
+    measures: Advice  # what can be done for less
 
     def as_json(self, tariff: Tariff) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
@@ -156,7 +156,6 @@ def _estimated(
     arguments of `estimate_energy`.
     """
     from ur_energy_model.identification.payload_check import wrong_payload
-    from ur_energy_model.optimization.measures.find import find_measures
 
     log = WorkLog(detector=detector_of_recording(bag))
     summary = estimate_energy(
@@ -168,7 +167,7 @@ def _estimated(
     matched = model_of_arm(
         model, read_info(bag), summary.controller_constants, same_arm=same_arm
     )
-    measures = find_measures(
+    measures = adviser().advise(
         matched.model,
         bag,
         log,
@@ -194,7 +193,7 @@ def _show_many(
     ]
     total = totals_json([found.summary for _, found in good]) if good else {}
     entries = [{"bag": bag, **found.as_json(tariff)} for bag, found in good]
-    measures = Measures.together([found.measures for _, found in good])
+    measures = adviser().together([found.measures for _, found in good])
     if good:
         total |= measures.as_json(tariff)
     if options.json:

@@ -218,7 +218,7 @@ def _damage(holdings: Holdings) -> dict[str, object]:
 
 def summary(options: argparse.Namespace) -> None:
     """`ur_energy history summary`."""
-    from ur_energy_model.plant.database import shift_starts
+    from ur_energy_model.energy.calendar import shift_starts
     from ur_energy_model.plant.summary import explained_share, summarise, total_source
 
     tariff = tariff_given(options)
@@ -315,8 +315,8 @@ def summary(options: argparse.Namespace) -> None:
 
 def report(options: argparse.Namespace) -> None:
     """`ur_energy history report`."""
+    from ur_energy_model.plant.page import make_plant_report, plant_page
     from ur_energy_model.report.page import render
-    from ur_energy_model.report.plant import make_plant_report, plant_page
 
     check_output(options.output, overwrite=options.overwrite)
     tariff = tariff_given(options)

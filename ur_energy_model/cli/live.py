@@ -19,13 +19,13 @@ from ur_energy_model.cli.arguments import chosen_model, tariff_given
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import note
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.options import given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
@@ -155,7 +155,7 @@ def measures_seen(
     model_path: Path | None = None,
     bag: Path | None = None,
     host: str = "",
-) -> Measures:
+) -> Advice:
     """What can be done for less energy, by what was seen of an arm; none before a sample.
 
     Args:
@@ -169,19 +169,18 @@ def measures_seen(
         OSError: there is no room for it.
     """
     from ur_energy_model.identification.payload_check import wrong_payload
-    from ur_energy_model.optimization.measures.find import find_measures
 
     work = arm.finished_work()
     if work is None:
-        return Measures()
+        return adviser().together(())
     model, log = work
     with TemporaryDirectory() as folder:
         seen = Path(folder, "seen")
         if bag is not None and arm.reader.ended:
             seen = bag
         elif not arm.recent.write(seen, model.description().joint_names):
-            return Measures()
-        return find_measures(
+            return adviser().together(())
+        return adviser().advise(
             model,
             seen,
             log,
@@ -192,7 +191,7 @@ def measures_seen(
         )
 
 
-def _measures(options: argparse.Namespace, arm: LiveArm) -> Measures:
+def _measures(options: argparse.Namespace, arm: LiveArm) -> Advice:
     """`measures_seen`; none, with a line, where that fails or the user stops it."""
     try:
         return measures_seen(
@@ -202,7 +201,7 @@ def _measures(options: argparse.Namespace, arm: LiveArm) -> Measures:
         note(f"what can be done is not known: {error}")
     except KeyboardInterrupt:
         note("what can be done was not looked for to the end")
-    return Measures()
+    return adviser().together(())
 
 
 def _end(options: argparse.Namespace, arm: LiveArm) -> None:

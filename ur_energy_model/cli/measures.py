@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli.output import WIDTH, print_line
 
 if TYPE_CHECKING:
+    from ur_energy_model.energy.advice import Advice
     from ur_energy_model.energy.tariff import Tariff
-    from ur_energy_model.optimization.measures.measure import Measures
 
 
-def print_measures(measures: Measures, tariff: Tariff, *, named: bool = False) -> None:
-    """Print measures on stdout; commands stay in one line, so that they can be copied.
+def print_measures(advice: Advice, tariff: Tariff, *, named: bool = False) -> None:
+    """Print what can be done on stdout; commands stay in one line, so that they can be copied.
 
     `named`: with the name of each recording, where there are several.
     """
-    from ur_energy_model.optimization.measures.words import text_lines
-
-    for line in text_lines(measures, tariff, named=named):
+    for line in advice.text_lines(tariff, named=named):
         text = line.lstrip(" ")
         indent = " " * (len(line) - len(text))
         if text.startswith("$ "):

@@ -43,8 +43,8 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-from ur_energy_model.optimization.production import Production
-from ur_energy_model.report.optimization import energies_table, measured_table
+from ur_energy_model.optimization.page import energies_table, measured_table
+from ur_energy_model.plant.production import Production
 
 PAGE = "optimize.html"  # in the folder of -o
 PROOF = "proof"  # recording of the run, in the folder of -o
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
         )
         export_cycle(optimized, robot, options.output)  # with the measured saving
     if page is not None:
-        from ur_energy_model.report.optimization import (
+        from ur_energy_model.optimization.page import (
             make_optimization_report,
             optimization_page,
         )
@@ -243,8 +243,8 @@ def _print_text(text: str) -> None:
 
 def _compare_production(options: argparse.Namespace) -> None:
     """Print the saving of a changed program."""
-    from ur_energy_model.optimization.before_after import compare
-    from ur_energy_model.optimization.production import (
+    from ur_energy_model.plant.before_after import compare
+    from ur_energy_model.plant.production import (
         recorded_productions,
         stored_productions,
     )

@@ -65,8 +65,8 @@ def learn(options: argparse.Namespace) -> None:
         attempts, changes = learning.learn(learner, options.bags, progress=report)
     save_learned(learner.model, options.output)
     if attempts:
+        from ur_energy_model.learning.charts import learning_chart
         from ur_energy_model.report.figures import save_chart
-        from ur_energy_model.report.model_charts import learning_chart
 
         chart = learning_chart(attempts, robot.joint_names)
         save_chart(

@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> None:
     bags = [options.bag] if options.compare is None else [options.bag, options.compare]
     chosen = chosen_model(options.model, options.robot, bags)
 
+    from ur_energy_model.energy.calendar import shift_starts, time_zone
     from ur_energy_model.identification.payload_check import payload_contradictions
-    from ur_energy_model.plant.database import shift_starts, time_zone
 
     shifts = () if options.shifts is None else shift_starts(options.shifts)
     zone = time_zone(options.time_zone)

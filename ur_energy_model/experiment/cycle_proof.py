@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.energy.difference import Difference
+from ur_energy_model.energy.measured_energy import MeasuredEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.experiment.limits import (
     CHECK_RATE,
@@ -22,7 +23,6 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import CLOSED, motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
-from ur_energy_model.optimization.recorded_cycle import MeasuredEnergy
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain

@@ -34,10 +34,10 @@ from ur_energy_model.experiment.objectives import (
     base_choices,
     condition_number,
 )
-from ur_energy_model.learning.history import NEEDS, Need
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall
+from ur_energy_model.model.needs import NEEDS, Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, rest_basis, series

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.arm_names import may_be, product_of_controller
+from ur_energy_model.energy.recorded_motion import LONGEST
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.kinematics import matrix_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.optimization.recorded_motion import LONGEST
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial

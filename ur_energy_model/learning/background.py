@@ -26,9 +26,10 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from ur_energy_model import interrupts
-from ur_energy_model.learning.history import Attempt, Change, Need
+from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.processes import start_main

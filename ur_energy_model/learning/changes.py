@@ -19,13 +19,19 @@ import numpy as np
 from ur_energy_model.energy.friction_follower import WITHIN_SESSION
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.identification.minute import (
+    LEVEL_SPREAD,
+    TYPICAL_SPEED,
+    Minute,
+    MinuteMeter,
+    StandbyMinutes,
+    friction_torque,
+)
 from ur_energy_model.learning.drift_filter import DriftNoise, LevelChange, LevelDetector
 from ur_energy_model.learning.history import Change
-from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.learning.stated_constants import ExchangedJoint
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import SESSION_GAP, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
@@ -34,17 +40,14 @@ NOISE = DriftNoise(
     usual=0.1,
     wear=0.006,
     running_in=0.03,
-    session=0.05,
-    common=0.05,
-    wander=0.015,
-    slope=0.01,
+    session=LEVEL_SPREAD.session,
+    common=LEVEL_SPREAD.common,
+    wander=LEVEL_SPREAD.wander,
+    slope=LEVEL_SPREAD.slope,
     least=0.005,
 )
-"""Spreads of the logarithm of friction. Sessions: 7 % together, the scatter of a UR10e's friction
-from day to day, half of it common to all joints (config/simulation/arm.yaml). Wear: 3 %
-in a month, so that the loss of 22 % in five months that its base joint showed is followed
-within two weeks. Slope: 1 % per kelvin, half of the e-Series controllers' own temperature
-model, beyond the model's friction law."""
+"""Spreads of the logarithm of friction. Wear: 3 % in a month, so that the loss of 22 % in five
+months that the base joint of a UR10e showed is followed within two weeks."""
 _STANDBY = DriftNoise(
     usual=2.5, wear=0.1, session=2.5, wander=0.4, wander_time=1800.0, least=0.2
 )
@@ -60,7 +63,6 @@ _LEAST_STANDBY = 2.0
 _LEAST_SETUP = np.array([0.4, 0.035, 0.035])
 """Steps that are reported: friction from 10 %, standby from 2 W, 0.4 kg, 2 degrees."""
 _SETUP_SESSION_RATIO = 14.0
-TYPICAL_SPEED = 0.5  # speed at which friction is stated in words [rad/s]
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
 _GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of it
@@ -71,14 +73,6 @@ _REBASED_SETUP = np.array([0.02, 0.002, 0.002])
 on: logarithm of friction, standby power [W], payload [kg] and tilt [rad]."""
 _UNKNOWN_DAYS = 0.5
 """Time between sessions if the controller restarted and no host time states it [days]."""
-
-
-def friction_torque(model: EnergyModel, speed: Array) -> Array:
-    """Friction without load at joint speeds [speeds], rad/s: joint side [speeds, n], N m."""
-    ratio = np.array([joint.gear_ratio for joint in model.joints])
-    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
-    speeds = np.repeat(speed[:, None], model.dof, axis=1)
-    return np.asarray(ratio * bank.torque(speeds, np.zeros_like(speeds)))
 
 
 class ChangeMonitor:

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What learning did and noticed: attempts to improve the model, changes of the arm, open needs.
+"""What learning did and noticed: attempts to improve the model, and changes of the arm.
 
 Their fields are the keys of `ur_energy learn --json` and of a learned model's provenance.
 """
@@ -58,27 +58,3 @@ class Change:
     size: float
     interval: tuple[float, float]
     words: str
-
-
-@dataclass(frozen=True)
-class Need:
-    """What ordinary work has not shown yet.
-
-    Attributes:
-        joint: index of the joint, from 0; None for the whole arm.
-        what: "speed", "load", "acceleration", "standstill", "bus_power" or "temperature".
-        speed_range: joint speeds that would help (low, high), rad/s; None where it is not
-            about speed.
-        energy_share_percent: half width of the 95 % interval that this leaves open in the
-            whole arm's energy over a reference work (`learning.needs`), percent.
-        words: the sentence for people.
-    """
-
-    joint: int | None
-    what: str
-    speed_range: tuple[float, float] | None
-    energy_share_percent: float
-    words: str
-
-
-NEEDS = "needs"  # key of the needs in the provenance of a learned model

@@ -33,13 +33,13 @@ from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.friction_fit import CurrentRegression
+from ur_energy_model.identification.minute import Windows
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.recording import FIELDS, REQUIRED
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.learning.changes import ChangeMonitor
-from ur_energy_model.learning.history import NEEDS, Attempt, Change, Need
+from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.information import MOST_SESSIONS, ArmInformation
-from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
 from ur_energy_model.learning.stated_constants import ExchangedJoint, with_new_joints
@@ -48,6 +48,7 @@ from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.model_file import document, model_from_document
+from ur_energy_model.model.needs import NEEDS, Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.robot_modes import BRAKES_RELEASED

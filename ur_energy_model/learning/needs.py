@@ -20,9 +20,9 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
-from ur_energy_model.learning.history import Need
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion

@@ -20,7 +20,7 @@ import numpy as np
 
 from ur_energy_model.codec import built
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.files import new_file, open_regular, user_path
+from ur_energy_model.files import file_digest, new_file, open_regular, user_path
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, is_generic
 from ur_energy_model.model.model_file import document, load_model, model_text, save_model
@@ -215,15 +215,6 @@ def learned_digest(model: EnergyModel) -> str:
 def kept_path(path: Path, which: int | str) -> Path:
     """Where an earlier model of a file is kept: `which` is 1 for the latest, or FIRST."""
     return path.with_name(f"{path.stem}.{which}{path.suffix}")
-
-
-def file_digest(path: str | Path) -> str | None:
-    """SHA-256 of a model file; None if there is none."""
-    try:
-        with open_regular(path) as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return None
 
 
 def _keep(path: Path) -> None:

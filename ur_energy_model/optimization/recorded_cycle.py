@@ -8,14 +8,28 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.meter import GapRule, integrate
+from ur_energy_model.energy.found_cycles import (
+    FoundCycles,
+    MoveAndRest,
+    find_cycles,
+)
+from ur_energy_model.energy.measured_energy import MeasuredEnergy
+from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.program import LINE
-from ur_energy_model.energy.supply import BusMeter
+from ur_energy_model.energy.recorded_motion import (
+    LONGEST,
+    MoveSpan,
+    RecordedMotion,
+    find_moves,
+    read_motion,
+    recorded_tool,
+    scaling_of,
+)
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -31,24 +45,9 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
     recorded_stretches,
 )
-from ur_energy_model.optimization.found_cycles import (
-    FoundCycles,
-    MoveAndRest,
-    find_cycles,
-)
 from ur_energy_model.optimization.programmed import programmed_move
-from ur_energy_model.optimization.recorded_motion import (
-    LONGEST,
-    STILL_TARGET,
-    MoveSpan,
-    RecordedMotion,
-    find_moves,
-    read_motion,
-    recorded_tool,
-)
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
-from ur_energy_model.typing import Array, Indices
 
 SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
@@ -350,63 +349,6 @@ def _waits_by_line(
 
 # What the whole recording shows: speed scaling, energies, switching off, and what is
 # missing.
-
-
-def scaling_of(motion: RecordedMotion) -> float:
-    """Speed slider times limiter while the arm moved; 1 where it was not recorded."""
-    scaling = np.ones(len(motion.time))
-    for name in ("speed_scaling", "target_speed_fraction"):
-        scaling = scaling * motion.telemetry.columns.get(name, 1.0)
-    moving = np.abs(motion.qd).max(axis=1) > STILL_TARGET
-    found = float(np.nanmedian(scaling[moving])) if moving.any() else 1.0
-    return found if 0.01 < found <= 1.0 else 1.0
-
-
-@dataclass(frozen=True)
-class MeasuredEnergy:
-    """Measured energy of a recording, by the rules of every other total of this package.
-
-    Voltage times current is integrated by trapezoids on the controller's clock; across an
-    outage, and where either is not finite, nothing is known.
-    """
-
-    energy: Array  # up to each sample [samples], J
-    # number of steps up to each sample whose energy is not measured [samples]
-    unknown: Indices
-
-    @classmethod
-    def of(cls, telemetry: Telemetry) -> MeasuredEnergy:
-        """The measured energy of all samples of a recording."""
-        steps = GapRule()(
-            telemetry.time, telemetry.stamp, telemetry.gaps, telemetry.info.rate
-        )
-        modes = telemetry.columns.get("robot_mode")
-        released = np.ones(len(telemetry), dtype=bool)
-        if modes is not None:
-            released = np.isin(modes, BRAKES_RELEASED) | np.isnan(modes)
-        bus = BusMeter().step(telemetry, steps.bridged, released)[1]
-        mean = 0.5 * (bus.watts[1:] + bus.watts[:-1])
-        known = (
-            bus.measured[1:]
-            & bus.measured[:-1]
-            & (steps.lost[1:] == 0.0)
-            & ~steps.back[1:]
-        )
-        energy = np.cumsum(mean * steps.bridged[1:])
-        return cls(
-            np.concatenate(([0.0], energy)),
-            np.concatenate(([0], np.cumsum(~known))),
-        )
-
-    def between(self, first: Indices, last: Indices) -> Array:
-        """Energy from samples to later ones [...], J; NaN where not all of it is measured."""
-        energy = self.energy[last] - self.energy[first]
-        return np.where(self.unknown[last] == self.unknown[first], energy, np.nan)
-
-    def of_cycles(self, found: FoundCycles) -> Array:
-        """Energy of each complete cycle [cycles], J; NaN where not all of it is measured."""
-        firsts = np.array([moves[0].first for moves in found.moves], dtype=np.intp)
-        return self.between(firsts, np.array(found.ends, dtype=np.intp))
 
 
 def recorded_switching(telemetry: Telemetry) -> Switching | None:

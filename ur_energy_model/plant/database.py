@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 
+from ur_energy_model.energy.calendar import time_zone
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.plant.holdings import Holdings
@@ -36,7 +37,6 @@ from ur_energy_model.typing import ClosedOnExit, Progress
 # shifts.
 
 UTC = ZoneInfo("UTC")
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 @dataclass(frozen=True)
@@ -78,30 +78,6 @@ class Period:
             return first, None
         last = self.end.astimezone(timezone.utc) - timedelta(microseconds=1)
         return first, f"{last:%Y-%m-%d}"
-
-
-def time_zone(name: str) -> ZoneInfo:
-    """A time zone by its IANA name; InputError: there is no such zone."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        remedy = "give a name such as Europe/Berlin or UTC"
-        raise InputError("--time-zone", f"{name!r} is not known", remedy) from None
-
-
-def shift_starts(text: str) -> tuple[int, ...]:
-    """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending.
-
-    The first one is on the day before: the last shift of a day goes on until the first of
-    the next. InputError: no times.
-    """
-    found = [_CLOCK.fullmatch(part.strip()) for part in text.split(",")]
-    minutes = sorted({60 * int(match[1]) + int(match[2]) for match in found if match})
-    if len(minutes) != len(found):
-        raise InputError(
-            "--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00"
-        )
-    return minutes[-1] - 24 * 60, *minutes
 
 
 def instant(

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.learning.changes import NOISE
-from ur_energy_model.learning.minute import MINUTE
+from ur_energy_model.identification.minute import LEVEL_SPREAD, MINUTE
 from ur_energy_model.model.next_session import PRIOR_FREEDOM
 from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
 from ur_energy_model.plant.holdings import Holdings
@@ -54,8 +53,13 @@ class Quantity:
     work: float
 
 
-_NOISE = (float(NOISE.session), float(NOISE.wander), NOISE.common, float(NOISE.slope))
-FRICTION = Quantity("friction", True, "N m", 0.06, *_NOISE, model=0.05, work=0.015)
+_SPREAD = (
+    LEVEL_SPREAD.session,
+    LEVEL_SPREAD.wander,
+    LEVEL_SPREAD.common,
+    LEVEL_SPREAD.slope,
+)
+FRICTION = Quantity("friction", True, "N m", 0.06, *_SPREAD, model=0.05, work=0.015)
 """Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
 the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
 bench_learning.py)."""

@@ -22,8 +22,14 @@ from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.session import POSE_STD
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
-from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
+from ur_energy_model.identification.minute import (
+    MINUTE,
+    TYPICAL_SPEED,
+    Minute,
+    MinuteMeter,
+    Windows,
+    friction_torque,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
@@ -259,7 +265,7 @@ PROGRAM_STEP = 60 * SECOND  # ns
 # Motion thinned to means over short blocks of time, cheap enough for every sample of a
 # year.
 
-# length of a block [s]: all that minutes of friction use (learning/minute.py)
+# length of a block [s]: all that minutes of friction use (identification/minute.py)
 BLOCK = 0.04
 _PERIODS = 2.0  # length of a block in sample periods, at least
 _ROUNDING = 1e-4
@@ -309,7 +315,7 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
         yield FilteredMotion(time[part], q, qd, qdd, *rest)
 
 
-# Health: friction and torque constants of the learning's minutes (learning/minute.py),
+# Health: friction and torque constants of the learning's minutes (identification/minute.py),
 # and the standby power as tracked so far. Nothing is read twice, memory is constant.
 
 LEAST_STILL = 2.0  # standstill in a minute from which its standby power is stated [s]

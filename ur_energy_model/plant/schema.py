@@ -22,8 +22,7 @@ import pyarrow as pa
 
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import printable
-from ur_energy_model.files import open_regular
-from ur_energy_model.learning.state import file_digest
+from ur_energy_model.files import file_digest, open_regular
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
 

@@ -1,17 +1,15 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charts of models: parameters, what learning did, quantities of experiments."""
+"""Charts of models: parameters, and quantities of experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.learning.history import Attempt
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription
@@ -134,50 +132,17 @@ def singular_value_charts(
     )
 
 
-def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> LineChart:
-    """Held-out error, intervals and version of the model over the time of one or more attempts."""
-    learned = np.cumsum(
-        [0.0, *(max(0.0, b.time - a.time) for a, b in pairwise(attempts))]
-    )
-    minutes = np.asarray(learned) / 60.0
-    errors = [attempt.supply_energy_error_percent for attempt in attempts]
-    error = np.array([np.nan if value is None else value for value in errors])
-    intervals = np.array([attempt.joint_energy_interval_percent for attempt in attempts])
-    version = np.array([attempt.version for attempt in attempts], dtype=float)
-    accepted = np.array([attempt.accepted for attempt in attempts])
-    versions = (
-        Line(
-            "version", np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1], "measured"
-        ),
-        Line("taken over", minutes[accepted], version[accepted], "truth", points=True),
-    )
-    errors_shown = (Line("error", minutes, error, "measured"),)
-    widths = _joint_lines(minutes, intervals, joint_names)
-    title = "95 % intervals of the joints'"
-    panels = (
-        Panel(
-            "Energy at the supply: model minus measured",
-            errors_shown,
-            y_label="error [%]",
-        ),
-        Panel(f"{title} electrical energies", widths, y_label="± [%]"),
-        Panel("Version of the model in use", versions, y_label="version"),
-    )
-    return LineChart(
-        key="learning",
-        title="Learning while the arm works",
-        caption="Over time that the model in use was not fitted to: error of the energy at the "
-        "supply, and half widths of the intervals of each joint's energy.",
-        x_label="time since the first model was tried [min]",
-        panels=panels,
-        columns=1,
-    )
-
-
 # Experiments: quantities of all joints over time, and curves over any axis.
 
 
-def _joint_lines(time: Array, values: Array, names: Sequence[str]) -> tuple[Line, ...]:
+def joint_lines(time: Array, values: Array, names: Sequence[str]) -> tuple[Line, ...]:
+    """A line of each joint, in its colour.
+
+    Args:
+        time: places on the x axis [samples].
+        values: of the n joints [samples, n].
+        names: labels of the joints [n].
+    """
     return tuple(Line(name, time, values[:, j], joint=j) for j, name in enumerate(names))
 
 
@@ -186,7 +151,7 @@ def joints_chart(
 ) -> LineChart:
     """One panel for each quantity (with its unit), with the curves of all joints [samples, n]."""
     panels = [
-        Panel("", _joint_lines(time, each, names), y_label=quantity)
+        Panel("", joint_lines(time, each, names), y_label=quantity)
         for quantity, each in values.items()
     ]
     return LineChart(key=key, title=caption, x_label="time [s]", panels=panels, columns=1)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
+from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import Trigger, detector_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import (
@@ -45,12 +46,9 @@ from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.optimization.measures.find import find_measures
-from ur_energy_model.optimization.measures.measure import Measures
 from ur_energy_model.report import recording_charts as charts
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
 from ur_energy_model.report.chart import Chart
-from ur_energy_model.report.measures import measures_section
 from ur_energy_model.report.model_charts import (
     interval_chart,
     singular_value_charts,
@@ -89,7 +87,7 @@ class BagReport:
     analysis: Analysis
     metrics: Mapping[str, Any]
     energy: EnergySummary
-    measures: Measures  # what can be done for less energy
+    measures: Advice  # what can be done for less energy
 
     @property
     def label(self) -> str:
@@ -137,9 +135,9 @@ class Report:
         return WallEnergy.summed([bag.energy.wall for bag in self.bags])
 
     @property
-    def measures(self) -> Measures:
+    def measures(self) -> Advice:
         """What can be done for less energy, of all recordings."""
-        return Measures.together([bag.measures for bag in self.bags])
+        return adviser().together([bag.measures for bag in self.bags])
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
@@ -200,7 +198,7 @@ def make_report(
             energy = with_contradictions(energy, (wrong.contradiction,))
         constants = energy.controller_constants
         matched.append(model_of_arm(model, read_info(bag), constants, same_arm=same_arm))
-        measures = find_measures(
+        measures = adviser().advise(
             matched[-1].model,
             bag,
             log,
@@ -611,7 +609,10 @@ def _sections(report: Report) -> Iterable[Section]:
     motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
     yield Section("motion", "The motion", "", motion)
     yield Section("provenance", "Provenance", "", items(provenance_table(model)))
-    yield measures_section(report.measures, report.tariff)
+    advice = report.measures.section(report.tariff)
+    if advice is not None:
+        advised = [Table(*table) for table in advice.tables]
+        yield Section(advice.key, advice.title, advice.text, items(*advised))
 
 
 def _tiles(report: Report) -> list[Tile]:

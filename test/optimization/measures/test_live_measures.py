@@ -20,7 +20,7 @@ from ur_energy_model.cli.live import measures_seen
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.optimization.measures.measure import Measures
+from ur_energy_model.optimization.measures.ranking import Measures
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 

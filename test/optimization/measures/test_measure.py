@@ -18,12 +18,12 @@ from ur_energy_model.optimization.measures.measure import (
     KINDS,
     Kind,
     Measure,
-    Measures,
     Omitted,
     Saving,
     saving_of_terms,
     saving_while_running,
 )
+from ur_energy_model.optimization.measures.ranking import Measures
 from ur_energy_model.optimization.measures.words import no_measure, text_lines
 
 WALL = wall_from_vector(

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.energy.advice import Advice, PayloadFinding
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.identification.payload_check import WrongPayload
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.generic import is_generic
@@ -30,12 +31,12 @@ from ur_energy_model.optimization.measures.measure import (
     Finding,
     Kind,
     Measure,
-    Measures,
     Omitted,
     reason_of,
     saving_while_running,
 )
 from ur_energy_model.optimization.measures.moving import line_measures, moves_measures
+from ur_energy_model.optimization.measures.ranking import Measures
 from ur_energy_model.optimization.measures.waiting import pause_measures, pose_measures
 from ur_energy_model.optimization.optimize import in_session_of
 from ur_energy_model.optimization.recorded_cycle import find_cycle
@@ -50,66 +51,62 @@ CRAWL = 0.02  # joint speed at which friction is about that of an arm at rest [r
 FOUND = 0.999  # probability that a payload which the currents show is the right one
 
 
-def find_measures(
-    model: EnergyModel,
-    bag: str | Path,
-    log: WorkLog,
-    *,
-    model_path: str | Path | None = None,
-    wrong_payload: WrongPayload | None = None,
-    payload: Payload | None = None,
-    named: str | Path | None = None,
-    host: str | None = None,
-) -> Measures:
-    """What can be done for less energy in the work that a recording shows.
+class MeasuresAdviser:
+    """Finds the measures that recordings show; an `Adviser`."""
 
-    Args:
-        model: of the arm, or generic; then its intervals are wider.
-        bag: recording of the work.
-        log: what the arm did in it, finished.
-        model_path: of the model, for commands to type; None for one that is to be
-            identified.
-        wrong_payload: the payload that was set, or stated, and the one that the currents
-            show; None where they agree. What is predicted is for the latter.
-        payload: that the user states; None for the one that was set.
-        named: the user's recording, where `bag` is a part of it; None for `bag`.
-        host: address of the controller, where `bag` has what was seen live and will not
-            stay, so that commands begin with a recording; None for a recording of the
-            user's.
-    """
-    wall = model.wall_of()
-    carried = payload if wrong_payload is None else wrong_payload.shown
-    in_session = in_session_of(model, bag, payload=carried, enough=ENOUGH)
-    cycles = 0.0
-    switching: Switching | None = None
-    of_cycle: list[Finding]
-    try:
-        cycle = _work_cycle(in_session, bag, carried, log.seconds)
-    except UrEnergyError as error:
-        of_cycle = [Omitted(kind, reason_of(error)) for kind in _OF_CYCLES]
-    else:
-        command = _command(model, named or bag, model_path, host)
-        cycles = cycles_in(log, cycle)
-        switching = cycle.switching
-        of_cycle = [
-            *pose_measures(in_session, cycle, cycles, log, wall, carried),
-            *moves_measures(in_session, cycle, cycles, wall, command),
-            *line_measures(in_session, cycle, cycles, log, wall, command),
+    def advise(
+        self,
+        model: EnergyModel,
+        bag: str | Path,
+        log: WorkLog,
+        *,
+        model_path: str | Path | None = None,
+        wrong_payload: PayloadFinding | None = None,
+        payload: Payload | None = None,
+        named: str | Path | None = None,
+        host: str | None = None,
+    ) -> Measures:
+        """`Adviser.advise`: payload, pauses, cold starts, and the cycle of the work."""
+        wall = model.wall_of()
+        carried = payload if wrong_payload is None else wrong_payload.shown
+        in_session = in_session_of(model, bag, payload=carried, enough=ENOUGH)
+        cycles = 0.0
+        switching: Switching | None = None
+        of_cycle: list[Finding]
+        try:
+            cycle = _work_cycle(in_session, bag, carried, log.seconds)
+        except UrEnergyError as error:
+            of_cycle = [Omitted(kind, reason_of(error)) for kind in _OF_CYCLES]
+        else:
+            command = _command(model, named or bag, model_path, host)
+            cycles = cycles_in(log, cycle)
+            switching = cycle.switching
+            of_cycle = [
+                *pose_measures(in_session, cycle, cycles, log, wall, carried),
+                *moves_measures(in_session, cycle, cycles, wall, command),
+                *line_measures(in_session, cycle, cycles, log, wall, command),
+            ]
+            if cycle.found_by == "whole":
+                of_cycle = [_of_one_cycle(each) for each in of_cycle]
+        found = [
+            *_payload_measures(in_session, log, cycles, wall, wrong_payload),
+            *pause_measures(in_session, log, wall, switching),
+            *cold_start_measures(log, wall),
+            *of_cycle,
         ]
-        if cycle.found_by == "whole":
-            of_cycle = [_of_one_cycle(each) for each in of_cycle]
-    found = [
-        *_payload_measures(in_session, log, cycles, wall, wrong_payload),
-        *pause_measures(in_session, log, wall, switching),
-        *cold_start_measures(log, wall),
-        *of_cycle,
-    ]
-    source = host or str(named or bag)
-    measures = [
-        replace(each, source=source) for each in found if isinstance(each, Measure)
-    ]
-    omitted = [each for each in found if isinstance(each, Omitted)]
-    return Measures.ranked(measures, omitted, log.seconds)
+        source = host or str(named or bag)
+        measures = [
+            replace(each, source=source) for each in found if isinstance(each, Measure)
+        ]
+        omitted = [each for each in found if isinstance(each, Omitted)]
+        return Measures.ranked(measures, omitted, log.seconds)
+
+    def together(self, parts: Sequence[Advice]) -> Measures:
+        """`Adviser.together`; advice of another adviser is left out."""
+        return Measures.together([part for part in parts if isinstance(part, Measures)])
+
+
+ADVISER = MeasuresAdviser()
 
 
 _OF_CYCLES: tuple[Kind, ...] = ("pose", "moves", "line")
@@ -197,7 +194,7 @@ def _payload_measures(
     log: WorkLog,
     cycles: float,
     wall: WallModel,
-    wrong: WrongPayload | None,
+    wrong: PayloadFinding | None,
 ) -> list[Finding]:
     """The measure of setting the right payload."""
     if wrong is None:

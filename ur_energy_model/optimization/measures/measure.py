@@ -12,8 +12,7 @@ what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import erf, sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -145,136 +144,6 @@ Finding: TypeAlias = Measure | Omitted
 def reason_of(error: UrEnergyError) -> str:
     """An error as a reason."""
     return error.problem if isinstance(error, InputError) else str(error)
-
-
-@dataclass(frozen=True)
-class Measures:
-    """The measures that recordings show, the best first, and why there are no others."""
-
-    measures: tuple[Measure, ...] = ()
-    omitted: tuple[Omitted, ...] = ()
-    seconds: float = 0.0  # of the recordings, one after another [s]
-
-    @classmethod
-    def ranked(
-        cls, found: Sequence[Measure], omitted: Sequence[Omitted], seconds: float
-    ) -> Measures:
-        """Measures that are at least likely: a payload first, the others by their yearly saving.
-
-        A wrong payload saves nothing itself, but what is predicted from the motion rests
-        on it.
-
-        Args:
-            found: in any order.
-            omitted: reasons why kinds were not looked for, or not found.
-            seconds: of the recording [s].
-        """
-        listed = [each for each in found if each.probability >= LIKELY]
-        unsure = [each for each in found if each.probability < LIKELY]
-        reasons = {each.kind: each.reason for each in unsure_reasons(unsure)}
-        reasons |= {each.kind: each.reason for each in omitted}
-        kinds = {each.kind for each in listed}
-        left = [
-            Omitted(kind, reasons[kind])
-            for kind in KINDS
-            if kind in reasons.keys() - kinds
-        ]
-        tariff = Tariff()
-        made = cls((), tuple(left), seconds)
-        listed.sort(
-            key=lambda each: (
-                each.kind != "payload",
-                -made.per_year(each, tariff).wall_energy,
-            )
-        )
-        return replace(made, measures=tuple(listed))
-
-    @classmethod
-    def together(cls, parts: Sequence[Measures]) -> Measures:
-        """Those of several recordings, which are one after another in a year's work.
-
-        Measures that are alike, as of recordings of the same program, are one.
-        """
-        seconds = sum(part.seconds for part in parts)
-        groups: list[list[Measure]] = []
-        for each in (each for part in parts for each in part.measures):
-            known = next((group for group in groups if _are_alike(group[0], each)), None)
-            if known is None:
-                groups.append([each])
-            else:
-                known.append(each)
-        found = [_as_one(group) for group in groups]
-        omitted = [each for part in parts for each in part.omitted]
-        return cls.ranked(found, omitted, seconds)
-
-    def per_year(self, measure: Measure, tariff: Tariff) -> Saving:
-        """The saving of a year, whose hours of work the tariff states."""
-        times = measure.times_per_year
-        if times is None:
-            times = tariff.seconds_per_year / self.seconds if self.seconds > 0.0 else 0.0
-        return measure.saving.times(times)
-
-    def as_json(self, tariff: Tariff) -> dict[str, Any]:
-        """The entries `measures` and `measures_omitted` of JSON output."""
-        return {
-            "measures": [self._entry(each, tariff) for each in self.measures],
-            "measures_omitted": [each._asdict() for each in self.omitted],
-        }
-
-    def _entry(self, measure: Measure, tariff: Tariff) -> dict[str, Any]:
-        cycle = measure.per_cycle
-        return {
-            "kind": measure.kind,
-            "place": measure.place or None,
-            "title": measure.title,
-            "action": measure.action,
-            "command": measure.command or None,
-            "condition": measure.condition or None,
-            "bag": measure.source,
-            "sure": measure.sure,
-            "probability": measure.probability,
-            "cycles": measure.cycles,
-            "in_recording": amounts(measure.saving, tariff),
-            "per_cycle": None if cycle is None else amounts(cycle, tariff),
-            "per_year": amounts(self.per_year(measure, tariff), tariff),
-            "year": year_words(measure, tariff),
-        }
-
-
-def _are_alike(one: Measure, other: Measure) -> bool:
-    """Whether measures of two recordings are the same: the saving of a cycle is, within errors."""
-    if (one.kind, one.place) != (other.kind, other.place):
-        return False
-    first = one.per_cycle or one.saving
-    second = other.per_cycle or other.saving
-    return abs(first.energy - second.energy) <= first.std + second.std
-
-
-def _as_one(group: Sequence[Measure]) -> Measure:
-    """Measures of several recordings that are alike as one, in the words of the largest.
-
-    Their errors are those of one model, and add up. What is saved so often a year does
-    not become more by further recordings.
-    """
-    largest = max(group, key=lambda each: each.saving.wall_energy)
-    if len(group) == 1:
-        return largest
-    title = f"{largest.title} (alike in {len(group)} recordings)"
-    if largest.times_per_year is not None:
-        return replace(largest, title=title)
-    savings = np.array([each.saving for each in group])
-    cycles = sum(each.cycles for each in group)
-    return replace(
-        largest, title=title, saving=Saving(*savings.sum(axis=0).tolist()), cycles=cycles
-    )
-
-
-def unsure_reasons(unsure: Sequence[Measure]) -> list[Omitted]:
-    """Why measures are not listed of which it is not even likely that they save energy."""
-    return [
-        Omitted(each.kind, f"what was found is within its uncertainty ({each.title})")
-        for each in unsure
-    ]
 
 
 def year_words(measure: Measure, tariff: Tariff) -> str:

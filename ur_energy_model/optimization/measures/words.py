@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.optimization.measures.measure import (
     Kind,
     Measure,
-    Measures,
     Omitted,
     Saving,
     year_words,
 )
+
+if TYPE_CHECKING:
+    from ur_energy_model.optimization.measures.ranking import Measures
 
 TITLE = "What can be done"
 NAMES: Mapping[Kind, str] = {

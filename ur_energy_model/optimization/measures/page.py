@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ur_energy_model.energy.advice import AdviceSection, AdviceTable
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.optimization.measures.measure import Measure, Measures
+from ur_energy_model.optimization.measures.measure import Measure
 from ur_energy_model.optimization.measures.words import (
     NAMES,
     TITLE,
@@ -20,43 +22,54 @@ from ur_energy_model.optimization.measures.words import (
     per_year_words,
     what_to_do,
 )
-from ur_energy_model.report.page import Cell, Section, Table, items
+
+if TYPE_CHECKING:
+    from ur_energy_model.optimization.measures.ranking import Measures
 
 
-def measures_section(measures: Measures, tariff: Tariff) -> Section:
+def measures_section(measures: Measures, tariff: Tariff) -> AdviceSection:
     """The measures of all recordings together, the best first, and why there are no others."""
     listed = measures.measures
-    text = "Ranked by what they save in a year. Savings overlap: they cannot be added."
-    if not listed:
-        text = "Nothing was found."
-    omitted = [(NAMES[each.kind], each.reason) for each in measures.omitted]
-    reasons = Table("Not listed, and why", ("", ""), omitted) if omitted else None
-    found = (_savings(measures, tariff), _actions(listed)) if listed else ()
-    return Section("measures", TITLE, text, items(*found, reasons))
+    tables: list[AdviceTable] = []
+    text = "Nothing was found."
+    if listed:
+        text = (
+            "Ranked by what they save in a year. Savings overlap: they cannot be added."
+        )
+        tables += [_savings(measures, tariff), _actions(listed)]
+    if measures.omitted:
+        omitted = [(NAMES[each.kind], each.reason) for each in measures.omitted]
+        tables.append(AdviceTable("Not listed, and why", ("", ""), omitted))
+    return AdviceSection("measures", TITLE, text, tables)
 
 
-def _savings(measures: Measures, tariff: Tariff) -> Table:
+def _savings(measures: Measures, tariff: Tariff) -> AdviceTable:
     """What each measure saves, per cycle and in a year."""
-    paid = [] if tariff.price is None and tariff.co2 is None else ["paid in a year"]
-    columns = ("", "at the supply", "in a year, at the wall", *paid, "how sure")
-    rows: list[Sequence[Cell]] = []
+    is_paid = tariff.price is not None or tariff.co2 is not None
+    columns = ["", "at the supply", "in a year, at the wall"]
+    if is_paid:
+        columns.append("paid in a year")
+    columns.append("how sure")
+    rows: list[Sequence[str]] = []
     for name, measure in _named(measures.measures):
         year = measures.per_year(measure, tariff)
         amounts = [in_recording_words(measure), per_year_words(year, tariff)]
-        amounts += [paid_words(year, tariff)] if paid else []
+        if is_paid:
+            amounts.append(paid_words(year, tariff))
         rows.append((name, *amounts, measure.sure))
     clause = assumption(measures, tariff)
-    return Table("What they save", columns, rows, f"{clause[0].upper()}{clause[1:]}.")
+    note = f"{clause[0].upper()}{clause[1:]}."
+    return AdviceTable("What they save", columns, rows, note)
 
 
-def _actions(listed: Sequence[Measure]) -> Table:
+def _actions(listed: Sequence[Measure]) -> AdviceTable:
     """What to do for each measure, with the command that gives what to type."""
     rows = []
     for name, measure in _named(listed):
         command = f" Command: {measure.command}" if measure.command else ""
         todo = what_to_do(measure)
         rows.append((name, f"{todo[0].upper()}{todo[1:]}.{command}"))
-    return Table("What to do", ("", ""), rows)
+    return AdviceTable("What to do", ("", ""), rows)
 
 
 def _named(listed: Sequence[Measure]) -> list[tuple[str, Measure]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ur_energy_model.energy.session import StandbyFollower
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
@@ -43,6 +45,46 @@ _LEAST_SHARE = 1e-3
 """Least precision of a torque per ampere from data alone, over that of the model's value."""
 _NOISE_SHARE = 0.02  # least error of a current, as a share of the RMS current
 _ROUNDS = 2
+TYPICAL_SPEED = 0.5  # joint speed at which friction is stated in words and tables [rad/s]
+
+
+class LevelSpread(NamedTuple):
+    """Spread of a joint's friction about its usual level: natural logarithms.
+
+    Attributes:
+        session: standard deviation between sessions, of each joint on its own.
+        common: the same of what all joints of an arm have in common.
+        wander: standard deviation within a session.
+        slope: standard deviation of the part of the temperature's effect that the model's
+            friction law leaves, per kelvin.
+    """
+
+    session: float
+    common: float
+    wander: float
+    slope: float
+
+
+LEVEL_SPREAD = LevelSpread(session=0.05, common=0.05, wander=0.015, slope=0.01)
+"""Sessions: 7 % together, the scatter of a UR10e's friction from day to day, half of its
+variance common to all joints (config/simulation/arm.yaml). Slope: 1 % per kelvin, half of the
+e-Series controllers' own temperature model, beyond the model's friction law."""
+
+
+def friction_torque(model: EnergyModel, speed: Array) -> Array:
+    """Friction of a model's joints without load.
+
+    Args:
+        model: of an arm with n joints.
+        speed: joint speeds [speeds], rad/s, the same for all joints.
+
+    Returns:
+        Friction, joint side [speeds, n], N m.
+    """
+    ratio = np.array([joint.gear_ratio for joint in model.joints])
+    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
+    speeds = np.repeat(speed[:, None], model.dof, axis=1)
+    return np.asarray(ratio * bank.torque(speeds, np.zeros_like(speeds)))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import pytest
 from test.identification.exact_arm import write_bag
 from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, pick_and_place
 from ur_energy_model.cli.main import main
-from ur_energy_model.optimization.before_after import SAME_SESSION, Comparison, compare
-from ur_energy_model.optimization.production import (
+from ur_energy_model.plant.before_after import SAME_SESSION, Comparison, compare
+from ur_energy_model.plant.production import (
     MEASURED,
     Part,
     Production,

@@ -19,26 +19,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.found_cycles import (
+    FoundCycles,
+    complete_cycles,
+    find_cycles,
+)
+from ur_energy_model.energy.measured_energy import MeasuredEnergy
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import Channels, PowerOptions, TotalSource
+from ur_energy_model.energy.recorded_motion import (
+    STILL_TARGET,
+    RecordedMotion,
+    find_moves,
+    read_motion,
+    scaling_of,
+)
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.found_cycles import (
-    FoundCycles,
-    complete_cycles,
-    find_cycles,
-)
-from ur_energy_model.optimization.recorded_cycle import MeasuredEnergy, scaling_of
-from ur_energy_model.optimization.recorded_motion import (
-    STILL_TARGET,
-    RecordedMotion,
-    find_moves,
-    read_motion,
-)
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.summary import WHOLE
 from ur_energy_model.telemetry.bag.reader import read_info

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from test.learning.made_up_motion import generic, motion, resting
-from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
+from test.identification.made_up_motion import generic, motion, resting
+from ur_energy_model.identification.minute import Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.model.setup import Payload
 
 FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])

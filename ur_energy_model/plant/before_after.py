@@ -27,7 +27,7 @@ from ur_energy_model.energy.difference import (
     sources_json,
 )
 from ur_energy_model.energy.powers import TotalSource
-from ur_energy_model.optimization.production import Part, Production
+from ur_energy_model.plant.production import Part, Production
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 

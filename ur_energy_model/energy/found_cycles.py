@@ -18,9 +18,9 @@ import numpy as np
 
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, ShownBy
 from ur_energy_model.energy.program import LINE
+from ur_energy_model.energy.recorded_motion import MoveSpan, RecordedMotion
 from ur_energy_model.energy.repetition import SAME_POINT
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.optimization.recorded_motion import MoveSpan, RecordedMotion
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array

@@ -228,3 +228,13 @@ def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None
         return None
     flange = ArmDynamics(robot).flange_pose(telemetry["actual_q"][at : at + 1])[0]
     return pose_vector(np.linalg.inv(flange) @ matrix_of(pose))
+
+
+def scaling_of(motion: RecordedMotion) -> float:
+    """Speed slider times limiter while the arm moved; 1 where it was not recorded."""
+    scaling = np.ones(len(motion.time))
+    for name in ("speed_scaling", "target_speed_fraction"):
+        scaling = scaling * motion.telemetry.columns.get(name, 1.0)
+    moving = np.abs(motion.qd).max(axis=1) > STILL_TARGET
+    found = float(np.nanmedian(scaling[moving])) if moving.any() else 1.0
+    return found if 0.01 < found <= 1.0 else 1.0
