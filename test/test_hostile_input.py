@@ -48,12 +48,13 @@ from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.optimization.pendant import Step, sheet_csv
 from ur_energy_model.plant.database import export_csv
 from ur_energy_model.plant.store import HistoryStore
-from ur_energy_model.sinks.credentials import read_credentials
+from ur_energy_model.sinks.credentials import read_section
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
 from ur_energy_model.trajectory.plan import read_plan
+from ur_energy_model.yaml_reader import YamlTree
 
 CHANNELS = Channels(("a_joint", "b_joint"))
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -93,7 +94,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "events": lambda path: read_events(_in_bag(path)),
     "recovered": lambda path: recover_bag(_in_bag(path)),
     "urdf": robot_content,
-    "credentials": read_credentials,
+    "credentials": lambda path: read_section(path, "mqtt", YamlTree.plain, None),
 }
 """What reads or writes a file that a user names."""
 CONTENTS = sorted(

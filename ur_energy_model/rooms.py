@@ -67,12 +67,15 @@ class Extension:
         provides: "module:attribute" of what is loaded.
         options: table of the options that commands and nodes with this subject get; None
             for none.
+        shared: further table, which several extensions of the subject have in common;
+            commands and nodes get it once, behind those of all extensions.
         extra: of pyproject.toml, which has the packages that it needs.
     """
 
     subject: str
     provides: str
     options: type | None = None
+    shared: type | None = None
     extra: str | None = None
 
     def load(self) -> Any:
@@ -169,9 +172,12 @@ def tables_of(options: type, subjects: tuple[str, ...]) -> tuple[type, ...]:
     """The tables of a command or node: its own, and those of its subjects' extensions."""
     tables = [options]
     for subject in subjects:
-        for extension in extensions(subject):
-            if extension.options is not None and extension.options not in tables:
-                tables.append(extension.options)
+        found = extensions(subject)
+        own = [extension.options for extension in found]
+        shared = [extension.shared for extension in found]
+        for table in (*own, *shared):
+            if table is not None and table not in tables:
+                tables.append(table)
     return tuple(tables)
 
 

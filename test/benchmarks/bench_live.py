@@ -34,7 +34,7 @@ from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by, table
 from test.energy.known_arm import known_model
 from test.nodes.conftest import Observer, message_class
 from test.running import Simulators, children_of, claim_domain, fresh_host
-from test.sinks.foxglove_client import FoxgloveClient
+from test.sinks.foxglove.foxglove_client import FoxgloveClient
 from test.sinks.mosquitto import Mosquitto
 from test.sinks.peers import free_port, program
 from ur_energy_model.model.energy_model import EnergyModel

@@ -31,7 +31,8 @@ from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
-from ur_energy_model.sinks.options import FOXGLOVE_PORT, PROMETHEUS_PORT
+from ur_energy_model.sinks.foxglove.room import FOXGLOVE_PORT
+from ur_energy_model.sinks.prometheus.room import PROMETHEUS_PORT
 from ur_energy_model.sinks.prometheus.sink import METRICS
 
 JOINTS = tuple(ROBOT.joint_names)

@@ -19,13 +19,14 @@ from test.sinks.peers import free_port, needs_program, until
 from test.sinks.readings import live_readings
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.errors import InputError
+from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.mqtt.sink import MqttSink
-from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks
+from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
 from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink
 
-KINDS = [kind.option for kind in SINKS]
-SERVERS = [kind.option for kind in SINKS if kind.port is not None]
+KINDS = [kind.name for kind in sink_kinds()]
+SERVERS = [kind.name for kind in sink_kinds() if kind.listens]
+CLIENTS = [name for name in KINDS if name == "mqtt"]
 PLACES = {"mqtt": "mqtt://127.0.0.1:{}", "opcua": "opc.tcp://127.0.0.1:{}"}
 """Of kinds that take a URL; the others take ADDRESS:PORT if they have a port, else a file."""
 JUNK = (
@@ -40,7 +41,7 @@ JUNK = (
 def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
-    for kind in (Sink, MqttSink):
+    for kind in (Sink, *Sink.__subclasses__()):
         monkeypatch.setattr(kind, "longest_pause", 0.05)
 
 
@@ -54,8 +55,18 @@ def sink_of(kind: str, port: int, folder: Path) -> Sink:
     place = PLACES.get(
         kind, "127.0.0.1:{}" if kind in SERVERS else str(folder / "sink.file")
     )
-    (sink,) = open_sinks(SinkOptions(**{kind: (place.format(port),)}))  # type: ignore[arg-type]
+    (sink,) = open_sinks(given({kind: place.format(port)}))
     return sink
+
+
+def given(places: dict[str, str]) -> Given:
+    """The options of all kinds, with the place of one sink of some of them."""
+    tables = {kind.options: dict[str, tuple[str, ...]]() for kind in sink_kinds()}
+    for kind in sink_kinds():
+        if kind.name in places:
+            tables[kind.options][kind.name] = (places[kind.name],)
+    stated = [table(**values) for table, values in tables.items()]
+    return Given(SinkOptions(), *stated)
 
 
 @pytest.mark.parametrize(
@@ -106,15 +117,14 @@ def test_what_is_in_the_way_is_a_problem_that_ends_by_itself(
             until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) != 0)
 
 
-@pytest.mark.parametrize("kind", [*SERVERS, "mqtt"])
+@pytest.mark.parametrize("kind", [*SERVERS, *CLIENTS])
 def test_what_is_no_address_of_a_sink_is_refused(kind: str) -> None:
     """Nor is one that other machines reach; passwords are not repeated."""
     scheme = {"mqtt": "mqtt://", "opcua": "opc.tcp://"}.get(kind, "")
     before = set(threading.enumerate())
     for text in ("0.0.0.0:1", "me:secret@127.0.0.1:1", "127.0.0.1:70000"):
-        options = {"prometheus": (":0",), kind: (scheme + text,)}
         with pytest.raises(InputError) as refused:
-            open_sinks(SinkOptions(**options))  # type: ignore[arg-type]
+            open_sinks(given({KINDS[0]: ":0", kind: scheme + text}))
         assert scheme == "" or "secret" not in str(refused.value)
     until(
         lambda: not any(each.is_alive() for each in set(threading.enumerate()) - before)

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,8 +25,9 @@ from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.options import given
+from ur_energy_model.rooms import Given, tables_of
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
-from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
+from ur_energy_model.sinks.options import SUBJECT, check_ports, common_options, open_sinks
 from ur_energy_model.sinks.terminal import (
     Lines,
     Screen,
@@ -42,23 +41,6 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import TelemetrySource
 
-
-def check_ports(stated: SinkOptions) -> None:
-    """Refuse servers whose address is in use, or which this machine does not have."""
-    with ExitStack() as held:  # each until all are checked: two sinks cannot share one
-        for kind in SINKS:
-            for text in kind.stated(stated) if kind.port is not None else ():
-                address = server_address(kind.option, text, stated)
-                try:
-                    held.enter_context(address.listener())
-                except OSError as error:
-                    raise InputError(
-                        kind.flag,
-                        f"{address} cannot be used ({os.strerror(error.errno or errno.EINVAL)})",
-                        "end the program that has this port, or name another port",
-                    ) from None
-
-
 SAVE_PERIOD = 1.0  # time between two savings of the counters [s]
 WAITING = 60.0  # time between two lines for people while no samples come [s]
 LONGEST_BATCH = 0.05  # longest time span of packets that are decoded together [s]
@@ -68,11 +50,12 @@ def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
     from rich.console import Console
 
-    stated = given(SinkOptions, options)
+    _, *tables = tables_of(object, (SUBJECT,))
+    stated = Given(*(given(table, options) for table in tables))
     tariff_given(options)  # refused before anything is counted
     check_ports(stated)
     robot = None if options.robot is None else load_robot(options.robot).name
-    span = min(LONGEST_BATCH, 1.0 / stated.sink_rate)
+    span = min(LONGEST_BATCH, 1.0 / common_options(stated).sink_rate)
     fields = tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS)))
 
     def source() -> TelemetrySource:
@@ -92,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     )
     stop = threading.Event()
     sinks = open_sinks(stated, arm.actions, options.state_file)
-    outlets = SinkGroup(sinks, stated.sink_rate)
+    outlets = SinkGroup(sinks, common_options(stated).sink_rate)
     console = Console(highlight=False)
     viewer: Screen | Lines
     if options.json:

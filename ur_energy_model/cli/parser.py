@@ -19,6 +19,7 @@ from ur_energy_model.cli.commands import GROUPS, TEXT
 from ur_energy_model.cli.output import WIDTH
 from ur_energy_model.errors import closest, one_line, printable
 from ur_energy_model.options import add_options, host_address, number
+from ur_energy_model.rooms import tables_of
 from ur_energy_model.typed_numbers import likely_form, right_form
 
 if TYPE_CHECKING:
@@ -219,9 +220,8 @@ def _add_command(subparsers: Any, name: str) -> Parser:
         elif words == "@end":
             group = parser
         elif words == "@sinks":
-            from ur_energy_model.sinks.options import SinkOptions
-
-            add_options(group, SinkOptions)
+            for table in tables_of(object, ("sinks",))[1:]:
+                add_options(group, table)
         elif words:
             _add_payload(group, *words.split(" ", 1))
     return parser

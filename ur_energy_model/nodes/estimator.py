@@ -45,7 +45,7 @@ from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
-from ur_energy_model.sinks.options import open_sinks
+from ur_energy_model.sinks.options import common_options, open_sinks
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -145,8 +145,9 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(given.publish_rate)
         self._health.begin()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        sinks = open_sinks(given.sinks, self._actions, given.state_file)
-        self._outlets = SinkGroup(sinks, given.sinks.sink_rate)
+        stated = given.given_sinks
+        sinks = open_sinks(stated, self._actions, given.state_file)
+        self._outlets = SinkGroup(sinks, common_options(stated).sink_rate)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(

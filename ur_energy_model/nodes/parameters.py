@@ -9,7 +9,7 @@ docs/nodes.md are generated from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -17,7 +17,8 @@ from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.powers import Method
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.options import Option, option, options_of
-from ur_energy_model.sinks.options import SinkOptions
+from ur_energy_model.rooms import Given, tables_of
+from ur_energy_model.sinks.options import SUBJECT
 
 AUTO = "auto"  # a friction law for each joint
 SHORTEST_BATCH = 0.008
@@ -32,6 +33,12 @@ estimator takes half as much time again."""
 LONGEST_BATCH = 0.08
 """Longest time span of the packets that are decoded together, for publish periods that are longer
 [s]."""
+
+_SINK_TABLES = tables_of(object, (SUBJECT,))[1:]
+_SINK_FIELDS = [(each.__name__, each, field(default=each())) for each in _SINK_TABLES]
+SinkParameters: type = make_dataclass("SinkParameters", _SINK_FIELDS, frozen=True)
+"""Parameters of all sinks that are there: a field for the table of each kind."""
+
 
 # fmt: off
 
@@ -239,7 +246,12 @@ class EstimatorParameters(LiveParameters):
         None, "script of the robot program, whose nodes the history then names; empty for none",
         launch=True,
     )
-    sinks: SinkOptions = field(default=SinkOptions())
+    sinks: SinkParameters = field(default=SinkParameters())  # type: ignore[valid-type]
+
+    @property
+    def given_sinks(self) -> Given:
+        """The parameters of the sinks, by their tables."""
+        return Given(*(getattr(self.sinks, each.name) for each in fields(SinkParameters)))
 
 
 @dataclass(frozen=True)

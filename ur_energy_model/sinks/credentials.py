@@ -1,120 +1,62 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""User names, passwords and certificates of sinks, from a YAML file or the environment.
+"""The file of credentials: YAML, with a section for each kind of sink that needs secrets.
 
-They are never on the command line, where every user of the machine reads them.
+    mqtt:
+      username: cell7
+      password: a long one
+
+Secrets are never on the command line, where every user of the machine reads them. What a
+section holds, and which variables of the environment complete it, is stated by the kind of
+sink (`SinkKind.secrets`) in a chapter `credentials` of its own.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import user_path
+from ur_energy_model.sinks.options import sink_kinds
 from ur_energy_model.yaml_reader import Record, YamlTree, text
 
-ENVIRONMENT: dict[str, str] = {
-    key: f"UR_ENERGY_MQTT_{key.upper()}"
-    for key in ("username", "password", "ca", "certificate", "key")
-}
-"""Variables that are used where the file does not state a key of `mqtt`."""
-_TEXTS = ("username", "password")  # keys of `mqtt` that are no files
+T = TypeVar("T")
+REMEDY = "correct the line; docs/live.md shows the file"
 
 
-@dataclass(frozen=True)
-class MqttCredentials:
-    """What a broker asks for; None for an anonymous connection."""
+def read_section(path: Path, name: str, read: Callable[[YamlTree], T], without: T) -> T:
+    """The section of one kind of sink.
 
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    # certificates that may sign the broker's, None for those of the system
-    ca: Path | None = None
-    certificate: Path | None = None  # our own, where the broker requires them
-    key: Path | None = None
-
-
-@dataclass(frozen=True)
-class OpcuaCredentials:
-    """Passwords by user name of the OPC UA server, and files of its certificate and key.
-
-    Certificate and key are None to make them at the first start.
-    """
-
-    users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-class Credentials(NamedTuple):
-    """Those of all sinks."""
-
-    mqtt: MqttCredentials = MqttCredentials()
-    opcua: OpcuaCredentials = OpcuaCredentials()
-
-
-def read_credentials(
-    path: Path | None, environment: Mapping[str, str] | None = None
-) -> Credentials:
-    """Credentials of a file, completed from the environment.
+    The other sections are not read, but they must be those of kinds that are there: the
+    section of a kind that is not installed, or a misspelt name, is refused rather than
+    ignored, as a sink would otherwise work without the secrets that its user has stated.
 
     Args:
-        path: None for the environment only. Relative paths in it begin at its folder.
-        environment: default os.environ.
+        path: the file.
+        name: of the section.
+        read: makes what is returned from the section, and refuses what is wrong in it.
+        without: what is returned where the file does not have the section.
 
     Raises:
-        InputError: the file cannot be used, or a certificate it names is missing.
+        InputError: the file cannot be used; the message names the line.
     """
-    variables = os.environ if environment is None else environment
+    sections = [kind.secrets for kind in sink_kinds() if kind.secrets is not None]
+    with Record(YamlTree.read(path, InputError, REMEDY)) as keys:
+        for section in sections:
+            keys.get(section)
+        return keys.read(name, read, without)
 
-    def existing(tree: YamlTree) -> Path:
-        assert path is not None
-        file = path.parent / user_path(text(tree))
-        if not file.is_file():
-            raise tree.refuse(f"{file} is not a file")
-        return file
 
-    def of_mqtt(tree: YamlTree) -> dict[str, Any]:
-        with Record(tree) as keys:
-            return {
-                k: keys.read(k, text if k in _TEXTS else existing, None)
-                for k in ENVIRONMENT
-            }
+def existing_file(tree: YamlTree) -> Path:
+    """The path of a file, which begins at the folder of the credentials unless absolute.
 
-    def of_opcua(tree: YamlTree) -> dict[str, Any]:
-        with Record(tree) as keys:
-            users = keys.read("users", passwords, {})
-            files = {
-                key: keys.read(key, existing, None) for key in ("certificate", "key")
-            }
-        if len(set(map(bool, files.values()))) > 1:
-            raise tree.refuse("certificate and key belong together")
-        return {"users": users, **files}
-
-    def passwords(tree: YamlTree) -> dict[str, str]:
-        with Record(tree) as keys:
-            return {name: text(child) for name, child in keys.remaining().items()}
-
-    mqtt = dict[str, Any]()
-    opcua = dict[str, Any]()
-    if path is not None:
-        remedy = "correct the line; docs/mqtt_and_opcua.md shows the file"
-        with Record(YamlTree.read(path, InputError, remedy)) as keys:
-            mqtt = keys.read("mqtt", of_mqtt, mqtt)
-            opcua = keys.read("opcua", of_opcua, opcua)
-    for key, variable in ENVIRONMENT.items():
-        value = variables.get(variable) or None
-        if not mqtt.get(key):
-            mqtt[key] = value if value is None or key in _TEXTS else Path(value)
-            if isinstance(mqtt[key], Path) and not mqtt[key].is_file():
-                raise InputError(variable, f"{value} is not a file", "check the path")
-    user, word = (variables.get(f"UR_ENERGY_OPCUA_{key.upper()}") for key in _TEXTS)
-    if user and word:
-        opcua["users"] = {user: word, **opcua.get("users", {})}
-    if mqtt["password"] and not mqtt["username"]:
-        raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
-    return Credentials(MqttCredentials(**mqtt), OpcuaCredentials(**opcua))
+    Raises:
+        InputError: there is no such file.
+    """
+    file = tree.origin.file.parent / user_path(text(tree))
+    if not file.is_file():
+        raise tree.refuse(f"{file} is not a file")
+    return file

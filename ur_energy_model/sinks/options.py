@@ -1,133 +1,191 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where energies go besides ROS: SinkOptions, their table, and SINKS, the kinds of sinks."""
+"""Where energies go besides ROS: kinds of sinks, their common options, and their addresses.
+
+Each kind of sink is a room that adds to the subject "sinks": a `SinkKind`, and a table of
+its options. Commands and nodes with that subject make the sinks that the user has stated
+with `open_sinks`; without such rooms there are none, and no options for them.
+
+The chapter imports only the ground floor, so that the tables of these rooms may use it.
+"""
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import os
 import socket
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
-from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.errors import InputError
 from ur_energy_model.options import is_loopback, option
+from ur_energy_model.rooms import Given, extensions, loaded
 
 if TYPE_CHECKING:
     from ur_energy_model.sinks.sink import ArmActions, Sink
 
+SUBJECT = "sinks"
+"""What the rooms of sinks add to."""
+
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Sinks as the user states them: options of `ur_energy live`, parameters of the estimator."""
+    """Options that all kinds of sinks have in common.
+
+    Attributes:
+        sink_rate: how often each sink gets a reading [Hz].
+        allow_network: whether servers may listen where other machines reach them, and
+            clients may connect to other machines without encryption.
+        credentials: file with user names, passwords and certificates, see
+            `sinks.credentials`; None for the environment.
+    """
 
     # fmt: off
-    foxglove: tuple[str, ...] = option(
-        (), "addresses of servers for Foxglove and Lichtblick, such as 127.0.0.1:8765",
-        metavar="A:P", bare="", launch=True,
-    )
-    foxglove_origins: tuple[str, ...] = option(
-        (), "no effect any more: pages of all sites may connect to a server for Foxglove, where a "
-        "browser reaches its address",
-        flags=("--foxglove-origin",), metavar="ORIGIN", launch=True,
-    )
-    mcap: tuple[Path, ...] = option(
-        (), "MCAP files that get what a Foxglove server sends", metavar="FILE", launch=True
-    )
-    prometheus: tuple[str, ...] = option(
-        (), "addresses of metrics servers for Prometheus, such as 127.0.0.1:9464",
-        metavar="A:P", launch=True,
-    )
-    mqtt: tuple[str, ...] = option(
-        (), "URLs of MQTT brokers for Sparkplug B, such as mqtt://127.0.0.1:1883 or "
-        "mqtts://broker:8883", metavar="URL", launch=True,
-    )
-    opcua: tuple[str, ...] = option(
-        (), "URLs of OPC UA servers, such as opc.tcp://127.0.0.1:4840", metavar="URL", launch=True
-    )
     sink_rate: float = option(
-        10.0, "rate of readings for foxglove, mcap, prometheus, mqtt and opcua", unit="Hz",
-        limits=(0.1, 50.0), flags=(),
+        10.0, "rate of readings for all sinks", unit="Hz", limits=(0.1, 50.0), flags=(),
     )
     allow_network: bool = option(
-        False, "allow addresses of foxglove, prometheus and opcua that other machines reach",
-        launch=True,
+        False, "allow addresses of sinks that other machines reach", launch=True,
     )
     credentials: Path | None = option(
-        None, "YAML file with user names, passwords and certificates of mqtt and opcua; empty for "
-        "the environment", metavar="FILE", launch=True,
+        None, "YAML file with user names, passwords and certificates of sinks; empty for the "
+        "environment", metavar="FILE", launch=True,
     )
-    mqtt_group: str = option("ur_energy", "group of Sparkplug topics", metavar="NAME")
-    mqtt_node: str = option("estimator", "edge node of Sparkplug topics", metavar="NAME")
-    mqtt_json: bool = option(False, "also publish plain JSON topics")
     # fmt: on
 
 
-class SinkKind(NamedTuple):
-    """A kind of sink."""
+class SinkFactory(Protocol):
+    """Makes a sink; a room's chapter `sink` has one for each of its kinds."""
 
-    option: str  # of SinkOptions, with an address, URL or file for each sink
-    module: str  # of this room; imported when used, as its package may not be installed
-    # its function that makes a sink from that text, the options and the actions
+    def __call__(
+        self,
+        place: str,
+        given: Given,
+        actions: ArmActions | None,
+        state_file: Path | None,
+        /,
+    ) -> Sink:
+        """The sink.
+
+        Args:
+            place: address, URL or file, as stated by the user.
+            given: holds the options of the kind and the common `SinkOptions`.
+            actions: what clients of the sink may request of the arm; None for nothing.
+            state_file: file of the energy counters, beside which the sink keeps what it
+                needs after a restart; None to keep nothing.
+
+        Raises:
+            InputError: the place or an option cannot be used.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SinkKind:
+    """A kind of sink, as its room describes it; reading it imports no package.
+
+    Attributes:
+        name: of the option with an address, URL or file for each sink of this kind.
+        options: table that has this option, and further ones of the kind.
+        factory: "module:function" of its `SinkFactory`.
+        default_port: where it listens if the user states no port; None for a kind that
+            does not listen.
+        secrets: its section in the file of credentials; None for a kind without secrets.
+    """
+
+    name: str
+    options: type
     factory: str
-    # default port of a kind that listens, None for one that does not
-    port: int | None = None
-    # whether the function takes a state file, beside which the sink keeps what restarts
-    # need
-    keeps_state: bool = False
+    default_port: int | None = None
+    secrets: str | None = None
 
     @property
     def flag(self) -> str:
         """The option on the command line."""
-        return f"--{self.option}"
+        return f"--{self.name}"
 
-    def stated(self, options: SinkOptions) -> tuple[str, ...]:
-        """Address, URL or file of each sink."""
-        return tuple(map(str, getattr(options, self.option)))
+    @property
+    def listens(self) -> bool:
+        """Whether it is a server, which needs a port of this machine."""
+        return self.default_port is not None
+
+    def places(self, given: Given) -> tuple[str, ...]:
+        """Address, URL or file of each sink that the user has stated."""
+        stated = getattr(given.of(self.options), self.name)
+        return tuple(map(str, stated))
 
 
-FOXGLOVE_PORT = 8765
-PROMETHEUS_PORT = 9464
-OPCUA_PORT = 4840
-"""Default ports: Foxglove's own, of OpenTelemetry's Prometheus exporters, IANA's of OPC UA."""
-SINKS = (
-    SinkKind("foxglove", "foxglove", "foxglove_sink", FOXGLOVE_PORT),
-    SinkKind("mcap", "foxglove", "mcap_sink"),
-    SinkKind("prometheus", "prometheus", "prometheus_sink", PROMETHEUS_PORT),
-    SinkKind("mqtt", "mqtt", "mqtt_sink", keeps_state=True),
-    SinkKind("opcua", "opcua", "opcua_sink", OPCUA_PORT),
-)
-"""Every kind; a new one is a line here, its options above, and a module of its own."""
+def sink_kinds() -> tuple[SinkKind, ...]:
+    """The kinds of all rooms that are there, in order of the rooms' names."""
+    return tuple(extension.load() for extension in extensions(SUBJECT))
+
+
+def common_options(given: Given) -> SinkOptions:
+    """The options that all kinds have in common; their defaults where there is no kind."""
+    return given.of(SinkOptions) if sink_kinds() else SinkOptions()
 
 
 def open_sinks(
-    options: SinkOptions,
+    given: Given,
     actions: ArmActions | None = None,
     state_file: Path | None = None,
 ) -> tuple[Sink, ...]:
-    """Make all sinks of the options; clients of some may request the actions.
+    """Make all sinks that the user has stated.
 
-    Beside `state_file`, that of the energy counters, sinks keep what restarts need.
+    Args:
+        given: holds the options of every kind, and the common ones.
+        actions: what clients of the sinks may request of the arm; None for nothing.
+        state_file: file of the energy counters, beside which sinks keep what they need
+            after a restart; None to keep nothing.
 
     Raises:
-        InputError: an address, a URL or a file that cannot be used.
+        InputError: an address, a URL or a file cannot be used; the sinks that were made
+            before are closed.
         MissingPackageError: the package of a kind is not installed.
     """
     sinks: list[Sink] = []
-    with ExitStack() as opened:  # an error closes those made before
-        for kind in SINKS:
-            for text in kind.stated(options):
-                with optional_import("sinks"):
-                    module = import_module(f"ur_energy_model.sinks.{kind.module}.sink")
-                make = getattr(module, kind.factory)
-                state = (state_file,) if kind.keeps_state else ()
-                sink = make(text, options, actions, *state)
+    with ExitStack() as opened:
+        for extension in extensions(SUBJECT):
+            kind: SinkKind = extension.load()
+            for place in kind.places(given):
+                make: SinkFactory = loaded(kind.factory, extension.extra)
+                sink = make(place, given, actions, state_file)
                 sinks.append(opened.enter_context(closing(sink)))
         opened.pop_all()
     return tuple(sinks)
+
+
+def check_ports(given: Given) -> None:
+    """Refuse servers that cannot listen where the user has stated.
+
+    A sink tries its port again and again, as the program that has it may end; who starts
+    a command at a terminal is better served by an error at once.
+
+    Raises:
+        InputError: no valid address, the port is in use, also by another sink of the same
+            command, or this machine does not have the address.
+    """
+    with ExitStack() as held:  # all ports until the last is checked
+        for kind in sink_kinds():
+            if kind.listens:
+                for place in kind.places(given):
+                    address = server_address(kind, place, common_options(given))
+                    held.enter_context(_listener(kind, address))
+
+
+def _listener(kind: SinkKind, address: Address) -> socket.socket:
+    """A socket that listens where a sink is to listen; InputError where that fails."""
+    try:
+        return address.listener()
+    except OSError as error:
+        reason = os.strerror(error.errno or errno.EINVAL)
+        problem = f"{address} cannot be used ({reason})"
+        remedy = "end the program that has this port, or name another port"
+        raise InputError(kind.flag, problem, remedy) from None
 
 
 @dataclass(frozen=True)
@@ -157,16 +215,18 @@ class Address:
         return f"{host}:{self.port}"
 
 
-def server_address(option: str, text: str, options: SinkOptions) -> Address:
-    """Where a sink of an option listens: loopback unless the user allows more.
+def server_address(kind: SinkKind, text: str, options: SinkOptions) -> Address:
+    """Where a sink listens: loopback unless the user allows more.
 
-    The text is ADDRESS:PORT, ADDRESS, :PORT or nothing, which take the default port, or a
-    URL.
+    Args:
+        kind: of the sink; its default port is used where the text has none.
+        text: ADDRESS:PORT, ADDRESS, :PORT or nothing, or a URL with one of them;
+            127.0.0.1 where it has no address.
+        options: whether other addresses than loopback are allowed.
 
     Raises:
         InputError: no such address or port, or not a loopback one without allow_network.
     """
-    kind = next(each for each in SINKS if each.option == option)
     place = text.rpartition("://")[2].partition("/")[0]
     name, colon, digits = place.rpartition(":")
     if not colon or place.endswith("]"):
@@ -181,7 +241,7 @@ def server_address(option: str, text: str, options: SinkOptions) -> Address:
     except ValueError:
         problem = f"'{name}' is not an IP address"
         raise InputError(kind.flag, problem, "state ADDRESS:PORT") from None
-    address = Address(name, int(digits or kind.port or 0))
+    address = Address(name, int(digits or kind.default_port or 0))
     if not (address.is_loopback or options.allow_network):
         problem = f"{address} can be reached from other machines"
         raise InputError(

@@ -33,7 +33,9 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.urdf_export import link_names, urdf
-from ur_energy_model.sinks.options import Address, SinkOptions, server_address
+from ur_energy_model.rooms import Given
+from ur_energy_model.sinks.foxglove.room import FOXGLOVE
+from ur_energy_model.sinks.options import Address, common_options, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 from ur_energy_model.telemetry.bag.messages import (
@@ -270,10 +272,23 @@ BACKLOG = 512  # messages that wait for a slow client; the oldest is dropped for
 
 
 def foxglove_sink(
-    text: str, options: SinkOptions, actions: ArmActions | None = None
+    place: str,
+    given: Given,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
 ) -> QueuedSink:
-    """A Foxglove server as a sink; its text is ADDRESS:PORT."""
-    address = server_address("foxglove", text, options)
+    """A Foxglove server as a sink, see `SinkFactory`.
+
+    Args:
+        place: ADDRESS:PORT.
+        given: holds the common options, which permit other addresses than loopback.
+        actions: not used: clients can read only.
+        state_file: not used.
+
+    Raises:
+        InputError: no such address, or one that other machines reach without permission.
+    """
+    address = server_address(FOXGLOVE, place, common_options(given))
     return QueuedSink(FoxgloveDelivery(address))
 
 
@@ -408,14 +423,23 @@ MOST_CHUNKS = 3600
 
 
 def mcap_sink(
-    text: str, options: SinkOptions, actions: ArmActions | None = None
+    place: str,
+    given: Given,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
 ) -> QueuedSink:
-    """An MCAP file as a sink; its text is the path.
+    """An MCAP file as a sink, see `SinkFactory`.
+
+    Args:
+        place: path of the file.
+        given: not used.
+        actions: not used.
+        state_file: not used: a file is never continued after a restart.
 
     Raises:
         InputError: the file exists already, or its folder does not.
     """
-    path = Path(text)
+    path = Path(place)
     if path.exists():
         raise InputError(path, "exists already", "name another file")
     if not path.parent.is_dir():

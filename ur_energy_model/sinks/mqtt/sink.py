@@ -48,11 +48,12 @@ from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular, write_text
 from ur_energy_model.options import split_url
-from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
-from ur_energy_model.sinks.options import Address, SinkOptions
+from ur_energy_model.rooms import Given
+from ur_energy_model.sinks.mqtt.credentials import MqttCredentials, read_credentials
+from ur_energy_model.sinks.mqtt.room import MQTT, MqttOptions
+from ur_energy_model.sinks.options import Address, common_options
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
 
-OPTION = "--mqtt"
 PORTS = {"mqtt": 1883, "mqtts": 8883}  # default port by scheme (registered with IANA)
 BATCH = 50  # most readings that are on the way at once
 POLL = 0.05  # longest time between polls for new readings [s]
@@ -65,18 +66,27 @@ LONGEST_WAIT = 10.0  # longest time for an answer of the broker [s]
 
 
 def mqtt_sink(
-    url: str,
-    options: SinkOptions,
+    place: str,
+    given: Given,
     actions: ArmActions | None = None,
     state_file: Path | None = None,
 ) -> MqttSink:
-    """The sink of a broker; beside `state_file` it keeps the number of its births.
+    """The sink of a broker, see `SinkFactory`.
+
+    Args:
+        place: URL of the broker.
+        given: holds MqttOptions and the common options.
+        actions: not used: commands other than for a rebirth are not implemented.
+        state_file: beside it the sink keeps the number of its births; None to begin with
+            0 at each start.
 
     Raises:
         InputError: the URL, the credentials or the names of group and node cannot be
             used.
     """
-    broker = broker_of(url, allow_network=options.allow_network)
+    options = given.of(MqttOptions)
+    common = common_options(given)
+    broker = broker_of(place, allow_network=common.allow_network)
     births = None
     if state_file is not None:
         # Several sinks may have the same state file: one file for each broker and edge
@@ -85,7 +95,7 @@ def mqtt_sink(
         name = f"{state_file.name}.sparkplug_{zlib.crc32(identity.encode()):08x}"
         births = state_file.with_name(name)
     node = EdgeNode(options.mqtt_group, options.mqtt_node, BirthNumbers(births))
-    credentials = read_credentials(options.credentials).mqtt
+    credentials = read_credentials(common.credentials)
     return MqttSink(broker, node, credentials, with_json=options.mqtt_json)
 
 
@@ -218,9 +228,9 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
         "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
     )
     secrets += "UR_ENERGY_MQTT_PASSWORD"
-    parts = split_url(OPTION, url, PORTS, "an MQTT broker", form, secrets)
+    parts = split_url(MQTT.flag, url, PORTS, "an MQTT broker", form, secrets)
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' is not a host and a port", form)
+        raise InputError(MQTT.flag, f"'{url}' is not a host and a port", form)
     address = Address(
         parts.hostname, PORTS[parts.scheme] if parts.port is None else parts.port
     )
@@ -228,7 +238,7 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
     if not (tls or address.is_loopback or allow_network):
         problem = f"{address} is on another machine and the connection is not encrypted"
         raise InputError(
-            OPTION, problem, "use mqtts://, or permit it with --allow-network"
+            MQTT.flag, problem, "use mqtts://, or permit it with --allow-network"
         )
     return Broker(address, tls)
 

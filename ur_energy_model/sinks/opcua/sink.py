@@ -30,12 +30,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
 from ur_energy_model.options import split_url
-from ur_energy_model.sinks.credentials import OpcuaCredentials, read_credentials
+from ur_energy_model.rooms import Given
+from ur_energy_model.sinks.opcua.credentials import OpcuaCredentials, read_credentials
 from ur_energy_model.sinks.opcua.nodes import AddressSpace, MachineNodes
-from ur_energy_model.sinks.options import Address, SinkOptions, server_address
+from ur_energy_model.sinks.opcua.room import OPCUA
+from ur_energy_model.sinks.options import Address, common_options, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
-OPTION = "--opcua"
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
 DAYS = 3650  # validity of a certificate that is made here
 LONGEST_START = 60.0
@@ -46,23 +47,38 @@ MOST_CLIENTS = 20  # connections that are accepted at once
 SILENCE = 5.0
 
 
-def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:
-    """The sink of a server at opc.tcp://ADDRESS[:PORT][/PATH].
+def opcua_sink(
+    place: str,
+    given: Given,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
+) -> Sink:
+    """An OPC UA server as a sink, see `SinkFactory`.
+
+    Args:
+        place: URL of the server, opc.tcp://ADDRESS[:PORT][/PATH].
+        given: holds the common options: users and certificate, and whether other machines
+            may connect.
+        actions: what methods of the server do; None for a server without methods.
+        state_file: not used: the certificate is kept in the user's state folder.
 
     Raises:
         InputError: the URL or the credentials cannot be used, or other machines would
             reach a server without users.
     """
     secrets = "put users into the file of --credentials"
-    parts = split_url(OPTION, url, ("opc.tcp",), "an OPC UA server", _FORM, secrets)
+    parts = split_url(OPCUA.flag, place, ("opc.tcp",), "an OPC UA server", _FORM, secrets)
     if parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' has more than an address and a path", _FORM)
-    address = server_address("opcua", parts.netloc, options)
-    credentials = read_credentials(options.credentials).opcua
+        raise InputError(
+            OPCUA.flag, f"'{place}' has more than an address and a path", _FORM
+        )
+    common = common_options(given)
+    address = server_address(OPCUA, parts.netloc, common)
+    credentials = read_credentials(common.credentials)
     if not (address.is_loopback or credentials.users):
         problem = f"{address} can be reached from other machines, and there are no users"
         raise InputError(
-            OPTION, problem, "state opcua: users: in the file of --credentials"
+            OPCUA.flag, problem, "state opcua: users: in the file of --credentials"
         )
     # Without a handler, its warnings about clients would appear between the lines of the
     # terminal.
@@ -263,5 +279,5 @@ def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
     except OSError as error:
         problem = f"no certificate can be made in {folder} ({error.strerror})"
         remedy = "state certificate and key of opcua in the file of --credentials"
-        raise InputError(OPTION, problem, remedy) from error
+        raise InputError(OPCUA.flag, problem, remedy) from error
     return certificate_file, key_file

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from socketserver import TCPServer
 from typing import Any, NamedTuple, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler
@@ -23,7 +24,9 @@ from prometheus_client.registry import Collector
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.topics import PARTS
-from ur_energy_model.sinks.options import Address, SinkOptions, server_address
+from ur_energy_model.rooms import Given
+from ur_energy_model.sinks.options import Address, common_options, server_address
+from ur_energy_model.sinks.prometheus.room import PROMETHEUS
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.typing import Array
 
@@ -39,10 +42,24 @@ MOST_CONNECTIONS = 16
 
 
 def prometheus_sink(
-    text: str, options: SinkOptions, actions: ArmActions | None = None
+    place: str,
+    given: Given,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
 ) -> QueuedSink:
-    """A sink that serves metrics at http://ADDRESS:PORT/metrics; its text is ADDRESS:PORT."""
-    return QueuedSink(MetricsPage(server_address("prometheus", text, options)))
+    """A server with metrics at http://ADDRESS:PORT/metrics as a sink, see `SinkFactory`.
+
+    Args:
+        place: ADDRESS:PORT.
+        given: holds the common options, which permit other addresses than loopback.
+        actions: not used: clients can read only.
+        state_file: not used: the counters of the energies are kept by the estimator.
+
+    Raises:
+        InputError: no such address, or one that other machines reach without permission.
+    """
+    address = server_address(PROMETHEUS, place, common_options(given))
+    return QueuedSink(MetricsPage(address))
 
 
 class MetricsPage(Collector):

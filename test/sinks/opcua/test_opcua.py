@@ -26,9 +26,15 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from test.sinks.peers import NODE_PACKAGES, free_port, needs_node_package, until
 from test.sinks.readings import CHANNELS, LOST, POWER, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks.credentials import OpcuaCredentials
+from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.opcua import nodes as spec
 from ur_energy_model.sinks.opcua import sink as opcua_delivery
+from ur_energy_model.sinks.opcua.credentials import (
+    PASSWORD,
+    USERNAME,
+    OpcuaCredentials,
+    read_credentials,
+)
 from ur_energy_model.sinks.opcua.sink import opcua_sink, server_certificate
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
@@ -51,7 +57,7 @@ class OpcuaServer:
         self.resets: list[str] = []
         options = SinkOptions(credentials=credentials, allow_network=allow_network)
         actions = ArmActions(self.resets.append, lambda: INTERVAL)
-        self.sink: Sink = opcua_sink(self.url, options, actions)
+        self.sink: Sink = opcua_sink(self.url, Given(options), actions)
         until(lambda: self.sink.status.problem is None, 60)
 
     def offer(self, reading: ArmReading) -> None:
@@ -251,7 +257,7 @@ def test_other_machines_need_a_user_and_encryption(
 ) -> None:
     """As if the address could be reached from other machines."""
     with pytest.raises(InputError, match="there are no users"):
-        opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=True))
+        opcua_sink("opc.tcp://0.0.0.0:4840", Given(SinkOptions(allow_network=True)))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(Address, "is_loopback", property(lambda _: False))
     server = OpcuaServer(tmp_path / "credentials.yaml", allow_network=True)
@@ -338,3 +344,17 @@ def test_node_opcua_reads_follows_and_calls(server: OpcuaServer, tmp_path: Path)
     assert (answer["reset"], server.resets) == ("Good", ["node-opcua"])
     assert answer["interval"][:3] == [2.0, 0.0, 5.0]
     assert json.loads(answer["interval"][4]) == INTERVAL
+
+
+def test_the_file_and_the_environment_have_users(tmp_path: Path) -> None:
+    file = tmp_path / "credentials.yaml"
+    file.write_text("opcua: {users: {plc: other secret}}")
+    variables = {USERNAME: "mes", PASSWORD: "third"}
+    found = read_credentials(file, variables)
+    assert found.users == {"plc": "other secret", "mes": "third"}
+    assert "secret" not in repr(found)
+    assert read_credentials(None, {}) == OpcuaCredentials()
+    assert read_credentials(None, {USERNAME: "mes"}) == OpcuaCredentials()
+    file.write_text("opcua: {certificate: credentials.yaml}")
+    with pytest.raises(InputError, match="belong together"):
+        read_credentials(file, {})

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from sys import getsizeof
+from typing import Any
 
 import numpy as np
 import paho.mqtt.client as mqtt
@@ -27,9 +28,15 @@ from test.sinks.mosquitto import Mosquitto, SparkplugHost
 from test.sinks.peers import free_port, needs_program, program, until
 from test.sinks.readings import LOST, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
+from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.credentials import MqttCredentials
 from ur_energy_model.sinks.mqtt import sink as mqtt_sink
+from ur_energy_model.sinks.mqtt.credentials import (
+    VARIABLE,
+    MqttCredentials,
+    read_credentials,
+)
+from ur_energy_model.sinks.mqtt.room import MqttOptions
 from ur_energy_model.sinks.mqtt.sink import (
     BirthNumbers,
     Connection,
@@ -39,7 +46,7 @@ from ur_energy_model.sinks.mqtt.sink import (
     broker_of,
     json_messages,
 )
-from ur_energy_model.sinks.options import SinkOptions, open_sinks
+from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
 from ur_energy_model.sinks.sink import NOT_OPEN, Sink
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.meters import Meter
@@ -48,6 +55,13 @@ NAME = "energy/total/energy"
 NOW = START // 1_000_000 + 5_000
 COMMANDS = "spBv1.0/plant/NCMD/cell"
 HOST = "spBv1.0/STATE/scada"
+
+
+def given(*urls: str, credentials: Path | None = None, **options: Any) -> Given:
+    """The options of MQTT sinks; `options` are those of MqttOptions."""
+    others = [kind.options() for kind in sink_kinds() if kind.options is not MqttOptions]
+    common = SinkOptions(credentials=credentials)
+    return Given(MqttOptions(mqtt=urls, **options), common, *others)
 
 
 # The store, and the messages of an edge node.
@@ -112,7 +126,7 @@ def test_numbers_of_births_go_on_over_restarts(
 
 def open_and_close(urls: tuple[str, ...], state_file: Path | None) -> None:
     """Sinks that have tried to connect."""
-    made = open_sinks(SinkOptions(mqtt=urls), state_file=state_file)
+    made = open_sinks(given(*urls), state_file=state_file)
     until(lambda: all(sink.status.problem not in (None, NOT_OPEN) for sink in made))
     for sink in made:
         sink.close()
@@ -316,9 +330,9 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
         yield running
 
 
-def sink_to(port: int, **options: object) -> Sink:
+def sink_to(port: int, **options: Any) -> Sink:
     """A sink that is connected."""
-    (sink,) = open_sinks(SinkOptions(mqtt=(f"mqtt://127.0.0.1:{port}",), **options))  # type: ignore[arg-type]
+    (sink,) = open_sinks(given(f"mqtt://127.0.0.1:{port}", **options))
     until(lambda: sink.status.problem is None)
     return sink
 
@@ -482,7 +496,7 @@ def test_passwords_and_certificates(
 
         def problem_with(text: str) -> str | None:
             credentials.write_text(text)
-            (sink,) = open_sinks(SinkOptions(mqtt=(url,), credentials=credentials))
+            (sink,) = open_sinks(given(url, credentials=credentials))
             until(lambda: sink.status.problem != NOT_OPEN)
             sink.close()
             return sink.status.problem
@@ -513,3 +527,37 @@ def test_passwords_and_certificates(
         with Meter(f"{url}/meter") as meter:
             until(measured)
         publisher.loop_stop()
+
+
+def test_credentials_of_the_file_are_completed_from_the_environment(
+    tmp_path: Path,
+) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("x")
+    file = tmp_path / "credentials.yaml"
+    file.write_text("mqtt: {username: arm, password: secret, ca: ca.pem}")
+    variables = {f"{VARIABLE}USERNAME": "ignored", f"{VARIABLE}KEY": str(authority)}
+    found = read_credentials(file, variables)
+    assert found == MqttCredentials("arm", "secret", ca=authority, key=authority)
+    assert "secret" not in repr(found)
+    assert read_credentials(None, {}) == MqttCredentials()
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "message"),
+    [
+        ("mqtt: {usrname: x}", {}, "did you mean 'username'"),
+        ("mqtt: {ca: none.pem}", {}, "none.pem is not a file"),
+        ("mqtt: {password: x}", {}, "has no username"),
+        ("{}", {"CA": "/none"}, f"{VARIABLE}CA: /none is not a file"),
+        ("{}", {"PASSWORD": "x"}, "has no username"),
+    ],
+)
+def test_credentials_that_cannot_be_used(
+    tmp_path: Path, text: str, variables: dict[str, str], message: str
+) -> None:
+    file = tmp_path / "credentials.yaml"
+    file.write_text(text)
+    environment = {f"{VARIABLE}{key}": value for key, value in variables.items()}
+    with pytest.raises(InputError, match=message):
+        read_credentials(file, environment)

@@ -26,13 +26,14 @@ from mcap.reader import make_reader
 from scipy.spatial.transform import Rotation
 
 from test.energy.known_arm import ROBOT
-from test.sinks.foxglove_client import FoxgloveClient, decode
+from test.sinks.foxglove.foxglove_client import FoxgloveClient, decode
 from test.sinks.peers import NODE_PACKAGES, needs_node_package, until
 from test.sinks.readings import live_readings
 from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.energy.topics import MODEL_PARTS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.foxglove import sink as module
 from ur_energy_model.sinks.foxglove.sink import (
@@ -43,7 +44,7 @@ from ur_energy_model.sinks.foxglove.sink import (
     foxglove_type,
     mcap_sink,
 )
-from ur_energy_model.sinks.options import Address, SinkOptions
+from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 
@@ -230,8 +231,8 @@ def test_files_are_never_overwritten_and_long_recordings_continue_in_further_one
     existing.write_text("precious")
     for wrong in (existing, tmp_path / "nowhere" / "live.mcap"):
         with pytest.raises(InputError):
-            mcap_sink(str(wrong), SinkOptions())
-    sink = mcap_sink(str(tmp_path / "live.mcap"), SinkOptions())
+            mcap_sink(str(wrong), Given())
+    sink = mcap_sink(str(tmp_path / "live.mcap"), Given())
     until(lambda: sink.status.problem is None)
     (tmp_path / "live.mcap").rename(tmp_path / "moved.mcap")
     (tmp_path / "live.mcap").write_text("precious")
