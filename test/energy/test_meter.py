@@ -17,7 +17,7 @@ from ur_energy_model.energy.meter import (
 )
 from ur_energy_model.energy.motor_powers import backward_difference
 from ur_energy_model.energy.supply import BusCapacitor
-from ur_energy_model.telemetry.samples import Gap
+from ur_energy_model.telemetry.gaps import Gap
 
 PERIOD = 0.002
 

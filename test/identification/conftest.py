@@ -14,7 +14,8 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion, Motio
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
 def smooth_motion(

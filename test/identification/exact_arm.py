@@ -17,7 +17,8 @@ from ur_energy_model.model.friction import LAWS, FrictionLaw, OperatingPoint
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])
 

@@ -16,7 +16,8 @@ from test.identification.exact_arm import ExactArm
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.quality import assess, motion_of
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,8 @@ from ur_energy_model.identification.filtered_motion import (
 )
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import Telemetry
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.plant import solid_links
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import Telemetry
 
 UR5E = load_robot("ur5e")
 TILTED = gravity_of_mounting(np.radians(30), np.radians(70))

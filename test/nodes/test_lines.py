@@ -23,8 +23,9 @@ from ur_energy_model.nodes.lines import (
     RecordingLines,
 )
 from ur_energy_model.telemetry.clock import HostClock
+from ur_energy_model.telemetry.gaps import Losses
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
-from ur_energy_model.telemetry.samples import Losses, RecordingInfo
+from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 ROBOT = RecordingInfo(

@@ -26,8 +26,8 @@ from ur_energy_model.simulation.wall import SimulatedMeter, SimulatedWall, serve
 from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
-from ur_energy_model.telemetry.samples import NO_LOSSES, Losses
 from ur_energy_model.telemetry.source import LinkStatus
 
 Make = Callable[..., RecordingSession]

@@ -20,9 +20,10 @@ from test.telemetry.rtde_peer import START_TIME, RtdePeer
 from test.telemetry.scripted_source import wait_for
 from ur_energy_model.nodes.lines import INFO, ConnectionLines, Level, OperatorLines
 from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.gaps import NO_LOSSES
 from ur_energy_model.telemetry.recording.recorder import LATE_SECONDS, Recorder
 from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
-from ur_energy_model.telemetry.samples import NO_LOSSES, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 LOST = re.compile(r"([\d,]+) samples? lost")
 FIRST = 50  # ticks of the peer before anything happens

@@ -17,7 +17,8 @@ from ur_energy_model.consistency.controller_torque import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 RATE = 125.0
 

@@ -40,7 +40,8 @@ from ur_energy_model.report.shift import (
     shift_charts,
     shift_table,
 )
-from ur_energy_model.telemetry.samples import Telemetry, find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 PAPER_FIGURES = {

@@ -18,7 +18,8 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
-from ur_energy_model.telemetry.samples import Losses, time_blocks
+from ur_energy_model.telemetry.gaps import Losses
+from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import LinkStatus
 
 JOINTS = ("shoulder_joint", "elbow_joint")

@@ -23,7 +23,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.sink import ArmReading, Sink, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import Losses, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.gaps import Losses
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)

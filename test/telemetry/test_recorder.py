@@ -21,18 +21,12 @@ from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
-from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
-    Event,
-    Gap,
-    Losses,
-    Telemetry,
-    concatenate,
-)
+from ur_energy_model.telemetry.samples import Event, Telemetry, concatenate
 from ur_energy_model.telemetry.source import LinkStatus
 
 

@@ -17,6 +17,7 @@ from test.telemetry.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_
 from ur_energy_model.errors import ControllerError, WrongRobotError
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FIELDS as TABLE
+from ur_energy_model.telemetry.gaps import NO_LOSSES
 from ur_energy_model.telemetry.rtde import connection as client
 from ur_energy_model.telemetry.rtde import dashboard_client, packet_stream
 from ur_energy_model.telemetry.rtde import source as rtde
@@ -28,7 +29,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 from ur_energy_model.telemetry.rtde.source import LinkOptions, RtdeSource
-from ur_energy_model.telemetry.samples import NO_LOSSES, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIELDS = ("actual_q", "payload", "payload_cog", "robot_mode")
 FIRST = range(rtde.RATE_SAMPLES)

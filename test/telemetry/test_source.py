@@ -10,12 +10,8 @@ import pytest
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry import source as module
-from ur_energy_model.telemetry.samples import (
-    Event,
-    Losses,
-    RecordingInfo,
-    Telemetry,
-)
+from ur_energy_model.telemetry.gaps import Losses
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, SharedSource
 
 # One connection for several consumers.

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.telemetry.samples import Gap, changes
+from ur_energy_model.telemetry.gaps import Gap
+from ur_energy_model.telemetry.samples import changes
 from ur_energy_model.typing import Array, Mask
 
 # Steps between samples that integrals over time bridge, and gaps that they leave out. A

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import Losses, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.gaps import Losses
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 RETRY_PERIOD = 1.0  # pause before a controller that cannot be reached is tried again [s]

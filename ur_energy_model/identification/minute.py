@@ -22,10 +22,10 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
-    find_gaps,
     slices_between,
     time_blocks,
 )

@@ -24,6 +24,7 @@ from ur_energy_model.identification.filtered_motion import NO_MOTION, SHORTEST_M
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import REDUCED, RUNNING, SAFETY_STOPS
 from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
+from ur_energy_model.telemetry.gaps import typical_step
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
     IMPOSSIBLE_SHARE,
@@ -35,12 +36,7 @@ from ur_energy_model.telemetry.plausibility import (
     Repeats,
     possible,
 )
-from ur_energy_model.telemetry.samples import (
-    RecordingInfo,
-    Telemetry,
-    repetition,
-    typical_step,
-)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition
 from ur_energy_model.telemetry.usable_samples import freedrive_samples, usable_samples
 from ur_energy_model.typing import Array, Mask
 

@@ -43,12 +43,8 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
-from ur_energy_model.telemetry.samples import (
-    RecordingInfo,
-    Telemetry,
-    concatenate,
-    find_gaps,
-)
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Indices, Progress
 

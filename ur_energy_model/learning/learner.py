@@ -54,13 +54,9 @@ from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock, possible_times
+from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.plausibility import possible
-from ur_energy_model.telemetry.samples import (
-    RecordingInfo,
-    Telemetry,
-    concatenate,
-    find_gaps,
-)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Progress
 
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)

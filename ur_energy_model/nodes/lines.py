@@ -18,8 +18,9 @@ from typing import TypeAlias
 
 from ur_energy_model.errors import span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.gaps import NO_LOSSES
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
-from ur_energy_model.telemetry.samples import NO_LOSSES, RecordingInfo
+from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 PERIOD = 10.0  # shortest time between two lines of one kind [s]

@@ -59,6 +59,7 @@ from ur_energy_model.telemetry.bag.messages import (
 from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
@@ -67,13 +68,7 @@ from ur_energy_model.telemetry.recording.writing_thread import (
     RecorderStatus,
 )
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
-    Losses,
-    RecordingInfo,
-    Telemetry,
-    equal_runs,
-)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 T = TypeVar("T")

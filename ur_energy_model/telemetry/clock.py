@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.gaps import CLOCK_JUMPED, Gap, GapRule, with_found_gaps
 from ur_energy_model.telemetry.plausibility import ANY_ARM, IMPOSSIBLE_SHARE
-from ur_energy_model.telemetry.samples import Gap, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
 # HostClock: the one clock of a process, for the stamps of samples, events, marks and bag
@@ -133,6 +134,10 @@ _MANY = 20_000
 these are."""
 _SHORTEST_STEP = 1e-5  # shortest mean step of a controller's clock [s]
 _LONGEST_STEP = 60.0  # longest step between samples that is not taken for a gap [s]
+_JUMP_RULE = GapRule(_LONGEST_STEP, None)
+"""Every recording with a nominal period has its gaps already; this finds jumps of the clock."""
+IMPOSSIBLE_TIMES = "impossible times"
+"""Cause of a gap in place of samples whose times no controller has."""
 
 
 def possible_times(time: Array) -> Mask:
@@ -210,26 +215,20 @@ def checked_clock(
             dropped += len(batch)
             continue
         kept = batch.select(use)
-        # Samples left out in front of each one that is kept, and its step; unknown for
-        # the first.
+        # Samples left out in front of each one that is kept; unknown for the first one.
         lost = np.diff(places, prepend=-1 - dropped) - 1
         before = np.append(last, kept.time[:-1])
-        steps = kept.time - before
         lost[0] *= not np.isnan(last)
-        known = {gap.index for gap in kept.gaps}
-        gaps = list(kept.gaps)
-        for i in np.flatnonzero(
-            (lost > 0) | (steps < 0) | (steps > _LONGEST_STEP)
-        ).tolist():
-            if i not in known:
-                cause = "controller restarted" if steps[i] < 0 else "clock jumped"
-                cause = "impossible times" if lost[i] else cause
-                gaps.append(
-                    Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), cause)
-                )
-        if len(gaps) > len(known):
-            kept = replace(kept, gaps=tuple(sorted(gaps, key=lambda gap: gap.index)))
-        yield kept
+        jumps = [
+            gap if gap.end < gap.start else replace(gap, cause=CLOCK_JUMPED)
+            for gap in _JUMP_RULE.find_behind(last, kept.time)
+        ]
+        left_out = [
+            Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), IMPOSSIBLE_TIMES)
+            for i in np.flatnonzero(lost).tolist()
+        ]
+        gaps = with_found_gaps(kept.gaps, with_found_gaps(left_out, jumps))
+        yield replace(kept, gaps=gaps) if len(gaps) > len(kept.gaps) else kept
         dropped = len(batch) - 1 - int(places[-1])
         last = float(kept.time[-1])
     check.finish()

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrError, CdrParser, Template
+from ur_energy_model.telemetry.gaps import NO_LOSSES, TYPICAL_LIMIT, Gap
 from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
-    Gap,
     RecordingInfo,
     Telemetry,
     equal_runs,
@@ -387,7 +386,7 @@ class JointStateStream:
         long = clock_set.copy()
         if len(self._steps) >= FEWEST_STEPS:
             periods = steps / float(np.median(self._steps))
-            long |= periods > 2.5
+            long |= periods > TYPICAL_LIMIT
             # A step that is long because its message was late is followed by a short one.
             late = np.clip(1.0 - np.append(periods[1:], 1.0), 0.0, 1.0)
             estimated = np.maximum(np.floor(periods - late + 0.25) - 1, 0)

@@ -14,7 +14,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import IO
 
-from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, Telemetry
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
+from ur_energy_model.telemetry.samples import Event, Telemetry
 
 MEMORY_BYTES = 64 << 20
 SPILL_BYTES = 512 << 20

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.telemetry.gaps import Gap, find_gaps, with_found_gaps
 from ur_energy_model.typing import Array, Indices, Mask
 
 # Consecutive stretches of an array: runs of equal values, blocks of time.
@@ -69,65 +70,6 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Samples of the controller that are missing in the recording."""
-
-    # : index of the first sample after the gap; 0 in a batch of a stream if the gap lies
-    # in front of : the batch, the number of samples if the recording ends with the gap
-    index: int
-    start: float  #: controller time of the last sample before the gap [s]
-    # : controller time of the first sample after the gap [s]; smaller than start if the
-    # controller : restarted
-    end: float
-    # : number of samples missing, estimated from the nominal period (0 if unknown)
-    missing: int
-    #: reason, where known ("skipped", "connection lost", "controller restarted", ...)
-    cause: str = "unknown"
-    # : time without samples by the host's clock [s], where the controller's clock cannot
-    # tell it : (the controller restarted, or never came back); None otherwise
-    away: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Time without samples [s], 0 where neither clock shows it."""
-        return max(self.end - self.start, 0.0) if self.away is None else self.away
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Samples of a stream that are known to be lost: the sum over its gaps.
-
-    Whatever counts lost samples counts them with this class, and from gaps: a gap is
-    known once a sample behind it has come, or once the stream has ended in it. An outage
-    that lasts is no loss yet, since the samples of it may still be on their way.
-    """
-
-    samples: int = 0  #: number of lost samples
-    seconds: float = 0.0  #: time of the gaps [s]
-    gaps: int = 0  #: number of gaps
-
-    def after(self, gaps: Iterable[Gap]) -> Losses:
-        """These losses and those of further gaps."""
-        found = list(gaps)
-        if not found:
-            return self
-        missing = sum(gap.missing for gap in found)
-        seconds = sum(gap.seconds for gap in found)
-        return self + Losses(missing, seconds, len(found))
-
-    def __add__(self, other: Losses) -> Losses:
-        seconds = self.seconds + other.seconds
-        return Losses(self.samples + other.samples, seconds, self.gaps + other.gaps)
-
-    def __sub__(self, earlier: Losses) -> Losses:
-        seconds = self.seconds - earlier.seconds
-        return Losses(self.samples - earlier.samples, seconds, self.gaps - earlier.gaps)
-
-
-NO_LOSSES = Losses()
-
-
-@dataclass(frozen=True)
 class RecordingInfo:
     """Provenance of a recording: robot, controller and configuration."""
 
@@ -152,56 +94,6 @@ class RecordingInfo:
     removed: int = 0
     # : further key-value pairs, kept as text
     extra: Mapping[str, str] = field(default_factory=dict)
-
-
-def typical_step(steps: Array) -> float:
-    """Larger of median and mean of a clock's forward steps [s]; NaN if there are none.
-
-    Robust where a recorder stored samples at irregular multiples of the controller's
-    tick. Steps of more than ten times the median are gaps and do not count for the mean.
-    """
-    forward = steps[steps > 0]
-    if not forward.size:
-        return float("nan")
-    middle = float(np.median(forward))
-    return max(middle, float(np.mean(forward[forward <= 10 * middle])))
-
-
-def find_gaps(
-    time: Array, period: float | None = None, *, typical: float | None = None
-) -> tuple[Gap, ...]:
-    """Gaps in a series of controller timestamps.
-
-    Args:
-        time: controller timestamps [n], s.
-        period: nominal sample period [s]; None if there is none.
-        typical: step to use without a period [s]; None takes `typical_step` of these.
-
-    Returns:
-        One Gap per step longer than 1.5 nominal periods (2.5 typical steps where there is
-        no period), and one per step backwards (a restarted controller). Equal timestamps
-        are no gap but a sample recorded twice, see `Telemetry.distinct`.
-    """
-    # impossible times stay in the range of integers
-    steps = np.diff(np.clip(time, -1e15, 1e15))
-    if steps.size == 0:
-        return ()
-    guessed = period is None
-    if period is None:
-        period = typical_step(steps) if typical is None else typical
-        period = period if period > 0 else 1.0
-    limit = (2.5 if guessed else 1.5) * period
-    places = np.flatnonzero((steps > limit) | (steps < 0))
-    return tuple(
-        Gap(
-            index=int(i) + 1,
-            start=float(time[i]),
-            end=float(time[i + 1]),
-            missing=max(0, round(steps[i] / period) - 1),
-            cause="skipped" if steps[i] > 0 else "controller restarted",
-        )
-        for i in places
-    )
 
 
 @dataclass(frozen=True)
@@ -402,15 +294,15 @@ def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
         for gap in part.gaps
     ]
     rate = first.info.rate
-    between = {int(offset) for offset in offsets[1:-1]} - {gap.index for gap in gaps}
     found = find_gaps(time, None if rate is None else 1.0 / rate)
-    gaps += [gap for gap in found if gap.index in between]
+    between = {int(offset) for offset in offsets[1:-1]}
+    new = [gap for gap in found if gap.index in between]
     stamps = [part.stamp for part in parts if part.stamp is not None]
     return Telemetry(
         time=time,
         columns=join_columns([dict(part.columns) for part in parts]),
         info=first.info,
-        gaps=tuple(sorted(gaps, key=lambda gap: gap.index)),
+        gaps=with_found_gaps(gaps, new),
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
         repeated=sum(part.repeated for part in parts),
     )

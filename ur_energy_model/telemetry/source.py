@@ -14,15 +14,9 @@ from itertools import pairwise
 from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
-from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
-    Event,
-    Losses,
-    RecordingInfo,
-    Telemetry,
-    concatenate,
-)
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 

@@ -17,7 +17,8 @@ from ur_energy_model.telemetry.bag.files import FileSplit, bag_name
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
+from ur_energy_model.telemetry.gaps import Gap
+from ur_energy_model.telemetry.samples import RecordingInfo, concatenate
 
 INFO = RecordingInfo(
     source="10.0.0.1", robot="ur10e", serial="2019/55", controller_version="5.11.1.108318",

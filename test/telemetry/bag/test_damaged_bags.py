@@ -21,7 +21,8 @@ from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import DAMAGED, recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import Gap, concatenate
+from ur_energy_model.telemetry.gaps import Gap
+from ur_energy_model.telemetry.samples import concatenate
 
 METADATA = "metadata.yaml"
 FIELDS = ("actual_q", "payload")

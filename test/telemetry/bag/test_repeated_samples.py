@@ -19,7 +19,7 @@ from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.telemetry.samples import find_gaps
+from ur_energy_model.telemetry.gaps import find_gaps
 
 RESTART = 1100  # first sample after the controller started again
 

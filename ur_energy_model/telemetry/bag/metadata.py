@@ -29,7 +29,8 @@ from ur_energy_model.telemetry.bag.messages import (
     BagTopic,
     offered_qos_profiles,
 )
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo
+from ur_energy_model.telemetry.gaps import Gap
+from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt, integer
 
 FILE_NAME = "metadata.yaml"

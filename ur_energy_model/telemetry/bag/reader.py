@@ -45,14 +45,12 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.bag.sqlite_reader import lacks_its_log, sqlite_messages
 from ur_energy_model.telemetry.bag.storage import StorageKind, plain_file
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, find_gaps
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
     Event,
-    Gap,
     RecordingInfo,
     Telemetry,
-    find_gaps,
     join_columns,
 )
 from ur_energy_model.telemetry.source import LinkStatus

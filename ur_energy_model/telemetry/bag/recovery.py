@@ -53,7 +53,7 @@ from ur_energy_model.telemetry.bag.reader import (
     TelemetryDecoder,
 )
 from ur_energy_model.telemetry.bag.storage import PACKED
-from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
+from ur_energy_model.telemetry.gaps import Gap, find_gaps, typical_step
 from ur_energy_model.typing import Mask
 
 DAMAGED = "damaged file"  # cause of a gap that damage left

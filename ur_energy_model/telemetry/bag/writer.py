@@ -52,10 +52,10 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.gaps import Gap
 from ur_energy_model.telemetry.samples import (
     WARNING,
     Event,
-    Gap,
     RecordingInfo,
     Telemetry,
     concatenate,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -44,18 +43,16 @@ from ur_energy_model.telemetry.csv.times import (
     unit_by_numbers,
 )
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS, METER_FIELDS
+from ur_energy_model.telemetry.gaps import Gap, GapRule, typical_step
 from ur_energy_model.telemetry.plausibility import (
     IMPOSSIBLE_SHARE,
     impossible_rows,
 )
 from ur_energy_model.telemetry.samples import (
-    Gap,
     RecordingInfo,
     Telemetry,
     concatenate,
-    find_gaps,
     join_columns,
-    typical_step,
 )
 from ur_energy_model.telemetry.time_scale import PAIRS, TimeScaleFit
 from ur_energy_model.typing import Array, Indices
@@ -163,12 +160,7 @@ class CsvReader:
                 time = columns[TIME]
                 if not len(time):
                     continue
-                before_it = [] if last is None else [last]
-                edges = np.concatenate([before_it, time])
-                found = find_gaps(edges, file.period, typical=file.typical_step)
-                gaps = tuple(
-                    replace(gap, index=gap.index - len(before_it)) for gap in found
-                )
+                gaps = file.gap_rule.find_behind(last, time)
                 if end is not None and last is None:
                     gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
                 batch = Telemetry(time, columns, self.info, gaps)
@@ -230,8 +222,8 @@ class _CsvFile:
         payload: mass that is the same in all rows [kg]; None if it has none or several.
         time: how its time was read.
         time_zone: of the first date; None without dates or zone.
-        period, typical_step: of its samples [s], see `nominal_period` and
-            `samples.typical_step`.
+        period: of its samples [s], see `nominal_period`.
+        gap_rule: which steps of its times are gaps.
     """
 
     def __init__(
@@ -323,7 +315,11 @@ class _CsvFile:
         known = self._time if finite.all() else self._time[finite]
         steps = np.diff(np.sort(known) if self._unordered else known)
         self.period = nominal_period(steps)
-        self.typical_step = typical_step(steps)
+        self.gap_rule = (
+            GapRule.of_typical_step(typical_step(steps))
+            if self.period is None
+            else GapRule.of_period(self.period)
+        )
 
     def _set_times(self, time: Array, options: CsvOptions) -> None:
         """Find the time of each row [s] from the numbers or dates of the time column [rows].

@@ -19,6 +19,7 @@ import numpy as np
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import (
     CLOSE_TIMEOUT,
@@ -27,14 +28,7 @@ from ur_energy_model.telemetry.recording.writing_thread import (
     WritingThread,
 )
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
-from ur_energy_model.telemetry.samples import (
-    NO_LOSSES,
-    WARNING,
-    Event,
-    Gap,
-    Losses,
-    Telemetry,
-)
+from ur_energy_model.telemetry.samples import WARNING, Event, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import ClosedOnExit, Self
 

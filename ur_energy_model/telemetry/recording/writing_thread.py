@@ -31,15 +31,13 @@ from ur_energy_model.telemetry.bag.files import (
 from ur_energy_model.telemetry.bag.messages import Messages
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse
 from ur_energy_model.telemetry.sample_queue import Command, Item, SampleQueue
 from ur_energy_model.telemetry.samples import (
     ERROR,
-    NO_LOSSES,
     WARNING,
     Event,
-    Gap,
-    Losses,
     RecordingInfo,
     Telemetry,
 )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ur_energy_model.telemetry.gaps import NOMINAL_LIMIT
 from ur_energy_model.typing import Array, Mask
 
 MAX_TIMESTAMP = 1e9  # decades after a controller's start [s]
@@ -24,9 +25,8 @@ FOLLOWS = 1.0
 FOLLOWS_PERIODS = 3.0
 """Longest step between these, in seconds and in sample periods."""
 LEAST_JUMP = 0.5
-JUMP_PERIODS = 1.5
-"""Longest step that is a gap, also if the controller's clock is ahead of the host's by it, in
-seconds and in sample periods."""
+"""Longest step that is a gap, also if the controller's clock is ahead of the host's by it [s]; at
+low rates it is the limit of gaps."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ def order_of_packets(
     """
     order = PacketOrder()
     longest_step = max(FOLLOWS, FOLLOWS_PERIODS * period)
-    longest_gap = max(LEAST_JUMP, JUMP_PERIODS * period)
+    longest_gap = max(LEAST_JUMP, NOMINAL_LIMIT * period)
     possible = is_possible(times)
     taken: list[int] = []
     for i, time in enumerate(times.tolist()):

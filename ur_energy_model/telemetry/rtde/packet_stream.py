@@ -23,25 +23,21 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.telemetry.gaps import CLOCK_JUMPED, RESTARTED, Gap, GapRule
 from ur_energy_model.telemetry.rtde.packet_order import (
     MAX_TIMESTAMP,
     is_possible,
     order_of_packets,
 )
 from ur_energy_model.telemetry.rtde.protocol import Recipe, Records
-from ur_energy_model.telemetry.samples import (
-    Gap,
-    RecordingInfo,
-    Telemetry,
-    changes,
-    find_gaps,
-)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes
 from ur_energy_model.typing import Array, Mask
 
 AHEAD_OF_HOST = 0.5
@@ -98,6 +94,7 @@ class PacketStream:
         columns = recipe.columns(records)
         times = columns["timestamp"]
         period = 1.0 / (info.rate or 1.0)
+        rule = GapRule.of_period(period)
         # The gap of a package that was left out shows with the next one, perhaps in the
         # next call.
         unusable = self.unreadable + self._unusable_before
@@ -105,7 +102,8 @@ class PacketStream:
         self.unreadable = 0
         steps = changes(times, self._last_time)
         # In the usual case every package follows the one before without a gap.
-        if steps.min() > 0.0 and steps.max() < 1.5 * period and times[-1] < MAX_TIMESTAMP:
+        in_order = steps.min() > 0.0 and steps.max() < rule.limit
+        if in_order and times[-1] < MAX_TIMESTAMP:
             return [self._batch(columns, (), arrival, info)]
         # The time away lies in front of all packages of the call, which arrived together.
         elapsed = (arrival - self._last_arrival) * 1e-9
@@ -129,13 +127,11 @@ class PacketStream:
             )
             if jumps and not math.isnan(self._last_time):
                 self._refuse_another_controller(times, away, arrival)
-                front = [self._begin_another_clock(float(times[0]), away, period)]
-                gaps = front + self._gaps_between(times, period, unusable)
+                front = self._begin_another_clock(float(times[0]), away, rule)
+                gaps = [front, *_with_unusable(rule.find(times), unusable)]
             else:
-                gaps = self._gaps_between(
-                    np.append(self._last_time, times), period, unusable
-                )
-                gaps = [replace(gap, index=gap.index - 1) for gap in gaps]
+                found = rule.find_behind(self._last_time, times)
+                gaps = _with_unusable(found, unusable)
                 if gaps and gaps[0].index == 0 and self.loss is not None:
                     gaps[0] = replace(gaps[0], cause=f"connection lost: {self.loss}")
             batches.append(self._batch(part, tuple(gaps), arrival, info))
@@ -148,15 +144,6 @@ class PacketStream:
         if self._waiting is not None:
             self.skipped += len(self._waiting)
             self._waiting = None
-
-    @staticmethod
-    def _gaps_between(times: Array, period: float, unusable: int) -> list[Gap]:
-        """Gaps between packages [n]; as many as could not be used are no fault of the network."""
-        found = find_gaps(times, period)
-        return [
-            replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap
-            for gap in found
-        ]
 
     def _batch(
         self,
@@ -225,22 +212,26 @@ class PacketStream:
             remedy = "connect the robot that the recording began with, or start another"
             raise WrongRobotError(self._peer, problem, remedy)
 
-    def _begin_another_clock(self, first: float, away: float, period: float) -> Gap:
+    def _begin_another_clock(self, first: float, away: float, rule: GapRule) -> Gap:
         """The gap in front of the first package of another clock, of the host's time away [s]."""
         self.clock.restart()
         step = first - self._last_time
         restarted = step < 0.0 or first < away
         cause = RESTARTED if restarted else f"{CLOCK_JUMPED} by {step:.0f} s"
         cause = cause if self.loss is None else f"{cause}: {self.loss}"
-        missing = max(0, round(away / period) - 1)
-        return Gap(0, self._last_time, first, missing, cause, away)
+        return Gap(0, self._last_time, first, rule.missing(away), cause, away)
 
 
-RESTARTED = "controller restarted"
-CLOCK_JUMPED = "clock jumped"
-"""Causes of gaps behind which there is another clock."""
 UNUSABLE = "packets that could not be used"
-"""Cause of gaps."""
+"""Cause of a gap of as many packets as came and could not be read."""
+
+
+def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
+    """The gaps; those of no more packets than came and were `unusable` get that cause."""
+    return [
+        replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap
+        for gap in gaps
+    ]
 
 
 def _leads(times: Array | float, arrival: int) -> Array:

@@ -18,6 +18,7 @@ from ur_energy_model.arm_names import product_of_controller
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError, closest
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.gaps import RESTARTED
 from ur_energy_model.telemetry.rtde import dashboard_client
 from ur_energy_model.telemetry.rtde.connection import MAX_MESSAGES, PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
@@ -27,7 +28,7 @@ from ur_energy_model.telemetry.rtde.dashboard_client import (
     identify_controller,
 )
 from ur_energy_model.telemetry.rtde.packet_order import is_possible
-from ur_energy_model.telemetry.rtde.packet_stream import RESTARTED, PacketStream
+from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe, Records, in_type_order
 from ur_energy_model.telemetry.samples import (
     ERROR,
