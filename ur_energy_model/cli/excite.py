@@ -25,7 +25,7 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.experiment.design import design_trajectory, genetic_search
+from ur_energy_model.experiment.design import design_trajectory, further_searches
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
     DesignRequest,
@@ -49,6 +49,7 @@ from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.rooms import Given
 from ur_energy_model.trajectory.fourier import (
     FourierTrajectory,
     load_trajectory,
@@ -255,13 +256,13 @@ def _design(options: argparse.Namespace) -> None:
     with progress(
         f"designing for {request.robot.name}, at most {options.time_limit:g} s"
     ) as bar:
-        if options.optimizer == "genetic":
-            design = genetic_search(
-                request,
-                population=options.population,
-                generations=options.generations,
-                time_limit=options.time_limit,
-                progress=bar,
+        search = further_searches().get(options.optimizer)
+        if search is not None:
+            table = search.options
+            assert table is not None
+            chosen = Given(table(**picked(options, "population generations")))
+            design = search.load().design(
+                request, chosen, time_limit=options.time_limit, progress=bar
             )
         else:
             design = design_trajectory(

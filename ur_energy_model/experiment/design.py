@@ -1,7 +1,10 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Searches for exciting trajectories: many gradient descents in parallel, and a genetic one."""
+"""The search for an exciting trajectory: many gradient descents in parallel.
+
+Rooms may add further searches, see `DesignSearch`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -19,21 +22,35 @@ from ur_energy_model.experiment.design_problem import DesignProblem, DesignReque
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.interrupts import exit_code
 from ur_energy_model.processes import ChildProcess, single_threaded_children
+from ur_energy_model.rooms import Extension, Given, extensions
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.typing import Array, Progress
+
+SUBJECT = "design"
+"""Subject of the rooms' extensions that provide a `DesignSearch`."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A designed trajectory with its figures of merit."""
+    """A designed trajectory with its figures of merit.
 
-    trajectory: FourierTrajectory  # passed every check
-    condition_number: float  # of its stacked base regressor over one period
-    objective: str  # its name
-    value: float  # of the objective
+    Attributes:
+        trajectory: passed every check; its metadata contain the figures.
+        condition_number: of its stacked base regressor over one period.
+        objective: name of the objective.
+        value: of the objective; smaller is better.
+        verdict: of the checks, with the largest shares of the limits.
+        seconds: duration of the search [s].
+        starts: number of descents, or individuals, that were tried.
+    """
+
+    trajectory: FourierTrajectory
+    condition_number: float
+    objective: str
+    value: float
     verdict: TrajectoryVerdict
-    seconds: float  # duration of the search
-    starts: int  # number of descents (or individuals) tried
+    seconds: float
+    starts: int
 
     def figures(self) -> dict[str, Any]:
         """Figures of merit for JSON output and the trajectory file."""
@@ -83,100 +100,45 @@ def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> D
     return replace(design, trajectory=problem.trajectory(x, record))
 
 
-def genetic_search(
-    request: DesignRequest,
-    *,
-    population: int = 300,
-    generations: int = 5,
-    binary: bool = False,
-    time_limit: float = float("inf"),
-    progress: Progress | None = None,
-) -> Design:
-    """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
+class DesignSearch(Protocol):
+    """A search for an exciting trajectory that a room adds beside `design_trajectory`.
 
-    Individuals are Fourier coefficients scaled into the joint limits; those that violate
-    another limit rank behind all others. Tournament selection, blend crossover, Gaussian
-    mutation, elitism of one tenth; `binary` codes the coefficients in bits instead
-    (Machines 2024, 12(9), 595), with uniform crossover and flipped bits. After
-    `time_limit` s no individual and no generation is added; the last generation may take
-    as long again.
+    Rooms add it to the subject "design"; `ur_energy excite --optimizer` has its name as a
+    choice.
+    """
+
+    @property
+    def name(self) -> str:
+        """The choice of --optimizer."""
+
+    def design(
+        self,
+        request: DesignRequest,
+        given: Given,
+        *,
+        time_limit: float,
+        progress: Progress | None = None,
+    ) -> Design:
+        """The best trajectory that the search finds.
+
+        Args:
+            request: what the trajectory must be.
+            given: the values of the extension's options.
+            time_limit: time after which the search ends early [s].
+            progress: called with a fraction and a text.
+
+        Raises:
+            MotionRefusedError: no trajectory passed the checks.
+        """
+
+
+def further_searches() -> dict[str, Extension]:
+    """The extensions that provide a `DesignSearch`, by the search's name.
 
     Raises:
-        MotionRefusedError: no individual passed the checks.
+        MissingPackageError: a search needs a package that is not installed.
     """
-    begin = time.monotonic()
-    problem = DesignProblem(request)
-    random = np.random.default_rng(request.seed)
-    first: list[tuple[Array, float]] = []
-    while len(first) < population and (
-        len(first) < 2 or time.monotonic() - begin < time_limit
-    ):
-        x = problem.random_start(random)
-        first.append((x, _rank(problem, x)))
-    individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
-    population = tried = len(first)
-    for generation in range(generations):
-        if time.monotonic() - begin > time_limit:
-            break
-        if progress is not None:
-            progress(generation / generations, f"generation {generation + 1}")
-        order = np.argsort(fitness)
-        elite = order[: max(1, population // 10)]
-        pairs = random.integers(0, population, (population - len(elite), 2, 2))
-        parents = individuals[
-            np.where(
-                fitness[pairs[..., 0]] < fitness[pairs[..., 1]],
-                pairs[..., 0],
-                pairs[..., 1],
-            )
-        ]
-        children = (_binary_children if binary else _blended_children)(parents, random)
-        children = np.stack(
-            [problem.within_joint_limits(x) for x in problem.centred(children)]
-        )
-        individuals = np.concatenate([individuals[elite], children])
-        fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
-        tried += len(children)
-    for index in np.argsort(fitness)[:20]:
-        x, verdict = problem.finish(individuals[index])
-        if verdict.passed:
-            return make_design(problem, x, begin, tried)
-    raise MotionRefusedError(
-        "no individual of the genetic search passed every check; use a larger --population or "
-        "the gradient search"
-    )
-
-
-def _blended_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children of parents [pairs, 2, ...]."""
-    blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
-    children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
-    mutated = random.random(children.shape) < 0.05
-    return np.asarray(children + mutated * 0.1 * random.standard_normal(children.shape))
-
-
-_BITS = 16
-_FLIPPED = 0.01
-"""Bits of a coefficient between -pi and pi, and share of them that mutation flips."""
-
-
-def _binary_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children of parents [pairs, 2, ...] in binary code: each bit is that of either parent."""
-    step = 2 * np.pi / (2**_BITS - 1)
-    genes = np.round((np.clip(parents, -np.pi, np.pi) + np.pi) / step).astype(np.int64)
-    mother = genes[:, 0]
-    father = genes[:, 1]
-    mask = random.integers(0, 2**_BITS, mother.shape)
-    flips = (random.random((*mother.shape, _BITS)) < _FLIPPED) @ (1 << np.arange(_BITS))
-    return np.asarray(((mother & mask | father & ~mask) ^ flips) * step - np.pi)
-
-
-def _rank(problem: DesignProblem, x: Array) -> float:
-    """Objective on the search grid; any violated limit ranks behind all feasible values."""
-    motion = problem.motion(x)
-    penalty = problem.limits.penalty(*motion)[0]
-    value = problem.objective.value(*motion)
-    return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)
+    return {each.load().name: each for each in extensions(SUBJECT)}
 
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ur_energy_model.codec import built, plain
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.experiment.design import Design, design_trajectory, genetic_search
+from ur_energy_model.experiment.design import Design, design_trajectory
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
     DesignRequest,
@@ -31,6 +31,7 @@ from ur_energy_model.experiment.limits import (
 )
 from ur_energy_model.files import config_file, write_text
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.papers.genetic import genetic_search
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.report.figures import save_chart
 from ur_energy_model.simulation.arm_options import ArmOptions

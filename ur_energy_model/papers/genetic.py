@@ -1,0 +1,155 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The genetic search for an exciting trajectory by which the papers designed theirs.
+
+Raviola et al., RAAD 2021, code Fourier coefficients as numbers; Machines 2024, 12(9), 595
+codes them in bits. `ur_energy excite --optimizer genetic` compares the search with the
+gradient descents of `experiment.design`.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ur_energy_model.errors import MotionRefusedError
+from ur_energy_model.experiment.design import Design, make_design
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
+from ur_energy_model.papers.room import GeneticOptions
+from ur_energy_model.rooms import Given
+from ur_energy_model.typing import Array, Progress
+
+
+class GeneticSearch:
+    """The genetic search as a choice of --optimizer; a `DesignSearch`."""
+
+    name = "genetic"
+
+    def design(
+        self,
+        request: DesignRequest,
+        given: Given,
+        *,
+        time_limit: float,
+        progress: Progress | None = None,
+    ) -> Design:
+        """`DesignSearch.design`, with the population and generations of the options."""
+        options = given.of(GeneticOptions)
+        return genetic_search(
+            request,
+            population=options.population,
+            generations=options.generations,
+            time_limit=time_limit,
+            progress=progress,
+        )
+
+
+SEARCH = GeneticSearch()
+
+
+def genetic_search(
+    request: DesignRequest,
+    *,
+    population: int = 300,
+    generations: int = 5,
+    binary: bool = False,
+    time_limit: float = float("inf"),
+    progress: Progress | None = None,
+) -> Design:
+    """A genetic algorithm; the defaults are those of Raviola et al. 2021 (300 x 5).
+
+    Individuals are Fourier coefficients scaled into the joint limits; those that violate
+    another limit rank behind all others. Selection is by tournament, crossover by
+    blending, mutation is Gaussian, and the best tenth of each generation survives.
+
+    Args:
+        request: what the trajectory must be; its seed determines all random choices.
+        population: number of individuals of a generation.
+        generations: number of generations after the first, random one.
+        binary: code the coefficients in bits (Machines 2024, 12(9), 595), with uniform
+            crossover and flipped bits.
+        time_limit: time after which no individual and no generation is added [s]; the
+            last generation may take as long again.
+        progress: called with a fraction and a text.
+
+    Returns:
+        The best individual that passed every check.
+
+    Raises:
+        MotionRefusedError: no individual passed the checks.
+    """
+    begin = time.monotonic()
+    problem = DesignProblem(request)
+    random = np.random.default_rng(request.seed)
+    first: list[tuple[Array, float]] = []
+    while len(first) < population and (
+        len(first) < 2 or time.monotonic() - begin < time_limit
+    ):
+        x = problem.random_start(random)
+        first.append((x, _rank(problem, x)))
+    individuals, fitness = (np.array(each) for each in zip(*first, strict=True))
+    population = tried = len(first)
+    for generation in range(generations):
+        if time.monotonic() - begin > time_limit:
+            break
+        if progress is not None:
+            progress(generation / generations, f"generation {generation + 1}")
+        order = np.argsort(fitness)
+        elite = order[: max(1, population // 10)]
+        # Each of two parents is the fitter one of two individuals drawn at random.
+        pairs = random.integers(0, population, (population - len(elite), 2, 2))
+        first_wins = fitness[pairs[..., 0]] < fitness[pairs[..., 1]]
+        parents = individuals[np.where(first_wins, pairs[..., 0], pairs[..., 1])]
+        if binary:
+            children = _binary_children(parents, random)
+        else:
+            children = _blended_children(parents, random)
+        children = problem.centred(children)
+        children = np.stack([problem.within_joint_limits(x) for x in children])
+        individuals = np.concatenate([individuals[elite], children])
+        fitness = np.concatenate([fitness[elite], [_rank(problem, x) for x in children]])
+        tried += len(children)
+    for index in np.argsort(fitness)[:20]:
+        x, verdict = problem.finish(individuals[index])
+        if verdict.passed:
+            return make_design(problem, x, begin, tried)
+    raise MotionRefusedError(
+        "no individual of the genetic search passed every check; use a larger --population or "
+        "the gradient search"
+    )
+
+
+def _blended_children(parents: Array, random: np.random.Generator) -> Array:
+    """Children of parents [pairs, 2, ...]."""
+    blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
+    children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
+    mutated = random.random(children.shape) < 0.05
+    return np.asarray(children + mutated * 0.1 * random.standard_normal(children.shape))
+
+
+_BITS = 16
+_FLIPPED = 0.01
+"""Bits of a coefficient between -pi and pi, and share of them that mutation flips."""
+
+
+def _binary_children(parents: Array, random: np.random.Generator) -> Array:
+    """Children of parents [pairs, 2, ...] in binary code: each bit is that of either parent."""
+    step = 2 * np.pi / (2**_BITS - 1)
+    genes = np.round((np.clip(parents, -np.pi, np.pi) + np.pi) / step).astype(np.int64)
+    mother = genes[:, 0]
+    father = genes[:, 1]
+    mask = random.integers(0, 2**_BITS, mother.shape)
+    crossed = mother & mask | father & ~mask
+    is_flipped = random.random((*mother.shape, _BITS)) < _FLIPPED
+    flips = is_flipped @ (1 << np.arange(_BITS))
+    return np.asarray((crossed ^ flips) * step - np.pi)
+
+
+def _rank(problem: DesignProblem, x: Array) -> float:
+    """Objective on the search grid; any violated limit ranks behind all feasible values."""
+    motion = problem.motion(x)
+    penalty = problem.limits.penalty(*motion)[0]
+    value = problem.objective.value(*motion)
+    return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)
