@@ -74,17 +74,17 @@ class Origin:
 # expand a few lines to gigabytes), a second document and duplicate keys are refused.
 
 
-class Node(NamedTuple):
+class YamlNode(NamedTuple):
     """A value of a YAML text."""
 
     line: int | None  # its line; None without a file
     # text, items of a list, or keys and values of a mapping in the order of the file
-    value: str | list[Node] | tuple[tuple[Node, Node], ...]
+    value: str | list[YamlNode] | tuple[tuple[YamlNode, YamlNode], ...]
     plain: bool = False  # whether a text is not quoted, so that it may be a number
 
     @classmethod
-    def of(cls, value: Any) -> Node:
-        """Node of plain data."""
+    def of(cls, value: Any) -> YamlNode:
+        """Value of plain data."""
         if isinstance(value, dict):
             items = tuple((cls.of(key), cls.of(each)) for key, each in value.items())
             return cls(None, items)
@@ -95,7 +95,7 @@ class Node(NamedTuple):
         return cls(None, "null" if value is None else repr(value), plain=True)
 
 
-def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> Node:
+def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> YamlNode:
     """Root node of a YAML text; refuses what is not plain YAML, or beyond the limits."""
     if b"\0" in raw:
         raise origin.refusal("is not UTF-8 text")
@@ -118,9 +118,9 @@ def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> Node:
         raise origin.refusal(f"is not YAML ({problem})", line) from None
 
 
-def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node:
+def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> YamlNode:
     """Tree of an event stream, built with a stack instead of recursion."""
-    open_lists: list[list[Node]] = [[]]
+    open_lists: list[list[YamlNode]] = [[]]
     starts: list[tuple[int, bool]] = []
     values = 0
     for event in events:
@@ -128,7 +128,7 @@ def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node
             children = open_lists.pop()
             line, is_list = starts.pop()
             pairs = tuple(zip(children[::2], children[1::2], strict=False))
-            open_lists[-1].append(Node(line, children if is_list else pairs))
+            open_lists[-1].append(YamlNode(line, children if is_list else pairs))
             continue
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent) and open_lists[0]:
@@ -147,7 +147,7 @@ def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node
             raise origin.refusal(f"contains more than {limits.values} values", line)
         if isinstance(event, yaml.ScalarEvent):
             plain = not event.style and tag is None
-            open_lists[-1].append(Node(line, event.value, plain))
+            open_lists[-1].append(YamlNode(line, event.value, plain))
             continue
         if len(starts) == limits.depth:
             raise origin.refusal(f"is nested deeper than {limits.depth} levels", line)
@@ -183,7 +183,7 @@ class YamlTree:
     """One node of a YAML file."""
 
     origin: Origin  # the file
-    node: Node  # its content
+    node: YamlNode  # its content
     key: str = ""  # dotted key of the node, "" for the root
     key_line: int | None = None  # line of its key
 
@@ -209,7 +209,7 @@ class YamlTree:
     @classmethod
     def from_content(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
         """Root of plain data from a file of another format."""
-        return cls(origin, Node.of(content))
+        return cls(origin, YamlNode.of(content))
 
     def refuse(self, problem: str, remedy: str | None = None) -> InputError:
         """Error that names this node's line and key."""
@@ -356,13 +356,13 @@ class Record:
             raise self._unknown(unread[0])
 
     def get(self, name: str) -> YamlTree | None:
-        """Node of an optional key; None if it is missing or null."""
+        """Value of an optional key; None if it is missing or null."""
         self._known[name] = None
         child = self._children.get(name)
         return None if child is None or child.is_null else child
 
     def __getitem__(self, name: str) -> YamlTree:
-        """Node of a required key."""
+        """Value of a required key."""
         self._known[name] = None
         child = self._children.get(name)
         if child is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from ur_energy_model.consistency.contradiction import ContradictionError
 from ur_energy_model.consistency.same_origin import (
-    Origin,
+    RecordedArm,
     another_program,
     arms_by_constants,
     check_one_arm,
@@ -27,16 +27,16 @@ OTHER = ControllerConstants(
 UNKNOWN = ControllerConstants.unknown(6)
 
 
-def bags(*serials: str | None) -> list[Origin]:
+def bags(*serials: str | None) -> list[RecordedArm]:
     return [
-        Origin(f"bag_{k}", RecordingInfo(serial=serial))
+        RecordedArm(f"bag_{k}", RecordingInfo(serial=serial))
         for k, serial in enumerate(serials)
     ]
 
 
-def stated(*each: tuple[str | None, ControllerConstants | None]) -> list[Origin]:
+def stated(*each: tuple[str | None, ControllerConstants | None]) -> list[RecordedArm]:
     return [
-        Origin(f"bag_{k}", RecordingInfo(serial=serial), constants)
+        RecordedArm(f"bag_{k}", RecordingInfo(serial=serial), constants)
         for k, (serial, constants) in enumerate(each)
     ]
 

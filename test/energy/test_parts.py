@@ -47,7 +47,7 @@ from ur_energy_model.sinks.opcua.nodes import (
     JOULES_PER_WATT_HOUR,
     POWER,
     SUM,
-    Quantity,
+    Measurand,
     metering_points,
     plain_values,
 )
@@ -307,7 +307,7 @@ class Surfaces:
         )
         return Given(parts, total, model, source, share)
 
-    def opcua(self, quantity: Quantity) -> Given:
+    def opcua(self, quantity: Measurand) -> Given:
         points = metering_points(self.reading).items()
         unit = JOULES_PER_WATT_HOUR if quantity is SUM else 1.0
         found: dict[str, Any] = {

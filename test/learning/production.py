@@ -17,7 +17,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import arm_commands
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.motions import Chain, Hold, Segment
+from ur_energy_model.trajectory.motions import Chain, Hold, MoveSegment
 from ur_energy_model.trajectory.named_motions import (
     MotionLimits,
     Planner,
@@ -60,7 +60,7 @@ def cycle(robot_name: str, seed: int, moves: int = 24) -> Chain:
         )
         if planner.is_clear(straight_line(points[-1], point)):
             points.append(point)
-    segments: list[Segment] = []
+    segments: list[MoveSegment] = []
     for start, end in zip(points, np.roll(points, -1, axis=0), strict=True):
         segments.append(planner.move(start, end, float(random.uniform(0.1, 0.8))))
     return Chain(segments)

@@ -13,8 +13,8 @@ from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, Straigh
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.wall import generic_wall
 from ur_energy_model.optimization.cycle import (
+    Dwell,
     Move,
-    Rest,
     Stretch,
     Wait,
     WorkCycle,
@@ -95,7 +95,7 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     duration = 0.0
     for motion in fast:
         time, q, qd, _ = sampled(motion)
-        rest = Rest(WAIT, (Wait(WAIT),))
+        rest = Dwell(WAIT, (Wait(WAIT),))
         one = Move(
             duration, time, q, qd, programmed=programmed_move(time, q, robot), rest=rest
         )

@@ -17,10 +17,10 @@ import pytest
 from test.identification.exact_arm import write_bag
 from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, pick_and_place
 from ur_energy_model.cli.main import main
-from ur_energy_model.plant.before_after import SAME_SESSION, Comparison, compare
+from ur_energy_model.plant.before_after import SAME_SESSION, ProductionSaving, compare
 from ur_energy_model.plant.production import (
     MEASURED,
-    Part,
+    CyclePart,
     Production,
     recorded_production,
     recorded_productions,
@@ -68,8 +68,8 @@ def production(
         session.standby + 30.0 * session.friction + 0.3 * random.standard_normal(cycles)
     )
     parts = [
-        Part(POINT, POINT, 2.5, rest, moves=False),
-        Part(POINT, THERE, 2.5, power, moves=True),
+        CyclePart(POINT, POINT, 2.5, rest, moves=False),
+        CyclePart(POINT, THERE, 2.5, power, moves=True),
     ]
     return Production(
         "recording",
@@ -103,7 +103,7 @@ def test_the_interval_covers_the_saving_and_no_change_is_no_saving(
     proven = 0
     runs = 300
     for _ in range(runs):
-        found: list[Comparison] = []
+        found: list[ProductionSaving] = []
         for motion in (CHANGED, SAME):
             sides: list[list[Production]] = []
             for side, (count, joules) in enumerate(

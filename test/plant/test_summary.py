@@ -25,7 +25,7 @@ from ur_energy_model.plant.summary import (
     SUMS,
     Anomaly,
     FleetDays,
-    Summary,
+    HistorySummary,
     explained_share,
     find_anomalies,
     read_fleet_days,
@@ -38,7 +38,9 @@ NEWER = ("model_energy", "unexplained_energy", "measured", "total_source", "mode
 """Columns that files of versions whose total was the model's lack."""
 
 
-def ask(store: Path, *keys: str, period: Period | None = None, **options: Any) -> Summary:
+def ask(
+    store: Path, *keys: str, period: Period | None = None, **options: Any
+) -> HistorySummary:
     with HistoryDatabase(HistoryStore(store), period, **options) as database:
         return summarise(database, keys, SHIFTS)
 

@@ -20,7 +20,7 @@ from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.terminal import (
     FOOTER,
     BarAxis,
-    Lines,
+    LinePrinter,
     LiveView,
     bar,
     joules,
@@ -159,7 +159,7 @@ def test_problems_and_waits_are_written_once(
     """With patience, a wait is one line until samples come."""
     states = iter([waiting(), waiting(), full(), state(), waiting()])
     noted: list[str] = []
-    lines = Lines(
+    lines = LinePrinter(
         lambda _: next(states), threading.Event(), text_line, noted.append, patience
     )
     for _ in range(5):

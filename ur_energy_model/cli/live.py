@@ -29,7 +29,7 @@ from ur_energy_model.rooms import Given, tables_of
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SUBJECT, check_ports, common_options, open_sinks
 from ur_energy_model.sinks.terminal import (
-    Lines,
+    LinePrinter,
     Screen,
     json_line,
     last_text_line,
@@ -77,11 +77,11 @@ def run(options: argparse.Namespace) -> None:
     sinks = open_sinks(stated, arm.actions, options.state_file)
     outlets = SinkGroup(sinks, common_options(stated).sink_rate)
     console = Console(highlight=False)
-    viewer: Screen | Lines
+    viewer: Screen | LinePrinter
     if options.json:
-        viewer = Lines(arm.state, stop, json_line, note)
+        viewer = LinePrinter(arm.state, stop, json_line, note)
     elif not console.is_terminal or console.is_dumb_terminal:
-        viewer = Lines(arm.state, stop, text_line, note, patience=WAITING)
+        viewer = LinePrinter(arm.state, stop, text_line, note, patience=WAITING)
     else:
         viewer = Screen(console, arm.state, stop)
     with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
@@ -111,7 +111,7 @@ def _model(
     return named_by_controller
 
 
-def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None:
+def _watch(viewer: Screen | LinePrinter, arm: LiveArm, duration: float | None) -> None:
     """Update the view and save the counters until the user quits or the source ends."""
     start = due = saved = time.monotonic()
     end = float("inf") if duration is None else start + duration

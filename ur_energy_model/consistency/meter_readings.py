@@ -37,7 +37,7 @@ _TOGETHER = 10  # readings of one Gram matrix
 _AT_ONCE = 256  # readings compared at once, which bounds memory
 
 
-class Windows:
+class AveragingGrid:
     """Pairs of delay and averaging time that are tried, on a grid of time.
 
     Args:
@@ -75,9 +75,9 @@ FROZEN_CHANGE = 20.0
 """A meter is frozen that repeats a reading for longer [s] while the power changes by more [W]."""
 SETTLED_SECONDS = 180.0
 """Time of equal readings after which they count [s]: the power has not changed."""
-FINE = Windows(0.1, [*range(1, 51)], [1, 5, 10, 20, 50, 100], FROZEN_SECONDS)
+FINE = AveragingGrid(0.1, [*range(1, 51)], [1, 5, 10, 20, 50, 100], FROZEN_SECONDS)
 """Meters for sockets and rails, which update once in 0.5 to 10 s."""
-SLOW = Windows(1.0, [1, 2, 5, 10, 30, 60], [5, 10, 30, 60, 120], 200.0)
+SLOW = AveragingGrid(1.0, [1, 2, 5, 10, 30, 60], [5, 10, 30, 60, 120], 200.0)
 """Meters of a building, which update once in 5 to 60 s."""
 
 
@@ -207,7 +207,7 @@ class MeterReadings:
         frozen: runs of equal readings.
     """
 
-    def __init__(self, windows: Windows = FINE) -> None:
+    def __init__(self, windows: AveragingGrid = FINE) -> None:
         self.resolution = np.inf
         self.frozen = FrozenRuns()
         self._windows = windows

@@ -22,7 +22,7 @@ from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.telemetry.samples import RecordingInfo, same_serial
 
 
-class Origin(NamedTuple):
+class RecordedArm(NamedTuple):
     """Which arm a recording is of, as far as that is known."""
 
     name: str | Path  # of the bag
@@ -30,7 +30,7 @@ class Origin(NamedTuple):
     # that the controller states, None if unknown
     constants: ControllerConstants | None = None
 
-    def same_constants(self, other: Origin) -> bool | None:
+    def same_constants(self, other: RecordedArm) -> bool | None:
         """Whether the stated torque constants are those of one arm; None where unknown."""
         if self.constants is None or other.constants is None:
             return None
@@ -39,7 +39,7 @@ class Origin(NamedTuple):
         return self.constants.same_arm(other.constants)
 
 
-def check_one_arm(recordings: Sequence[Origin]) -> None:
+def check_one_arm(recordings: Sequence[RecordedArm]) -> None:
     """Refuse recordings of several arms, which are to be fitted together.
 
     Different serial numbers, or different torque constants that the controllers state,
@@ -64,7 +64,7 @@ def check_one_arm(recordings: Sequence[Origin]) -> None:
                 )
 
 
-def _another_serial(first: Origin, each: Origin) -> Contradiction:
+def _another_serial(first: RecordedArm, each: RecordedArm) -> Contradiction:
     return Contradiction(
         subject="arm",
         stated=f"is fitted together with {first.name}, which is of arm {first.info.serial}",
@@ -76,7 +76,9 @@ def _another_serial(first: Origin, each: Origin) -> Contradiction:
     )
 
 
-def _other_constants(first: Origin, each: Origin, one_serial: bool) -> Contradiction:
+def _other_constants(
+    first: RecordedArm, each: RecordedArm, one_serial: bool
+) -> Contradiction:
     """The clearest difference between the stated torque constants of two recordings."""
     own = each.constants
     before = first.constants
@@ -99,13 +101,13 @@ def _other_constants(first: Origin, each: Origin, one_serial: bool) -> Contradic
     )
 
 
-def arms_by_constants(recordings: Sequence[Origin]) -> list[int]:
+def arms_by_constants(recordings: Sequence[RecordedArm]) -> list[int]:
     """Number of the arm of each recording, from 0 on, by the stated torque constants alone.
 
     A recording is of the first arm none of whose recordings contradicts it; one that
     states nothing is of the first arm.
     """
-    arms: list[list[Origin]] = []
+    arms: list[list[RecordedArm]] = []
     numbers = []
     for each in recordings:
         fits = [

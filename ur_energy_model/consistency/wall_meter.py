@@ -23,9 +23,9 @@ from ur_energy_model.consistency.meter_readings import (
     FINE,
     READING,
     SLOW,
+    AveragingGrid,
     Compared,
     MeterReadings,
-    Windows,
 )
 from ur_energy_model.model.wall import SUPPLY, TERMS, WallModel
 from ur_energy_model.telemetry.samples import equal_runs
@@ -99,7 +99,7 @@ class MeterSlope(NamedTuple):
 class _Collected:
     """Readings by pair of delay and averaging time."""
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: AveragingGrid) -> None:
         self.readings = MeterReadings(windows)
         self._gram = np.zeros((len(windows.delay), TERMS + 2, TERMS + 2))
 

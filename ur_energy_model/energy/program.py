@@ -52,7 +52,7 @@ _STOPPED = 1
 
 
 @dataclass(frozen=True)
-class Node:
+class ProgramNode:
     """A node of the program tree."""
 
     # number, label: as in the script
@@ -130,7 +130,7 @@ class Script:
     # by function, and by name of those of the script that it calls, the lines of these
     # calls
     calls: dict[str, dict[str, list[int]]]
-    nodes: tuple[Node, ...]  # in the order of the script
+    nodes: tuple[ProgramNode, ...]  # in the order of the script
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def parse_script(
         threads=frozenset(parser.threads),
         calls=parser.calls,
         nodes=tuple(
-            Node(number, label, (first, last), parent)
+            ProgramNode(number, label, (first, last), parent)
             for (number, label, parent), (first, last) in zip(
                 parser.found, spans, strict=True
             )

@@ -73,7 +73,7 @@ class BodyResults:
     inertia: InertiaEstimate  # reflected inertias, joint side
 
 
-class Drives(NamedTuple):
+class FittedDrives(NamedTuple):
     """The model without metrics, and what currents and bus power show."""
 
     model: EnergyModel
@@ -90,7 +90,7 @@ def fit_drives(
     order: Sequence[int] | None = None,
     stated: ControllerConstants | None = None,
     meter: JointPowerEvidence | None = None,
-) -> Drives:
+) -> FittedDrives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
     `powers` are those of each session, `kind` of the power model is "physical", "ecbot"
@@ -171,7 +171,7 @@ def fit_drives(
         else None,
         provenance={EVIDENCE: plain(evidence)},
     )
-    return Drives(model, found, power)
+    return FittedDrives(model, found, power)
 
 
 def _expected_friction(

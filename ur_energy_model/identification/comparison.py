@@ -193,7 +193,7 @@ _SHORTEST = 12  # samples that a stretch needs for its acceleration
 
 
 @dataclass(frozen=True)
-class RecordedMotion:
+class RecordedSamples:
     """Consecutive samples as recorded, joint side."""
 
     time: Array  # controller clock [samples], s
@@ -212,12 +212,12 @@ class RecordedMotion:
     def __len__(self) -> int:
         return len(self.time)
 
-    def cut(self, part: slice) -> RecordedMotion:
+    def cut(self, part: slice) -> RecordedSamples:
         """Some of the samples."""
-        return RecordedMotion(*(channel[part] for channel in vars(self).values()))
+        return RecordedSamples(*(channel[part] for channel in vars(self).values()))
 
 
-def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]:
+def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedSamples]:
     """Samples of a bag in stretches without gaps, in constant memory.
 
     Samples with the brakes engaged, in freedrive or with values that are not finite are
@@ -248,7 +248,7 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedMotion]
 
 def _motions(
     part: Telemetry, start: float, stop: float, cutoff: float
-) -> Iterator[RecordedMotion]:
+) -> Iterator[RecordedSamples]:
     """Stretches of a window, cut to times from `start` up to but not including `stop`."""
     part = part.distinct()
     if len(part) < _SHORTEST:
@@ -267,7 +267,7 @@ def _motions(
             return values.reshape(-1, width)
 
         slope = np.gradient(speed, time, axis=0)
-        motion = RecordedMotion(
+        motion = RecordedSamples(
             time=time,
             q=own["actual_q"],
             qd=speed,

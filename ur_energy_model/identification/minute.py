@@ -298,7 +298,7 @@ class StandbyMinutes:
 WINDOW = 5.0  # length of a window [s]
 
 
-class Windows:
+class WindowCollector:
     """Collects batches and returns the windows that are complete.
 
     A window ends WINDOW seconds of the controller's clock after the first one began,

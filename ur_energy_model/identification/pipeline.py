@@ -18,7 +18,7 @@ import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.consistency.contradiction import Contradiction
-from ur_energy_model.consistency.same_origin import Origin, check_one_arm
+from ur_energy_model.consistency.same_origin import RecordedArm, check_one_arm
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError
@@ -26,7 +26,7 @@ from ur_energy_model.identification.assembly import (
     OF_TYPE,
     ArmPrior,
     BodyResults,
-    Drives,
+    FittedDrives,
     fit_drives,
 )
 from ur_energy_model.identification.dynamics import (
@@ -142,7 +142,7 @@ def identify(
         if not options.same_arm:
             check_one_arm(
                 [
-                    Origin(recording.path, recording.info, recording.constants)
+                    RecordedArm(recording.path, recording.info, recording.constants)
                     for recording in given
                 ]
             )
@@ -308,7 +308,7 @@ class ArmFit:
 
     def checked_fit(
         self, check: Callable[[EnergyModel], Sequence[PayloadCheck]]
-    ) -> tuple[Drives, list[PayloadCheck]]:
+    ) -> tuple[FittedDrives, list[PayloadCheck]]:
         """The drives, and what the currents of each recording show of its payload.
 
         Friction and torque constants depend on the payload and the payload on them, so
@@ -379,7 +379,7 @@ class ArmFit:
 
     def _drives(
         self, joints: tuple[JointEstimate, ...], meter: JointPowerEvidence | None = None
-    ) -> Drives:
+    ) -> FittedDrives:
         """The joints as fitted to the currents, and the power model from bus power."""
         body = self.body
         payload = self._carried[self.fitted[0]]
@@ -430,7 +430,7 @@ class ArmFit:
 
 
 def _with_provenance(
-    drives: Drives, arm: ArmFit, given: Sequence[Recording]
+    drives: FittedDrives, arm: ArmFit, given: Sequence[Recording]
 ) -> EnergyModel:
     """The model with what it was identified from, its arm that of the longest recording."""
     info = arm.fitted[0].info

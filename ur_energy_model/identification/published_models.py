@@ -21,7 +21,7 @@ import numpy as np
 from ur_energy_model.energy.meter import bridged_steps, trapezoid
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.comparison import (
-    RecordedMotion,
+    RecordedSamples,
     compare_target_torque,
     recorded_motions,
 )
@@ -215,7 +215,7 @@ def plain_inertia(model: EnergyModel, bag: str | Path, robot: RobotDescription) 
 
 def _loads(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, reference: bool
-) -> Iterator[tuple[RecordedMotion, Array, Array]]:
+) -> Iterator[tuple[RecordedSamples, Array, Array]]:
     """Samples with one payload each, torque of the links, and with motors [samples, n], N m."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     for motion in recorded_motions(recording.path, recording.cutoff):
@@ -436,13 +436,13 @@ class Ecbot:
 
     def _motions(
         self, bags: Sequence[str | Path]
-    ) -> Iterator[tuple[RecordedMotion, Array]]:
+    ) -> Iterator[tuple[RecordedSamples, Array]]:
         """Motions, and the currents or torques measured."""
         for bag in bags:
             for part in recorded_motions(bag, CUTOFF):
                 yield part, part.torque if self.measured == "torque" else part.current
 
-    def _columns(self, part: RecordedMotion) -> Iterator[tuple[Array, slice]]:
+    def _columns(self, part: RecordedSamples) -> Iterator[tuple[Array, slice]]:
         """Columns of the regressions [samples, n, 4 + 6 n], and their rows."""
         for rows in slices_between(range(_ROWS, len(part), _ROWS), len(part)):
             q = part.q[rows]

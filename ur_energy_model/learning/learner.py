@@ -33,7 +33,7 @@ from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.friction_fit import CurrentRegression
-from ur_energy_model.identification.minute import Windows
+from ur_energy_model.identification.minute import WindowCollector
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.recording import FIELDS, REQUIRED
 from ur_energy_model.identification.torque_constants import expected_inertia
@@ -142,7 +142,7 @@ class Learner:
         # by the model in use; None before it is needed
         self._work: ReferenceWork | None = None
         self._limits = rated_limits(robot)
-        self._windows = Windows()
+        self._windows = WindowCollector()
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
         self._due = SCHEDULE[0]

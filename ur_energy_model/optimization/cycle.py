@@ -81,7 +81,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Dwell:
     """Standstill after a move."""
 
     duration: float = 0.0  # as recorded [s]
@@ -123,7 +123,7 @@ class Move:
     # on the flange, as set in the controller; None: the model's
     payload: Payload | None = None
     lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
-    rest: Rest = Rest()
+    rest: Dwell = Dwell()
     reason: Reason = ""  # why it must stay as recorded; empty where it may change
 
     @property
@@ -192,7 +192,7 @@ class WorkCycle:
         return replace(self, moves=moves)
 
     @property
-    def rests(self) -> tuple[Rest, ...]:
+    def rests(self) -> tuple[Dwell, ...]:
         """The standstill after each move, also where it has no length."""
         return tuple(move.rest for move in self.moves)
 

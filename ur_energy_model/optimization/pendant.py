@@ -22,9 +22,9 @@ import numpy as np
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import (
+    Dwell,
     OptimizationOptions,
     Reason,
-    Rest,
     Stretch,
     StretchEnergy,
     WorkCycle,
@@ -531,7 +531,7 @@ def _with_lines_kept(cycle: WorkCycle) -> WorkCycle:
     return replace(cycle, moves=tuple(moves))
 
 
-def _with_waits_kept(rest: Rest, numbers: set[int], reason: Reason) -> Rest:
+def _with_waits_kept(rest: Dwell, numbers: set[int], reason: Reason) -> Dwell:
     """A rest in which these waits stay, for this reason unless they have one already."""
     waits = tuple(
         replace(wait, reason=reason) if number in numbers and not wait.kept else wait

@@ -37,9 +37,9 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import (
     SAME_WAIT,
     CycleEnergies,
+    Dwell,
     Move,
     OtherWork,
-    Rest,
     Switching,
     Wait,
     WorkCycle,
@@ -174,7 +174,7 @@ def _moves(
         if "other" in (moves[k].kind, kinds[k]):
             # A path that is streamed begins and ends with standstill of its own.
             waits = [(time, own) for time, own in waits if time >= LONGEST_PAUSE]
-        rest = Rest(
+        rest = Dwell(
             duration,
             tuple(
                 Wait(time, "short wait" if time <= longest else "", own)

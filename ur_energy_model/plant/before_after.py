@@ -27,7 +27,7 @@ from ur_energy_model.energy.difference import (
     sources_json,
 )
 from ur_energy_model.energy.powers import TotalSource
-from ur_energy_model.plant.production import Part, Production
+from ur_energy_model.plant.production import CyclePart, Production
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
@@ -55,7 +55,7 @@ Sides = tuple[Sequence[Production], Sequence[Production]]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProductionSaving:
     """Saving per cycle from before to after a change."""
 
     before: Sequence[Production]
@@ -104,7 +104,9 @@ class Comparison:
         }
 
 
-def compare(before: Sequence[Production], after: Sequence[Production]) -> Comparison:
+def compare(
+    before: Sequence[Production], after: Sequence[Production]
+) -> ProductionSaving:
     """The saving per cycle, with its 95 % interval.
 
     With one session on each side the cycles are what scatters. With one cycle on one side
@@ -139,7 +141,7 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     )
     energies = [float(np.mean([cycles.mean() for cycles in each])) for each in sessions]
     interval = difference.interval
-    return Comparison(
+    return ProductionSaving(
         *sides,
         energies[0],
         energies[1],
@@ -310,7 +312,7 @@ class AlikeParts:
     moves: bool  # whether a move is among them
 
 
-def _alike(before: Sequence[Part], after: Sequence[Part]) -> AlikeParts | None:
+def _alike(before: Sequence[CyclePart], after: Sequence[CyclePart]) -> AlikeParts | None:
     """How the power of the parts differs that are alike on both sides; None without any.
 
     A settled rest is alike at the same point. A move is alike if it leads from the same
@@ -330,7 +332,9 @@ def _alike(before: Sequence[Part], after: Sequence[Part]) -> AlikeParts | None:
     return AlikeParts(Difference.of_means(*power), any(one.moves for one, _ in pairs))
 
 
-def _pairs(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Part, Part]]:
+def _pairs(
+    before: Sequence[CyclePart], after: Sequence[CyclePart]
+) -> list[tuple[CyclePart, CyclePart]]:
     """Parts before and after that are alike, each at most once.
 
     A cycle goes round: its first part follows its last one.
@@ -351,7 +355,7 @@ def _pairs(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Part, Pa
     return [(before[i], after[j]) for i, j in found.items()]
 
 
-def _same_motion(one: Part, other: Part) -> bool:
+def _same_motion(one: CyclePart, other: CyclePart) -> bool:
     """Whether two parts are rests at one point, or moves on one way in one time."""
     if one.moves != other.moves or len(one.start) != len(other.start):
         return False

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.consistency.controller_constants import recorded_constants
-from ur_energy_model.consistency.same_origin import Origin, arms_by_constants
+from ur_energy_model.consistency.same_origin import RecordedArm, arms_by_constants
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import (
@@ -435,7 +435,7 @@ def _bags_of_arms(
 ) -> dict[str, tuple[str, tuple[Path, ...]]]:
     """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
     groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
-    found: list[tuple[Path, Origin]] = []
+    found: list[tuple[Path, RecordedArm]] = []
     for result in each(_read_origin, bags, None, [robot] * len(bags)):
         if result.value is None:
             failed.append(result)
@@ -457,17 +457,17 @@ def _bags_of_arms(
     return dict(sorted(groups.items()))
 
 
-def _read_origin(bag: Path, robot: str | None) -> Origin:
+def _read_origin(bag: Path, robot: str | None) -> RecordedArm:
     """What shows which arm a bag is of."""
     info = read_info(bag)
     type_ = robot or info.robot
     constants = None
     if type_ is not None and not info.serial:
         constants = recorded_constants(bag, load_robot(type_))
-    return Origin(bag, info, constants)
+    return RecordedArm(bag, info, constants)
 
 
-def _arm_names(origins: Sequence[Origin]) -> list[str]:
+def _arm_names(origins: Sequence[RecordedArm]) -> list[str]:
     """Name of the arm of each recording: by serial number, else by type and stated constants."""
     names = [arm_name(origin.info) for origin in origins]
     for name in set(names):

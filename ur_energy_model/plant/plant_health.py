@@ -30,7 +30,7 @@ from ur_energy_model.typing import Array, Indices, Progress
 
 
 @dataclass(frozen=True)
-class Quantity:
+class HealthQuantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
     Levels of relative ones are logarithms, and changes are stated in percent. `least` is
@@ -59,11 +59,11 @@ _SPREAD = (
     LEVEL_SPREAD.common,
     LEVEL_SPREAD.slope,
 )
-FRICTION = Quantity("friction", True, "N m", 0.06, *_SPREAD, model=0.05, work=0.015)
+FRICTION = HealthQuantity("friction", True, "N m", 0.06, *_SPREAD, model=0.05, work=0.015)
 """Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
 the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
 bench_learning.py)."""
-TORQUE_CONSTANT = Quantity(
+TORQUE_CONSTANT = HealthQuantity(
     "torque constant",
     True,
     "N m/A",
@@ -77,7 +77,7 @@ TORQUE_CONSTANT = Quantity(
 )
 """Magnets lose 0.1 % of their field per kelvin at most, joints differ by less than that; what
 remains of payloads that were not set in the controller is common to the joints."""
-STANDBY = Quantity(
+STANDBY = HealthQuantity(
     "standby power", False, "W", 2.0, STANDBY_SPREAD, 0.4, 0.0, 0.05, model=0.5, work=0.2
 )
 
@@ -131,7 +131,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class LevelChange:
+class ChannelChange:
     """A change of a level of a channel by number; None for one that all joints have in common.
 
     `onset` is the index of the first unit after it, from which it may be gradual; `size`
@@ -159,18 +159,18 @@ class LevelCourse:
     likeliest first.
     """
 
-    quantity: Quantity
+    quantity: HealthQuantity
     time: Array
     reference: Array
     value: Array
     std: Array
-    changes: tuple[LevelChange, ...]
+    changes: tuple[ChannelChange, ...]
     now: Array
     now_std: Array
 
 
 def follow(
-    minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN
+    minutes: MinuteLevels, quantity: HealthQuantity, certain: float = CERTAIN
 ) -> LevelCourse:
     """Levels of a quantity of one arm over days, and its changes of at least a likelihood ratio."""
     units = levels(minutes, quantity.day)
@@ -206,7 +206,7 @@ def follow(
 
     # One change after the other: each is taken out of the levels before the next is
     # sought.
-    changes: list[LevelChange] = []
+    changes: list[ChannelChange] = []
     shift = np.zeros(value.shape)
     variance = np.array([test.mean_std**2 for test in tests])
     while True:
@@ -329,7 +329,7 @@ class _ChangeTest:
         std: Array,
         excess: Array,
         slope_std: float,
-        scatter: Quantity,
+        scatter: HealthQuantity,
     ) -> None:
         self._work = scatter.work
         self._units = len(std)
@@ -366,7 +366,7 @@ class _ChangeTest:
             float(self._weights @ level[self._rows]) if len(self._rows) else float("nan")
         )
 
-    def find(self, level: Array, channel: int | None = None) -> LevelChange | None:
+    def find(self, level: Array, channel: int | None = None) -> ChannelChange | None:
         """The likeliest change of a level [u]; None with too few units."""
         if not len(self._onsets):
             return None
@@ -388,7 +388,7 @@ class _ChangeTest:
         weight /= weight.sum()
         size = float(weight @ sizes)
         spread = variance / information + np.square(sizes - size)
-        return LevelChange(
+        return ChannelChange(
             onset=int(self._rows[self._onsets[best]]),
             gradual=bool(self._gradual[best]),
             size=size,
@@ -487,7 +487,7 @@ def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
 
 def minute_levels(
     rows: pa.Table,
-) -> tuple[str, tuple[str, ...], dict[Quantity, MinuteLevels]]:
+) -> tuple[str, tuple[str, ...], dict[HealthQuantity, MinuteLevels]]:
     """Type and joints of an arm, and its levels minute by minute, from one or more rows.
 
     Friction is that at 0.5 rad/s, joint side, as its logarithm in N m [minutes, n];
@@ -569,7 +569,7 @@ def _level(course: LevelCourse, j: int, joint: str | None) -> dict[str, Any]:
 
 
 def _stated(
-    arm: str, joints: tuple[str | None, ...], course: LevelCourse, change: LevelChange
+    arm: str, joints: tuple[str | None, ...], course: LevelCourse, change: ChannelChange
 ) -> HealthChange:
     quantity = course.quantity
     channels = range(len(joints)) if change.channel is None else [change.channel]

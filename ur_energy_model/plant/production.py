@@ -56,7 +56,7 @@ SLOW = 0.06
 MEASURED = TotalSource("measured", 1.0)
 
 
-class Part(NamedTuple):
+class CyclePart(NamedTuple):
     """A move of the cycle, or the settled part of a rest; k cycles, n joints."""
 
     start: Array  # where the arm is at its begin [n], rad
@@ -89,7 +89,7 @@ class Production:
     begin: float | None = None  # of the first cycle [s since 1970]
     end: float | None = None  # of the last cycle [s since 1970]
     points: Array | None = None  # where the moves of a cycle start [moves, n], rad
-    parts: Sequence[Part] = ()  # of a cycle, in order
+    parts: Sequence[CyclePart] = ()  # of a cycle, in order
     idle: float | None = None  # mean power at rest [W]
     payload: tuple[float, float] | None = None  # smallest and largest [kg]
     temperature: float | None = None  # mean of the joints [degC]
@@ -264,7 +264,7 @@ def _idle_power(motion: RecordedMotion, inside: Mask) -> float | None:
 
 def _parts(
     motion: RecordedMotion, found: FoundCycles, measured: MeasuredEnergy, whole: Mask
-) -> list[Part]:
+) -> list[CyclePart]:
     """Moves and settled rests of the cycles that are `whole` [cycles], in the order of a cycle."""
     time = motion.time
     cycles = [moves for moves, kept in zip(found.moves, whole, strict=True) if kept]
@@ -275,7 +275,7 @@ def _parts(
         lasts = np.array([moves[k].last for moves in cycles], dtype=np.intp)
         start = motion.q[usual.first]
         end = motion.q[usual.last]
-        move = Part(
+        move = CyclePart(
             start,
             end,
             *_power_between(time, measured, firsts, lasts),
@@ -287,7 +287,7 @@ def _parts(
         until = np.array([moves[k + 1].first for moves in cycles]) if later else ends
         settled = np.searchsorted(time, time[lasts] + SETTLED)
         if (time[until] - time[lasts]).min() >= SETTLED + SHORTEST_REST:
-            rest = Part(
+            rest = CyclePart(
                 end,
                 end,
                 *_power_between(time, measured, settled, until),

@@ -27,7 +27,7 @@ from ur_energy_model.identification.minute import (
     TYPICAL_SPEED,
     Minute,
     MinuteMeter,
-    Windows,
+    WindowCollector,
     friction_torque,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -332,7 +332,7 @@ class HealthRows:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         self._constant = np.array([joint.torque_constant for joint in model.joints])
         self._meter = MinuteMeter(model)
-        self._windows = Windows()
+        self._windows = WindowCollector()
         self._dynamics: ArmDynamics | None = None
         self._time = -np.inf
         self._shift: float | None = None

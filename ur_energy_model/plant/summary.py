@@ -157,7 +157,7 @@ _ONE_JOINT = ", ".join(
 
 
 @dataclass(frozen=True)
-class Summary:
+class HistorySummary:
     """Energy by some keys.
 
     `rows` are SUMS by key, in the order of the keys; by program also cycles,
@@ -174,7 +174,7 @@ class Summary:
 
 def summarise(
     database: HistoryDatabase, keys: Sequence[str] = ("arm",), shifts: Sequence[int] = ()
-) -> Summary:
+) -> HistorySummary:
     """Sum up the energy of the database's period.
 
     Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
@@ -239,7 +239,7 @@ def summarise(
             if total[name] is not None and within[name] is not None:
                 rest = total[name] - within[name]
                 outside[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
-    return Summary(tuple(rows), {**total, **arms}, outside)
+    return HistorySummary(tuple(rows), {**total, **arms}, outside)
 
 
 def _added(rows: Sequence[Row]) -> Row:

@@ -41,7 +41,7 @@ class Reference(Protocol):
         ...
 
 
-class Rest:
+class HoldPosition:
     """Keep the commanded position."""
 
     done = True
@@ -295,7 +295,7 @@ class Supervisor:
         missing = (0.0 if paused else self.fraction) - self.scale
         step = float(np.clip(missing, -SCALING_RATE * dt, SCALING_RATE * dt))
         self.scale += step
-        while self._reference.done and not isinstance(self._reference, Rest):
+        while self._reference.done and not isinstance(self._reference, HoldPosition):
             self._start_next()
         self._state = q, qd, _ = self._reference.step(dt, self.scale, step / dt)
         fast = np.abs(qd) > MARGIN * self._robot.max_velocity
@@ -309,7 +309,7 @@ class Supervisor:
     def rest_at(self, q: Array) -> None:
         """Command the arm to stay at `q` [n], rad."""
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
-        self._reference = Rest(q)
+        self._reference = HoldPosition(q)
         self._next = []
         self._program = None
 
@@ -371,7 +371,7 @@ class Supervisor:
             if self._reference is self._program:
                 self._program = None
                 self.program_state = ProgramState.STOPPED
-            self._reference = Rest(q)
+            self._reference = HoldPosition(q)
             return
         following = self._next.pop(0)
         if isinstance(following, cmd.MoveJ):

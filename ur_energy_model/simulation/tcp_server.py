@@ -59,7 +59,7 @@ class LineSession(ClientSession):
         raise NotImplementedError
 
 
-class Connection:
+class ClientConnection:
     """One accepted client."""
 
     def __init__(self, sock: socket.socket, session: ClientSession) -> None:
@@ -135,7 +135,7 @@ class TcpServer:
 
     def __init__(self) -> None:
         self._listeners: dict[socket.socket, Callable[[], ClientSession]] = {}
-        self.connections: list[Connection] = []
+        self.connections: list[ClientConnection] = []
 
     def listen(
         self, host: str, port: int, make_session: Callable[[], ClientSession]
@@ -164,16 +164,21 @@ class TcpServer:
     def serve(self, timeout: float) -> None:
         """Wait at most `timeout` s for clients, and serve them."""
         writing = [connection for connection in self.connections if connection.congested]
-        reading: list[socket.socket | Connection] = [*self._listeners, *self.connections]
+        reading: list[socket.socket | ClientConnection] = [
+            *self._listeners,
+            *self.connections,
+        ]
         readable, writable, _ = select.select(reading, writing, [], timeout)
         for item in readable:
-            if isinstance(item, Connection):
+            if isinstance(item, ClientConnection):
                 item.read()
             else:
                 with contextlib.suppress(OSError):
                     sock, _ = item.accept()
                     if sock.fileno() < SELECTABLE:
-                        self.connections.append(Connection(sock, self._listeners[item]()))
+                        self.connections.append(
+                            ClientConnection(sock, self._listeners[item]())
+                        )
                     else:
                         sock.close()
         for connection in writable:

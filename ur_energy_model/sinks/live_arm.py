@@ -81,7 +81,7 @@ def estimator_actions(
     return ArmActions(reset, read_interval)
 
 
-class ProgramState(NamedTuple):
+class RunningNode(NamedTuple):
     """A node of the running program, or a line outside of nodes, since the view began."""
 
     node: str
@@ -102,9 +102,9 @@ class LiveState:
     cycle: Cycle | None = None  # the last completed one, None before
     disk_problem: str | None = None  # why the counters cannot be saved
     arm_warning: str | None = None  # that the model is of another arm
-    program: ProgramState | None = None  # where the program is; None while none runs
+    program: RunningNode | None = None  # where the program is; None while none runs
     # what each part of the program has taken, dearest first
-    nodes: tuple[ProgramState, ...] = ()
+    nodes: tuple[RunningNode, ...] = ()
 
     @property
     def silence(self) -> str | None:
@@ -302,11 +302,11 @@ class LiveArm:
         counted = self._log.program
         if counted is None:
             return {}
-        found: dict[Part, ProgramState] = {}
+        found: dict[Part, RunningNode] = {}
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
                 name = part.name(self._script)
-                found[part] = ProgramState(
+                found[part] = RunningNode(
                     name, 0, spent.executions, spent.seconds, spent.energy
                 )
         now = found.get(Part.of(counted.here))

@@ -451,10 +451,10 @@ def _restore(keyboard: int, attributes: list[Any]) -> None:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, attributes)
 
 
-# Lines: the live view where there is no terminal, one line a second.
+# LinePrinter: the live view where there is no terminal, one line a second.
 
 
-class Lines(ExitStack):
+class LinePrinter(ExitStack):
     """Prints one line each `period` [s] on stdout; `notice` receives problems as they begin.
 
     `state` and `stop` are as of `Screen`, `line` is the text of a state. While no samples

@@ -102,7 +102,7 @@ def _path_of(parts: SplitResult) -> PowerPath:
         raise _wrong(str(error)) from None
 
 
-class Budget:
+class AnswerBudget:
     """Bytes and seconds that one answer may take."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class _BoundedReader(io.RawIOBase):
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._budget = Budget()
+        self._budget = AnswerBudget()
         # The stream keeps the socket open until it is closed itself: HTTPConnection
         # closes the socket of a last response before that response was read.
         self._stream = sock.makefile("rb", buffering=0)
@@ -420,7 +420,7 @@ def _modbus(parts: SplitResult, host: str) -> Items:
     class Client(ModbusTcpClient):
         """pymodbus's client, which reads what comes until its own timeout."""
 
-        budget = Budget()
+        budget = AnswerBudget()
 
         def recv(self, size: int | None) -> bytes:
             """Receive within the budget of an answer."""
@@ -454,7 +454,7 @@ def _modbus(parts: SplitResult, host: str) -> Items:
             return register.scale * float(number)
 
         def ask() -> Item:
-            client.budget = Budget()
+            client.budget = AnswerBudget()
             energy = math.nan if profile.energy is None else value_of(profile.energy)
             item = checked_reading(value_of(profile.power), energy)
             if isinstance(item, Silence):

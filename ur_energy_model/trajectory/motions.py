@@ -134,7 +134,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Segment:
+class MoveSegment:
     """A straight joint-space move between positions [n], rad, then a pause [s].
 
     The profile is the path parameter from 0 to 1 over time.
@@ -272,7 +272,7 @@ def move(
     speed: Array | float,
     acceleration: Array | float,
     rest: float = 0.0,
-) -> Segment:
+) -> MoveSegment:
     """Straight joint-space move with trapezoidal speed, all joints starting and ending together.
 
     From start to end [n], rad, then a pause [s]; the highest speed and acceleration of
@@ -281,7 +281,9 @@ def move(
     step = np.abs(end - start)
     moving = step > 1e-12
     if not moving.any():
-        return Segment(start, end, Trapezoid(0.0, 1.0, 1.0), rest)
+        return MoveSegment(start, end, Trapezoid(0.0, 1.0, 1.0), rest)
     top = np.broadcast_to(speed, step.shape)[moving] / step[moving]
     ramp = np.broadcast_to(acceleration, step.shape)[moving] / step[moving]
-    return Segment(start, end, Trapezoid(1.0, float(top.min()), float(ramp.min())), rest)
+    return MoveSegment(
+        start, end, Trapezoid(1.0, float(top.min()), float(ramp.min())), rest
+    )

@@ -25,7 +25,7 @@ from ur_energy_model.trajectory.motions import (
     Cycloid,
     Hold,
     Motion,
-    Segment,
+    MoveSegment,
     Sinusoids,
     move,
 )
@@ -98,7 +98,7 @@ class Planner:
         end: Array,
         rest: float = 0.0,
         limits: MotionLimits | None = None,
-    ) -> Segment:
+    ) -> MoveSegment:
         """Straight joint-space move with trapezoidal speed within all limits.
 
         Speed is reduced to the limit of the tool speed, then speed and acceleration
@@ -290,7 +290,7 @@ def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> M
         step = np.abs(end - start).max()
         mean = float(planner.limits.acceleration.min())
         duration = max(2.0 * guide.duration, float(np.sqrt(2 * np.pi * step / mean)))
-        segments.append(Segment(start, end, Cycloid(1.0, duration), rest))
+        segments.append(MoveSegment(start, end, Cycloid(1.0, duration), rest))
     return Chain(segments)
 
 

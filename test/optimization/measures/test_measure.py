@@ -11,7 +11,7 @@ import pytest
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.work_log import LoggedCycle, WorkLog
 from ur_energy_model.model.wall import generic_wall, wall_from_vector
-from ur_energy_model.optimization.cycle import Move, Rest, WorkCycle
+from ur_energy_model.optimization.cycle import Dwell, Move, WorkCycle
 from ur_energy_model.optimization.measures.cold_start import cold_start_measures
 from ur_energy_model.optimization.measures.find import cycles_in
 from ur_energy_model.optimization.measures.measure import (
@@ -188,7 +188,7 @@ def work_cycle(
     motion: float, duration: float, count: int, found_by: str = "program"
 ) -> WorkCycle:
     zero = np.zeros((2, 6))
-    move = Move(0.0, np.array([0.0, motion]), zero, zero, rest=Rest(duration - motion))
+    move = Move(0.0, np.array([0.0, motion]), zero, zero, rest=Dwell(duration - motion))
     return WorkCycle("bag", "ur5e", found_by, duration, (move,), count, None, 0.0, None)
 
 

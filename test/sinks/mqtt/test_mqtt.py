@@ -39,7 +39,7 @@ from ur_energy_model.sinks.mqtt.credentials import (
 from ur_energy_model.sinks.mqtt.room import MqttOptions
 from ur_energy_model.sinks.mqtt.sink import (
     BirthNumbers,
-    Connection,
+    BrokerConnection,
     EdgeNode,
     Message,
     ReadingStore,
@@ -275,7 +275,9 @@ def test_what_is_no_broker_is_a_problem_of_the_connection(answer: bytes) -> None
             f"mqtt://127.0.0.1:{server.getsockname()[1]}", allow_network=False
         )
         with pytest.raises(OSError, match=r"\w"):
-            Connection(broker, MqttCredentials(), Message("will", b""), ["topic"], print)
+            BrokerConnection(
+                broker, MqttCredentials(), Message("will", b""), ["topic"], print
+            )
         thread.join()
 
 
@@ -419,7 +421,7 @@ def test_a_killed_broker_gets_every_reading_once(
         broker.kill()
     opened = ExitStack()
     with monkeypatch.context() as away:  # until the host is back
-        away.setattr(mqtt_sink, "Connection", unreachable)
+        away.setattr(mqtt_sink, "BrokerConnection", unreachable)
         until(lambda: sink.status.problem == "unreachable")
         offer(sink, range(31, 231))
         assert sink.status.waiting == 200

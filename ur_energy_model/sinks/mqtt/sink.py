@@ -162,7 +162,7 @@ class MqttSink(Sink):
             self._rebirth |= node.needs_birth(topic, payload, retained=retained)
 
         will = node.will(_now())
-        connection = Connection(
+        connection = BrokerConnection(
             self._broker, self._credentials, will, node.topics, on_message
         )
         try:
@@ -193,7 +193,7 @@ class MqttSink(Sink):
         finally:
             connection.abandon()
 
-    def _bear(self, connection: Connection) -> None:
+    def _bear(self, connection: BrokerConnection) -> None:
         """Publish all births."""
         self._rebirth = False
         self._born = time.monotonic()
@@ -243,7 +243,7 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
     return Broker(address, tls)
 
 
-class Connection:
+class BrokerConnection:
     """A connection to a broker, driven by the thread that owns it, given up at the first problem.
 
     The certificate and the name of the broker are checked. `on_message` is called with

@@ -51,7 +51,7 @@ RESOURCE_NAMES = ((ECM, 6111),)
 """EnumValues of accuracy classes and of resources, whose values the file leaves out."""
 ELECTRICITY = 1  # resource of every measurement
 RESOURCES = ("Not specified", "Electricity")  # those that occur here
-Node: TypeAlias = "str | tuple[str, int] | int"
+NodeNumber: TypeAlias = "str | tuple[str, int] | int"
 """Identifier in OWN, a namespace and number, or a number in OPC UA itself."""
 
 
@@ -86,7 +86,7 @@ ACCURACY_CLASSES: tuple[float, ...] = (
 UNKNOWN_CLASS = 0
 
 
-class Quantity(NamedTuple):
+class Measurand(NamedTuple):
     """A measurement that OPC 34100 numbers."""
 
     name: str  # BrowseName
@@ -94,18 +94,18 @@ class Quantity(NamedTuple):
     unit: ua.Variant = WATT_HOUR  # of the values, EUInformation
     kind: ua.VariantType = ua.VariantType.Double  # type of the values
     # reference from its point; a statistic is set to zero by a reset
-    by: Node = HAS_STATISTIC_COMPONENT
+    by: NodeNumber = HAS_STATISTIC_COMPONENT
 
     def __hash__(self) -> int:
         return self.number
 
 
-POWER = Quantity(
+POWER = Measurand(
     "DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds.HasComponent
 )
-IMPORT = Quantity("DcEnergyTotalImportHp", 1023)
-EXPORT = Quantity("DcEnergyTotalExportHp", 1026)
-SUM = Quantity("DcEnergyTotalSumHp", 1029)
+IMPORT = Measurand("DcEnergyTotalImportHp", 1023)
+EXPORT = Measurand("DcEnergyTotalExportHp", 1026)
+SUM = Measurand("DcEnergyTotalSumHp", 1029)
 """Of the arm's 48 V supply: consumed, fed back and their difference, since the last reset."""
 
 
@@ -128,7 +128,7 @@ class Measurement(NamedTuple):
         return 1 + sum(percent > limit for limit in ACCURACY_CLASSES)
 
 
-def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
+def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measurement]]:
     """All measurements of a reading, by metering point; BUS only where it is measured.
 
     MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to
@@ -144,7 +144,7 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
     positions = {point: columns.arm[channel] for point, channel in channels.items()}
     first = columns.per_joint["electrical_power"].start
     positions |= {joint: first + i for i, joint in enumerate(reading.joints)}
-    found: dict[str, dict[Quantity, Measurement]] = {point: {} for point in positions}
+    found: dict[str, dict[Measurand, Measurement]] = {point: {} for point in positions}
     power = reading.snapshot.power
     hour = JOULES_PER_WATT_HOUR
     for quantity, values, uncertain, unit in (
@@ -251,7 +251,7 @@ class AddressSpace:
                     self.id(node), ua.DataValue(values)
                 )
 
-    def id(self, node: Node) -> ua.NodeId:
+    def id(self, node: NodeNumber) -> ua.NodeId:
         """Identifier of a node; a text is that of a node in the namespace OWN."""
         if isinstance(node, str):
             return ua.NodeId(node, self.spaces[OWN])
@@ -291,7 +291,7 @@ class MachineNodes:
         self._written: dict[str, object] = {}
         self._status = ua.StatusCodes.Good
 
-    def _id(self, key: Node) -> ua.NodeId:
+    def _id(self, key: NodeNumber) -> ua.NodeId:
         if isinstance(key, str):
             key = f"{self._arm}/{key}" if key else self._arm
         return self._space.id(key)
@@ -379,11 +379,11 @@ class MachineNodes:
 
     async def _add(
         self,
-        parent: Node,
+        parent: NodeNumber,
         key: str,
         uri: str,
-        kind: Node = IDS.PropertyType,
-        by: Node | None = None,
+        kind: NodeNumber = IDS.PropertyType,
+        by: NodeNumber | None = None,
         *,
         name: str = "",
         value: ua.Variant | None = None,
@@ -438,7 +438,7 @@ class MachineNodes:
         await self._add(above, key, BASE, value=unit, data_type=kind)
 
     async def _add_points(
-        self, points: Mapping[str, Mapping[Quantity, Measurement]]
+        self, points: Mapping[str, Mapping[Measurand, Measurement]]
     ) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
         for point in [point for point in points if point not in self._points]:
@@ -470,7 +470,7 @@ class MachineNodes:
             for quantity in points[point]:
                 await self._add_measurement(point, quantity)
 
-    async def _add_measurement(self, point: str, quantity: Quantity) -> None:
+    async def _add_measurement(self, point: str, quantity: Measurand) -> None:
         add = self._add
         zero = ua.Variant(0.0, quantity.kind)
         key = f"{point}/{quantity.name}"

@@ -183,7 +183,7 @@ PARTS = 20  # files into which a budget is divided at least
 LONGEST_FILE = 3600.0  # longest duration of a file under a budget [s]
 
 
-class StoredFile(NamedTuple):
+class BagFile(NamedTuple):
     """A storage file: path in its bag, size, and time of the last change [s since the epoch]."""
 
     path: Path
@@ -201,7 +201,7 @@ class Retention(NamedTuple):
     bytes: int | None = None
     days: float | None = None
 
-    def is_due(self, file: StoredFile, total: int, now: float) -> bool:
+    def is_due(self, file: BagFile, total: int, now: float) -> bool:
         """Whether the oldest file left has to go, at this total size [bytes] and time [s]."""
         old = self.days is not None and now - file.modified > self.days * DAY
         return old or (self.bytes is not None and total > self.bytes)
@@ -220,7 +220,7 @@ class Retention(NamedTuple):
         return FileSplit(min(LONGEST_FILE, seconds), size)
 
 
-def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
+def stored_files(folder: Path, own: dict[Path, bool]) -> list[BagFile]:
     """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
     Bags of other programs and commands, copies, and bags that were renamed do not count.
@@ -239,7 +239,7 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:
         for path in bag.glob("*.mcap"):
             with suppress(OSError):
                 status = path.lstat()
-                found.append(StoredFile(path, status.st_size, status.st_mtime))
+                found.append(BagFile(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda file: (file.modified, file_number(file.path)))
 
 

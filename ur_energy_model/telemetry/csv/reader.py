@@ -27,8 +27,8 @@ from ur_energy_model.telemetry.csv.times import (
     DATE,
     ONLY_UNIT,
     UNITS,
-    Motion,
     TimeColumn,
+    TimeUnitEvidence,
     differs_from_rate,
     fastest_speed,
     first_day,
@@ -389,7 +389,7 @@ class _CsvFile:
         problem = f"steps of {step} may be {' or '.join(possible)}, and nothing in the file decides"
         raise RecordingError(self.path, problem, f"state it with {each}", field=name)
 
-    def _motion(self, raw: Array) -> Motion:
+    def _motion(self, raw: Array) -> TimeUnitEvidence:
         """What positions and speeds of the first moving rows show about the unit of time.
 
         `raw` are the numbers of the time column [rows]; of a coarse clock, even ones
@@ -420,7 +420,9 @@ class _CsvFile:
         speeds = np.array(fastest)
         known = speeds[np.isfinite(speeds)]
         limit = float(np.max(self._limits["actual_qd"][1]))
-        return Motion(fit.result, float(known.max()) if known.size else math.nan, limit)
+        return TimeUnitEvidence(
+            fit.result, float(known.max()) if known.size else math.nan, limit
+        )
 
     def _spread_equal_times(
         self, name: str, rows: Indices | None, rate: float | None

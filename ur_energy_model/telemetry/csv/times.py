@@ -181,7 +181,7 @@ def mean_step(time: Array) -> float:
     return float(used.mean())
 
 
-class Motion(NamedTuple):
+class TimeUnitEvidence(NamedTuple):
     """What the samples show about the unit of time: in steps of the clock as written.
 
     `scale` is the time scale of positions and speeds; `fastest` the speed that most steps
@@ -248,7 +248,7 @@ def unit_by_name(name: str, time: Array) -> tuple[str, str] | None:
     return None
 
 
-def unit_by_motion(motion: Motion) -> tuple[str, str] | None:
+def unit_by_motion(motion: TimeUnitEvidence) -> tuple[str, str] | None:
     """Unit of time by which positions and speeds of the joints agree; None if several remain."""
     possible = [unit for unit, seconds in UNITS.items() if motion.allows(seconds)]
     likely = [unit for unit in possible if unit in _SUBUNITS]
@@ -258,7 +258,7 @@ def unit_by_motion(motion: Motion) -> tuple[str, str] | None:
     return found[0], "by positions and speeds"
 
 
-def possible_units(time: Array, motion: Motion) -> list[str]:
+def possible_units(time: Array, motion: TimeUnitEvidence) -> list[str]:
     """Units in which numbers of a clock and motion are possible, for a question to users."""
     step = mean_step(time)
     names = _SUBUNITS if step >= FASTEST else tuple(UNITS)

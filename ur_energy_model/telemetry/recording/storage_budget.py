@@ -15,8 +15,8 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.telemetry.bag.files import (
     DAY,
+    BagFile,
     Retention,
-    StoredFile,
     delete_file,
     stored_files,
 )
@@ -68,7 +68,7 @@ class StorageBudget:
         self._recording = recording
         self._release = release
         self._own: dict[Path, bool] = {}
-        self._kept: dict[StoredFile, str] = {}
+        self._kept: dict[BagFile, str] = {}
         """Files that stay as they are, and why; they are not read again."""
         self._closing = threading.Event()
         self._thread = threading.Thread(
@@ -94,7 +94,7 @@ class StorageBudget:
         files = stored_files(self._folder, self._own)
         now = time.time()
         total = sum(file.bytes for file in files)
-        left = list[StoredFile]()
+        left = list[BagFile]()
         problem: str | None = None
         oldest: float | None = None
         for file in files:
@@ -128,7 +128,7 @@ class StorageBudget:
             problem=problem,
         )
 
-    def _delete(self, file: StoredFile) -> str | None:
+    def _delete(self, file: BagFile) -> str | None:
         """Delete a file; returns why it was not deleted, None if it was."""
         bag = self._recording()
         folder = file.path.parent
