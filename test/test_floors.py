@@ -14,7 +14,7 @@ import ur_energy_model
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
     "errors typing codec options typed_numbers files interrupts processes arm_names yaml_reader "
-    "ranges robot_modes low_pass many_bags topics_and_services rooms",
+    "ranges robot_modes low_pass many_bags state_file topics_and_services rooms",
     "telemetry model",
     "trajectory",
     "consistency",

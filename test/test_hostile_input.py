@@ -43,7 +43,6 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import open_regular, user_path, write_text
-from ur_energy_model.learning.state import StateStore
 from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.optimization.pendant import Step, sheet_csv
 from ur_energy_model.plant.database import export_csv
@@ -86,7 +85,6 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "cycles": _logged,
     "state": lambda path: EnergyCounters(CHANNELS, path),
     "journal": _beside(".journal", lambda path: EnergyCounters(CHANNELS, path)),
-    "learned": _beside(".learning", lambda path: StateStore(path).load(None)),
     "written": lambda path: write_text(path, ""),
     "opened": open_regular,
     "csv": lambda path: read_csv([path], "ur5e"),
@@ -97,9 +95,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "credentials": lambda path: read_section(path, "mqtt", YamlTree.plain, None),
 }
 """What reads or writes a file that a user names."""
-CONTENTS = sorted(
-    {*FILES} - {"cycles", "written", "opened", "state", "journal", "learned"}
-)
+CONTENTS = sorted({*FILES} - {"cycles", "written", "opened", "state", "journal"})
 
 
 @cache

@@ -106,7 +106,7 @@ def commands(host: str, folder: Path, case: Case) -> list[list[str]]:
             "robot_ip": host,
             "publish_rate": case.publish_rate,
             "model_file": str(folder / "model.yaml"),
-            "state_file": str(folder / "state.json"),
+            "state_file": str(folder / "state.db"),
         },
         "logger": {"robot_ip": host, "bag_directory": str(folder / "bags")},
     }

@@ -93,7 +93,7 @@ def test_a_bag_gives_what_estimate_gives_and_counters_survive_restarts(
 ) -> None:
     expected = answer(capsys, "estimate", known, known_bag)
     supply = expected["total"]["supply_energy"]
-    state = tmp_path / "state.json"
+    state = tmp_path / "state.db"
     command = [
         "live",
         "--bag",
@@ -176,7 +176,7 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
         "LC_ALL": "C.UTF-8",
         "COLUMNS": "100",
     }
-    state = tmp_path / "state.json"
+    state = tmp_path / "state.db"
     child = subprocess.Popen(
         [*LIVE, "--host", "127.1.2.3", "--model", str(known), "--state-file", str(state)],
         stdin=line,

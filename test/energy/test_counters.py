@@ -9,26 +9,25 @@ import csv
 import json
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.counters import EnergyCounters, StateFile
+from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.powers import Channels
+from ur_energy_model.energy.saved_counters import Counters
 from ur_energy_model.errors import InputError
+from ur_energy_model.state_file import StateFile
 
 ELBOW = "elbow_joint/electrical_power"
 
@@ -36,13 +35,11 @@ ELBOW = "elbow_joint/electrical_power"
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disks are tried again without a pause."""
-    monkeypatch.setattr("ur_energy_model.energy.counters.CHECK_PERIOD", 0.0)
+    monkeypatch.setattr("ur_energy_model.state_file.CHECK_PERIOD", 0.0)
 
 
 def estimator(folder: Path) -> LiveEstimator:
-    options = LiveOptions(
-        state_file=folder / "state.json", cycle_log=folder / "cycles.csv"
-    )
+    options = LiveOptions(state_file=folder / "state.db", cycle_log=folder / "cycles.csv")
     return LiveEstimator(known_model(), ROBOT, options)
 
 
@@ -68,7 +65,7 @@ def measured(
 
 
 def kept(folder: Path) -> dict[str, Any]:
-    with closing(sqlite3.connect(folder / "state.json")) as connection:
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
         query = "SELECT value FROM state WHERE key = 'counters'"
         return dict(json.loads(connection.execute(query).fetchone()[0]))
 
@@ -87,7 +84,7 @@ def test_what_happened_between_two_saves_is_in_the_journal(tmp_path: Path) -> No
     assert again.reset_time == snapshot.reset_time
     live.close()
     # power cut
-    (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))
+    (tmp_path / "state.db.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))
     assert measured(estimator(tmp_path), 0.1, 131.0).lifetime.accounted > 3.0
 
 
@@ -216,20 +213,16 @@ def test_a_disk_that_becomes_full_and_recovers(disk: SmallDisk) -> None:
     live.close()
 
 
-@pytest.mark.parametrize("writable", [True, False])
-def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, writable: bool) -> None:
+def test_a_disk_that_is_full_at_the_start(disk: SmallDisk) -> None:
+    """Counters continue where there are any, and begin in memory where there are none."""
     first = estimator(disk.path)
     counted = float(measured(first).lifetime.accounted)
     first.close()
     disk.fill()
-    disk.set_writable(writable)
     live = estimator(disk.path)
-    assert live.disk_problem is not None
     shown = measured(live, 1.0, 101.002)
     assert shown.lifetime.accounted == pytest.approx(counted + 1.0, abs=0.01)
     write_everything(live)
-    assert "state.json" in str(live.disk_problem)
-    disk.set_writable(True)
     disk.empty()
     live.snapshot()
     live.save()
@@ -239,26 +232,65 @@ def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, writable: bool) -> No
     assert measured(again, 0.1, 102.004).lifetime.accounted > shown.lifetime.accounted
     again.close()
 
+    for path in disk.path.glob("state.db*"):
+        path.unlink()
+    disk.fill()
+    new = estimator(disk.path)
+    write_everything(new)
+    assert "state.db" in str(new.disk_problem)
+    counted = float(measured(new).lifetime.accounted)
+    disk.empty()
+    new.close()
+    assert new.disk_problem is None
+    again = estimator(disk.path)
+    assert again.read_interval().accounted >= counted
+    again.close()
 
-def test_a_state_that_cannot_be_read_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = estimator(tmp_path)
+
+def test_counters_that_cannot_be_read_are_not_counted_from_zero(disk: SmallDisk) -> None:
+    first = estimator(disk.path)
+    counted = float(measured(first).lifetime.accounted)
+    kill(first)
+    disk.set_writable(False)
+    with pytest.raises(InputError, match=r"Read-only.*set state_file to a writable path"):
+        estimator(disk.path)
+    disk.set_writable(True)
+    again = estimator(disk.path)
+    assert again.read_interval().accounted == pytest.approx(counted)
+    again.close()
+
+
+def test_a_state_that_comes_with_a_disk_later_is_left_alone(disk: SmallDisk) -> None:
+    """Such as that of a disk that is mounted after the start."""
+    first = estimator(disk.path)
     measured(first)
     first.close()
-    content = (tmp_path / "state.json").read_bytes()
-    with monkeypatch.context() as patch:
-        failing = MagicMock()
-        failing.execute.side_effect = failing.executemany.side_effect = (
-            sqlite3.OperationalError
-        )
-        patch.setattr(sqlite3, "connect", lambda *_, **__: failing)
-        second = estimator(tmp_path)
-        assert second.disk_problem is not None
-    measured(second, 0.1)
-    second.close()
-    assert second.disk_problem is None
-    assert (tmp_path / "state.json.unreadable1").read_bytes() == content
+    content = (disk.path / "state.db").read_bytes()
+    for path in disk.path.glob("state.db*"):
+        path.unlink()
+    live = estimator(disk.path)
+    for path in disk.path.glob("state.db*"):
+        path.unlink()
+    (disk.path / "state.db").write_bytes(content)
+    live.save()
+    assert "a restart continues" in str(live.disk_problem)
+    live.close()
+    assert (disk.path / "state.db").read_bytes() == content
+    again = estimator(disk.path)
+    assert again.read_interval().accounted == pytest.approx(1.0, abs=0.01)
+    again.close()
+
+
+def test_a_file_that_was_deleted_is_written_again(tmp_path: Path) -> None:
+    live = estimator(tmp_path)
+    counted = float(measured(live).lifetime.accounted)
+    for path in tmp_path.glob("state.db*"):
+        path.unlink()
+    live.close()
+    assert live.disk_problem is None
+    again = estimator(tmp_path)
+    assert again.read_interval().accounted == pytest.approx(counted)
+    again.close()
 
 
 def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(
@@ -288,49 +320,6 @@ def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(
     assert again.lifetime.accounted == pytest.approx(2.0, abs=0.01)
 
 
-# Files of earlier versions: JSON, and a journal of two slots.
-
-
-def write_old(folder: Path, accounted: float, first_version: bool) -> dict[str, Any]:
-    """A state as earlier versions wrote it, with a newer and an interrupted journal entry."""
-    channels = LiveEstimator(known_model(), ROBOT).channels
-    content: dict[str, Any] = json.loads(
-        EnergyCounters(channels, None, "ur5e").stated.content()
-    )
-    content |= {"sequence": 7, "clock": 150.0}
-    numbers = [0.5] * 2 * len(channels) + [accounted, 0.0, 200.0]
-    head = struct.pack("<QQ", content["number"], 8)
-    if first_version:
-        head = head[8:]
-        for key in ("number", "robot", "serial", "highest"):
-            del content[key]
-    else:
-        numbers += [0.75] * len(channels)
-    payload = head + struct.pack(f"<{len(numbers)}d", *numbers)
-    slot = payload + struct.pack("<I", zlib.crc32(payload))
-    folder.mkdir(exist_ok=True)
-    (folder / "state.json").write_text(json.dumps(content))
-    (folder / "state.json.journal").write_bytes(bytes(len(slot)) + slot)
-    return content
-
-
-@pytest.mark.parametrize("first_version", [True, False])
-def test_an_old_state_is_read_once_and_moved_over(
-    tmp_path: Path, first_version: bool
-) -> None:
-    write_old(tmp_path, 5.0, first_version)
-    live = estimator(tmp_path)
-    snapshot = measured(live, 1.0, 200.002, "A1")
-    assert snapshot.lifetime.accounted == pytest.approx(6.0, abs=0.01)
-    assert snapshot.highest.min() >= (0.0 if first_version else 0.75)
-    live.close()
-    saved = kept(tmp_path)
-    assert (saved["robot"], saved["serial"]) == ("ur5e", "A1")
-    live = estimator(tmp_path)
-    assert live.read_interval().accounted == pytest.approx(6.0, abs=0.01)
-    live.close()
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -344,12 +333,13 @@ def test_an_old_state_is_read_once_and_moved_over(
 def test_impossible_contents_are_refused_and_left_alone(
     tmp_path: Path, key: tuple[str | int, ...], value: object
 ) -> None:
-    place = content = write_old(tmp_path, 5.0, first_version=False)
+    names = Channels(("a", "b")).names
+    content: Any = json.loads(Counters.zero(names, "ur5e", None, "test").content())
+    place = content
     for part in key[:-1]:
-        place = place[part]  # type: ignore[index]
-    place[key[-1]] = value  # type: ignore[index]
-    path = tmp_path / "state.json"
-    path.unlink()
+        place = place[part]
+    place[key[-1]] = value
+    path = tmp_path / "state.db"
     file = StateFile(path)
     file.put("counters", json.dumps(content).encode())
     file.save()
@@ -357,7 +347,7 @@ def test_impossible_contents_are_refused_and_left_alone(
     for refused in (
         path.read_bytes(),
         json.dumps(content).encode(),
-        b"{",
+        b"{}",
         b"[" * 100_000,
     ):
         path.write_bytes(refused)

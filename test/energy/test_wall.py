@@ -13,8 +13,7 @@ import pytest
 
 from test.identification.wall_cells import Work, fit_of
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.counters import Counters
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, GapRule, MeterReading
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, GapRule
 from ur_energy_model.energy.powers import Channels, PowerTable, arm_states
 from ur_energy_model.energy.wall import RecordedWall, WallEnergy
 from ur_energy_model.identification.wall_fit import fit_wall
@@ -140,24 +139,6 @@ def test_power_and_energy_are_one_function_of_the_channels() -> None:
     mean, mean_std = CHANNELS.at_wall(meter.reading.net / meter.reading.accounted)
     assert mean * meter.reading.accounted == pytest.approx(energy)
     assert mean_std * meter.reading.accounted == pytest.approx(energy_std)
-
-
-def test_counters_of_earlier_versions_have_the_square_of_their_mean_power() -> None:
-    names = tuple(name for name in CHANNELS.names if name != "total_square")
-    old = np.zeros(len(names))
-    old[names.index("total")] = 2000.0
-    old[names.index("time_moving")] = 10.0
-    ever = MeterReading(old, old.copy(), 10.0, 0.0)
-    counters = Counters(ever, ever * 0.4, ever * 0.0, "", "", names).converted(CHANNELS)
-    for reading, share in (
-        (counters.ever, 1.0),
-        (counters.reset, 0.4),
-        (counters.interval, 0.0),
-    ):
-        terms = CHANNELS.wall_terms(reading.net)
-        np.testing.assert_allclose(terms, share * np.array([0.0, 0.0, 10.0, 2000.0, 4e5]))
-    again = counters.from_content(counters.content())
-    assert again.converted(CHANNELS).names == CHANNELS.names
 
 
 def test_the_calculator_has_the_squares_and_the_wall_of_its_model() -> None:

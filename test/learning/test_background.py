@@ -39,8 +39,8 @@ from ur_energy_model.learning.background import (
     Progress,
     Worker,
 )
-from ur_energy_model.learning.state import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.state_file import StateFile
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 PATIENCE = 240.0
@@ -58,10 +58,8 @@ def batch(
 class Learning(BackgroundLearning):
     """Learning of the fake learner, with all that has happened so far."""
 
-    def __init__(
-        self, store: StateStore | None = None, model: EnergyModel = MODEL
-    ) -> None:
-        super().__init__(ROBOT, model, store=store, learner=FAKE)
+    def __init__(self, file: StateFile | None = None, model: EnergyModel = MODEL) -> None:
+        super().__init__(ROBOT, model, file=file, learner=FAKE)
         self.seen = LearningUpdate()
 
     def wait(self, condition: Callable[[], object]) -> None:
@@ -149,8 +147,9 @@ def test_each_arm_is_learned_apart_also_over_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "start_main", LearnerThread)
-    store = StateStore(tmp_path / "state.json")
-    learning = Learning(store)
+    file = StateFile(tmp_path / "state.db")
+    file.open()
+    learning = Learning(file)
     learning.begin()
     learning.learn()
     learning.begin("B2")
@@ -161,16 +160,17 @@ def test_each_arm_is_learned_apart_also_over_restarts(
     learned = learning.seen.model
     assert learned is not None
     learning.stop()
-    states = sorted(path.name for path in tmp_path.iterdir())
-    assert states == ["state.json.learning-A1", "state.json.learning-B2"]
-    again = Learning(store)
+    file.close()
+    file = StateFile(file.path)
+    file.open()
+    again = Learning(file)
     again.offer(batch())
     again.wait(lambda: again.progress.version == 1)
     assert again.seen.model is not None
     assert again.seen.model.bus.standby == FIRST_STANDBY + 1
     again.note_written(learned)
     again.stop()
-    written = Learning(store, learned)  # the model file has the learned model now
+    written = Learning(file, learned)  # the model file has the learned model now
     written.offer(batch())
     written.wait(lambda: written.progress.version == 1)
     assert not again.seen.troubles
@@ -179,18 +179,17 @@ def test_each_arm_is_learned_apart_also_over_restarts(
     assert written.progress.version == 0
     written.begin()
     written.stop()
-    other = Learning(store)  # with the model before
+    other = Learning(file)  # with the model before
     other.begin()
     assert "continues another model" in other.seen.troubles[0]
     assert other.progress.version == 0
     other.stop()
-    path = store.path("A1")
-    path.write_bytes(b'{"schema": 1, "sha256": "0", "serial": null}\nx')
-    damaged = Learning(store)
+    file.put("learned of A1", b'{"robot": "ur5e", "serial": null}\nx')
+    damaged = Learning(file)
     damaged.begin()
     assert "is damaged" in damaged.seen.troubles[0]
-    assert path.with_name(f"{path.name}.unreadable").exists()
     damaged.stop()
+    file.close()
 
 
 _PARENT = """

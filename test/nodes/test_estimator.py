@@ -176,7 +176,7 @@ def test_a_killed_estimator_continues_its_counters_and_ctrl_c_ends_it(
     cell: Cell, played: dict[str, Any]
 ) -> None:
     observer = cell.observer
-    state = cell.folder / "state.json"
+    state = cell.folder / "state.db"
     observer.subscribe(ENERGY, "std_msgs/Float64")
     parameters = {**played, "loop": True, "state_file": str(state)}
     child = cell.start_process("estimator", **parameters)
@@ -391,7 +391,7 @@ def run_on_full_disk(cell: Cell, played: dict[str, Any], disk: SmallDisk) -> Non
 
     disk.fill()
     files = {
-        "state_file": disk.path / "state.json",
+        "state_file": disk.path / "state.db",
         "cycle_log": disk.path / "cycles.csv",
     }
     text = {name: str(path) for name, path in files.items()}

@@ -37,7 +37,7 @@ class Robot:
             EstimatorNode,
             robot_ip=host,
             model_file=str(cell.folder / "model.yaml"),
-            state_file=str(cell.folder / "state.json"),
+            state_file=str(cell.folder / "state.db"),
             learn="off",
         )
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):

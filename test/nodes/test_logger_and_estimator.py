@@ -92,7 +92,7 @@ def running(
             "bag_directory": f"'{folder / 'bags'}'",
             "record": "false",
             "model_file": f"'{folder / 'model.yaml'}'",
-            "state_file": f"'{folder / 'state.json'}'",
+            "state_file": f"'{folder / 'state.db'}'",
             "publish_robot_description": "true",
         }.items():
             command += ["-p", f"{name}:={value}"]

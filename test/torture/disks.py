@@ -97,11 +97,11 @@ def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> Non
     folder = disk / "parent"
     random = case.random
     folder.mkdir()
-    if name == "estimator" and random.random() < 0.3:
-        strike(disk)  # at the start already
+    if name == "estimator" and "full" in fault and random.random() < 0.3:
+        strike(disk)  # at the start already; a read-only disk is refused there
     paths = {
         "logger": {"bag_directory": str(folder)},
-        "estimator": {"state_file": str(folder / "state.json")},
+        "estimator": {"state_file": str(folder / "state.db")},
     }.get(name, {})
     subject = Subject(
         case,

@@ -80,7 +80,7 @@ def _kill(subject: Subject, verdict: Verdict, delay: float) -> None:
 
 def _check_state(case: Case, verdict: Verdict) -> None:
     """The state file, where there is one, is whole."""
-    path = case.folder / "state.json"
+    path = case.folder / "state.db"
     if path.exists():
         try:
             with closing(sqlite3.connect(path)) as file:

@@ -41,7 +41,7 @@ class Subject:
     """`record`, a node in a ROS domain of its own, or "cell": logger and estimator in one process.
 
     `record` writes the folder's `bag`, nodes write bags to its `bags`, and the energy
-    state to `state.json`. `launch` takes the place of the Python interpreter or the
+    state to `state.db`. `launch` takes the place of the Python interpreter or the
     node's program.
     """
 
@@ -79,7 +79,7 @@ class Subject:
                 values |= {"bag_directory": str(case.folder / "bags"), "record": True}
             if name != "logger":
                 values["model_file"] = str(case.around.model)
-                values["state_file"] = str(case.folder / "state.json")
+                values["state_file"] = str(case.folder / "state.db")
             line = node_line(name.split()[-1], values | parameters)
             line = [*launch, *line[1:]] if launch else line
         self.process = Watched(line, case.folder, self.environment)

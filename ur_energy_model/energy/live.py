@@ -34,6 +34,7 @@ from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.state_file import StateFile
 from ur_energy_model.telemetry.samples import (
     RecordingInfo,
     Telemetry,
@@ -311,6 +312,11 @@ class LiveEstimator:
         if self._constants is None:
             return ControllerConstants.unknown(self.calculator.robot.dof)
         return self._constants
+
+    @property
+    def state_file(self) -> StateFile | None:
+        """The open file of the counters, which may keep other values, too; None without one."""
+        return self._counters.file
 
     @property
     def disk_problem(self) -> str | None:

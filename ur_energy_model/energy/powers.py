@@ -310,37 +310,14 @@ class Channels:
         """A reading of other channels `names` for these channels; see `convert_values`."""
         net = self.convert_values(reading.net, names)
         consumed = self.convert_values(reading.consumed, names)
-        if "regeneration" not in names:
-            column = self.arm["regeneration"]
-            consumed[column] = max(float(net[column]), 0.0)
         return replace(reading, net=net, consumed=consumed)
 
     def convert_values(self, values: Array, names: Sequence[str]) -> Array:
-        """Values of other channels `names` for these channels; new ones are zero.
-
-        Earlier versions did not count regeneration: it is what the other parts lack of
-        the total. The total of earlier versions was the modelled one.
-        """
+        """Values [channels] of other channels `names` for these channels; new ones are zero."""
         if tuple(names) == self.names:
             return values
-        old = dict(zip(names, values.tolist(), strict=True))
-        if "model" not in old:
-            old["model"] = old["total"]
-            old["modelled_motion"] = old.get(f"time_{ArmState.MOVING.name.lower()}", 0.0)
-            errors = {
-                name: value for name, value in old.items() if name.startswith("total/")
-            }
-            old |= {
-                name.replace("total/", "model/"): value for name, value in errors.items()
-            }
-        new = np.array([old.get(name, 0.0) for name in self.names])
-        if "regeneration" not in old:
-            parts = [self.arm[name] for name in ("standby", "driver")]
-            motors = new[self.per_joint["electrical_power"]].sum()
-            new[self.arm["regeneration"]] = (
-                new[self.arm["model"]] - motors - new[parts].sum()
-            )
-        return new
+        known = dict(zip(names, values.tolist(), strict=True))
+        return np.array([known.get(name, 0.0) for name in self.names])
 
     def __len__(self) -> int:
         return len(self.names)

@@ -27,12 +27,18 @@ from typing import Any, NamedTuple
 
 from ur_energy_model import interrupts
 from ur_energy_model.learning.history import Attempt, Change
-from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
+from ur_energy_model.learning.state import (
+    SavedLearning,
+    fingerprint,
+    forget_learning,
+    saved_learning,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.needs import Need
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.processes import start_main
+from ur_energy_model.state_file import StateFile
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE = 1.0
@@ -114,7 +120,7 @@ class BackgroundLearning:
 
     One thread offers samples; another one polls for updates about once a second. What is
     learned about an arm is kept apart from what is learned about others (by serial
-    number), and survives the end of the process and, with a store, of the program.
+    number), and survives the end of the process and, with a state file, of the program.
     Learning begins with the model; `learner` is the class of the learner as
     "module:name".
 
@@ -129,19 +135,19 @@ class BackgroundLearning:
         robot: RobotDescription,
         model: EnergyModel,
         *,
-        store: StateStore | None = None,
+        file: StateFile | None = None,
         learner: str = LEARNER,
     ) -> None:
         self._robot = robot
         self._model = model
-        self._store = store
+        self._file = file
         self._learner = learner
         self._lock = threading.Lock()  # guards the process and the run
         self._process: LearnerProcess | None = None
         self._arrived = False
         self._serial: str | None = None
         self._run = 0
-        first = KeptState(robot.name, None, (fingerprint(model),))
+        first = SavedLearning(robot.name, None, (fingerprint(model),))
         # of this run, and of the one before until its last state comes
         self._states = {0: first}
         self._pause = FIRST_PAUSE
@@ -157,11 +163,6 @@ class BackgroundLearning:
         process = self._process
         waiting = 0 if process is None else process.left_out
         return self._left_out + waiting + self.progress.left_out
-
-    @property
-    def disk_problem(self) -> str | None:
-        """Why the last state is not on the disk, None if it is."""
-        return None if self._store is None else self._store.problem
 
     @property
     def serial(self) -> str | None:
@@ -195,7 +196,7 @@ class BackgroundLearning:
             update.other_arm = self._run > 0
             update.model = None
             first = self._states[self._run].models[:1]
-            state = KeptState(self._robot.name, self._serial, first)
+            state = SavedLearning(self._robot.name, self._serial, first)
             self._switch(self._continued(state, update))
         if self._process is None and time.monotonic() >= self._due:
             try:
@@ -210,15 +211,15 @@ class BackgroundLearning:
     def begin_again(self, model: EnergyModel) -> None:
         """Learn from another first model from now on, such as a newly identified one."""
         self._model, serial = model, self.serial
-        self._switch(KeptState(self._robot.name, serial, (fingerprint(model),)))
+        self._switch(SavedLearning(self._robot.name, serial, (fingerprint(model),)))
         del self._states[self._run - 1]  # it continues the old model
 
     def note_written(self, model: EnergyModel) -> None:
         """A learned model was written to the model file; the state continues with it, too."""
         state = self._states[self._run]
         state.models = (state.models[0], fingerprint(model))
-        if self._store is not None:
-            self._store.save(state)
+        if self._file is not None:
+            state.save(self._file)
 
     def stop(self) -> None:
         """End the process and save the state."""
@@ -226,7 +227,7 @@ class BackgroundLearning:
             self._finish(LearningUpdate())
         self._arrived = False
 
-    def _switch(self, state: KeptState) -> None:
+    def _switch(self, state: SavedLearning) -> None:
         """Learn for another run; samples offered from now on belong to it."""
         before = self.progress
         self.progress = Progress(left_out=before.left_out, cpu_share=before.cpu_share)
@@ -240,26 +241,21 @@ class BackgroundLearning:
         content = self._states[self._run].content
         return BeginLearning(self._run, self._robot, self._model, content)
 
-    def _continued(self, new: KeptState, update: LearningUpdate) -> KeptState:
+    def _continued(self, new: SavedLearning, update: LearningUpdate) -> SavedLearning:
         """The state on the disk, if it is one of this arm and model; else the new one."""
-        if self._store is None:
+        if self._file is None:
             return new
         try:
-            kept = self._store.load(new.serial)
+            kept = saved_learning(self._file, new.serial)
         except ValueError as error:
             update.troubles.append(f"learning begins anew: {error}")
             return new
         if kept is None:
             return new
         (first,) = new.models
-        if (kept.robot, kept.serial) != (
-            new.robot,
-            new.serial,
-        ) or first not in kept.models:
-            path = self._store.path(new.serial)
-            update.troubles.append(
-                f"learning begins anew: {path} continues another model"
-            )
+        if kept.robot != new.robot or first not in kept.models:
+            text = f"learning begins anew: {self._file.path} continues another model"
+            update.troubles.append(text)
             return new
         kept.models = (first, *(each for each in kept.models if each != first))
         return kept
@@ -284,8 +280,8 @@ class BackgroundLearning:
                 update.troubles.append(report)
             elif (state := self._states.get(report[0])) is not None:
                 state.content = report[1]
-                if self._store is not None:
-                    self._store.save(state)
+                if self._file is not None:
+                    state.save(self._file)
                 if report[0] == self._run:
                     self._failures_with_state = 0
 
@@ -302,8 +298,8 @@ class BackgroundLearning:
         if state.content is not None and self._failures_with_state >= MOST_FAILURES:
             state.content = None
             self._failures_with_state = 0
-            if self._store is not None:
-                self._store.set_aside(state.serial)
+            if self._file is not None:
+                forget_learning(self._file, state.serial)
             text += "; learning begins anew"
         self._wait(text, update)
 

@@ -1,14 +1,16 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What learning keeps on the disk: the state of each arm, and models with their predecessors."""
+"""What learning keeps on the disk: a state of each arm, and models with their predecessors.
+
+States are values in the state file of the estimator, beside its energy counters.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import re
 import zipfile
 from collections import deque
 from contextlib import suppress
@@ -20,24 +22,27 @@ import numpy as np
 
 from ur_energy_model.codec import built
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.files import file_digest, new_file, open_regular, user_path
+from ur_energy_model.files import file_digest, new_file
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, is_generic
 from ur_energy_model.model.model_file import document, load_model, model_text, save_model
+from ur_energy_model.state_file import StateFile
 from ur_energy_model.typing import Array
 
-SCHEMA = 1
-LARGEST = 64 << 20  # largest file that is read, and largest content, unpacked [bytes]
-LONGEST_LABEL = 64  # longest part of a serial number in the name of a file
+LARGEST = 64 << 20
+"""Largest content of a state, unpacked [bytes]."""
 
 
 @dataclass
-class KeptState:
-    """The state of learning about one arm: its type and serial number, None where unknown.
+class SavedLearning:
+    """What was learned about one arm so far, as the state file keeps it.
 
-    `models` are fingerprints of those that it may continue with: the one that learning
-    began with, and the learned one that was written in its place. `content` is None
-    before the first.
+    Attributes:
+        robot: description name of the arm.
+        serial: number of the arm; None where unknown.
+        models: fingerprints of the models that it may continue with: the one that
+            learning began with, and the learned one that was written in its place.
+        content: state of a learner, see `encoded`; None before the first.
     """
 
     robot: str
@@ -45,76 +50,44 @@ class KeptState:
     models: tuple[str, ...]
     content: bytes | None = None
 
+    def save(self, file: StateFile) -> None:
+        """Write it to the state file, if there is any content.
 
-class StateStore:
-    """Reads and writes states beside the state file of the counters, `base`.
-
-    None of its problems ends the program; `problem` is why the last state is not on the
-    disk.
-    """
-
-    def __init__(self, base: Path) -> None:
-        self._base = user_path(base)
-        self.problem: str | None = None
-
-    def path(self, serial: str | None) -> Path:
-        """The file of the arm with this serial number."""
-        label = "" if serial is None else "-" + re.sub(r"[^A-Za-z0-9-]", "_", serial)
-        return self._base.with_name(
-            f"{self._base.name}.learning{label[: LONGEST_LABEL + 1]}"
-        )
-
-    def save(self, state: KeptState) -> None:
-        """Write a state, if it has any; a disk that cannot be written is a `problem`."""
-        path = self.path(state.serial)
-        head = vars(state).copy()
-        if (content := head.pop("content")) is None:
-            return
-        head |= {"schema": SCHEMA, "sha256": hashlib.sha256(content).hexdigest()}
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with new_file(path, "wb") as file:
-                file.write(json.dumps(head).encode() + b"\n" + content)
-        except OSError as error:
-            self.problem = f"{path}: cannot be written ({error.strerror or error})"
-        else:
-            self.problem = None
-
-    def load(self, serial: str | None) -> KeptState | None:
-        """The state of an arm; None if there is none.
-
-        Raises:
-            ValueError: the file is damaged; it was renamed and is not overwritten.
+        A disk that cannot be written is a `problem` of the file, and later savings of the
+        file try again.
         """
-        path = self.path(serial)
-        try:
-            with open_regular(path) as file:
-                data = file.read(LARGEST + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
-        try:
-            line, _, content = data.partition(b"\n")
-            head = json.loads(line)
-            digest = hashlib.sha256(content).hexdigest()
-            if (head["schema"], head["sha256"]) != (SCHEMA, digest) or len(
-                data
-            ) > LARGEST:
-                raise ValueError("wrong content")
-            return built(KeptState, {**head, "content": content})
-        except (ValueError, KeyError, TypeError) as error:
-            aside = self.set_aside(serial)
-            raise ValueError(f"{path}: is damaged, kept as {aside}") from error
+        if self.content is None:
+            return
+        head = {"robot": self.robot, "serial": self.serial, "models": self.models}
+        file.put(_key(self.serial), json.dumps(head).encode() + b"\n" + self.content)
+        file.save()
 
-    def set_aside(self, serial: str | None) -> Path:
-        """Rename the file of an arm that cannot be used; returns where it is kept."""
-        path = self.path(serial)
-        aside = path.with_name(f"{path.name}.unreadable")
-        try:
-            return path.replace(aside)
-        except OSError:
-            return path
+
+def saved_learning(file: StateFile, serial: str | None) -> SavedLearning | None:
+    """What a state file has about an arm, by its serial number; None if it has nothing.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    value = file.get(_key(serial))
+    if value is None:
+        return None
+    head, _, content = value.partition(b"\n")
+    try:
+        return built(SavedLearning, {**json.loads(head), "content": content})
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file.path}: what was learned is damaged") from error
+
+
+def forget_learning(file: StateFile, serial: str | None) -> None:
+    """Remove what a state file has about an arm."""
+    file.put(_key(serial), b"")
+    file.save()
+
+
+def _key(serial: str | None) -> str:
+    """Key in the state file of what was learned about an arm."""
+    return f"learned of {serial}"
 
 
 def fingerprint(model: EnergyModel) -> str:

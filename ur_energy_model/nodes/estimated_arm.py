@@ -29,7 +29,7 @@ from ur_energy_model.errors import (
 )
 from ur_energy_model.learning.background import BackgroundLearning
 from ur_energy_model.learning.needs import next_needed
-from ur_energy_model.learning.state import StateStore, save_learned
+from ur_energy_model.learning.state import save_learned
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_words
 from ur_energy_model.model.model_file import load_model
@@ -146,12 +146,6 @@ class EstimatedArm:
         self._change_until = 0.0
         self._write_problem: str | None = None
         self._owner: object = self.base.provenance.get("serial")
-        self.learning: BackgroundLearning | None = None
-        if parameters.learn != "off":
-            # A bag that is played again would count twice.
-            state = None if parameters.source == "bag" else parameters.state_file
-            store = None if state is None else StateStore(state)
-            self.learning = BackgroundLearning(self.robot, self.base, store=store)
         self.history: LiveHistory | None = None
         if parameters.history_store:
             with optional_import():
@@ -182,6 +176,11 @@ class EstimatedArm:
             if self.history is not None:
                 self.history.close()
             raise
+        self.learning: BackgroundLearning | None = None
+        if parameters.learn != "off":
+            # A bag that is played again would count twice.
+            file = None if parameters.source == "bag" else self.estimator.state_file
+            self.learning = BackgroundLearning(self.robot, self.base, file=file)
 
     @property
     def version(self) -> int:
@@ -295,11 +294,8 @@ class EstimatedArm:
         if model is not None and accepted and self._keep:  # not one of before a restart
             self._write(model)
         file = self._write_problem
-        disk = learning.disk_problem
         file = file and f"the learned model is not kept: {file}"
-        disk = disk and f"what is learned is not saved: {disk}"
         lines.problem("learned file", file, "learned models are written again", WARN)
-        lines.problem("learned state", disk, "what is learned is saved again", WARN)
         if model is None and news.other_arm:
             model = self.base
         if model is not None:
