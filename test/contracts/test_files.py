@@ -216,7 +216,7 @@ def values_of_first_line(*words: object) -> tuple[dict[str, float], dict[str, An
 
 def test_counters_of_before_continue(tmp_path: Path) -> None:
     """At or above what a killed command had published last, of which the journal has the end."""
-    state = fixture_copy("state", tmp_path) / "energy.json"
+    state = fixture_copy("state", tmp_path) / "energy.db"
     published = json.loads((FIXTURES / "state" / "published.json").read_text())
     values, line = values_of_first_line(
         *("--bag", WORK, "--model", MODEL, "--state-file", state)

@@ -101,7 +101,7 @@ def cell(
         "cell": {
             "robot_ip": host,
             "bag_directory": "bags",
-            "state_file": "node_state/energy.json",
+            "state_file": "node_state/energy.db",
         },
         "identification": {"bags": ["bags/none"]},
     }

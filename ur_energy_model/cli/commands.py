@@ -287,7 +287,7 @@ of the arm's type, whose intervals are wider. It ends with what can be done for 
 ROS is not needed.
 $ ur_energy live --host 192.168.0.10 --model model.yaml
 $ ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \
-    --state-file energy.json
+    --state-file energy.db
 $ ur_energy live --bag monday --json
 @exactly one of
 @host

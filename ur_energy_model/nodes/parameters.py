@@ -197,7 +197,7 @@ class EstimatorParameters(LiveParameters):
         changeable=True,
     )
     state_file: Path | None = option(
-        None, "file that keeps the energy counters over a restart, and beside it what was learned; "
+        None, "file that keeps the energy counters and what was learned over a restart; "
         "empty for none",
     )
     reload_period: float = option(
