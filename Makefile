@@ -3,6 +3,7 @@
 #   make test      lint, types, tests (three processes per two cores; WORKERS=0 for a single one, TEST=a/file.py)
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make papers    the papers side by side: every protocol on simulated arms, docs/papers
+#   make removable each removable room taken out of a copy, and the rest checked (ROOM=papers for one)
 #   make servers   mosquitto, prometheus and clients from npm, for tests that skip without them
 #   make coverage  the tests again, with the lines and branches that they run
 PYTHON ?= python3
@@ -21,7 +22,7 @@ MINUTES ?= 13
 
 NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2
 
-.PHONY: setup demo test lint types tests coverage bench torture papers servers docs clean
+.PHONY: setup demo test lint types tests coverage bench torture papers removable servers docs clean
 
 setup: $(STAMP)
 
@@ -84,6 +85,10 @@ torture: setup
 # it was stopped; `rm -r build/papers` starts anew.
 papers: setup
 	$(BIN)/python -m tools.papers build/papers
+
+# Not a part of make test: without each room in turn, and without all of them, the rest has to be green.
+removable: setup
+	$(BIN)/python -m tools.removable $(ROOM)
 
 # Programs from apt, which needs root, and clients from npm, kept apart in build/npm. Debian starts
 # mosquitto and prometheus as services; the tests start their own on free ports.

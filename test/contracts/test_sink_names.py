@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from mcap.reader import make_reader
 
+from test.absent_rooms import needs_room
 from test.contracts.broker import Broker
 from test.contracts.golden import check, shape
 from test.contracts.surface import FIXTURES, program
@@ -277,6 +278,8 @@ def check_all(live: Live) -> None:
 
 def test_sinks(tmp_path: Path) -> None:
     """On a machine so busy that the recording ends before all is read, it is played again."""
+    for kind in ("foxglove", "mqtt", "opcua", "prometheus"):
+        needs_room(f"sinks/{kind}")
     for package in (
         "asyncua",
         "foxglove",
