@@ -197,9 +197,8 @@ def test_a_failing_disk_is_reported_and_survived(tmp_path, source, recorder, dis
 
 
 def test_a_disk_that_is_full_for_good_costs_what_is_reported(
-    tmp_path, source, recorder, disk, monkeypatch
+    tmp_path, source, recorder, disk
 ):
-    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.5)
     begin(recorder, source, tmp_path / "bag")
     disk.room = recorder.status.bytes + 40_000
     source.give(*batches(60, first=1000))
@@ -216,57 +215,51 @@ def test_a_disk_that_is_full_for_good_costs_what_is_reported(
     assert recorder.status.samples == status.samples
 
 
-def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(
+def test_samples_that_find_no_place_while_the_disk_fails_are_a_gap_of_the_bag(
     tmp_path, source, recorder, disk, monkeypatch
 ):
-    """The budget's commands wait in the queue while the disk is full, and make room."""
-    monkeypatch.setattr(writing_thread, "GIVE_UP_SECONDS", 0.1)
     begin(recorder, source, tmp_path / "bag")
     disk.room = 0  # the next file cannot be begun, either
-    source.give(*batches(40, first=1000))
+    source.give(*batches(20, first=1000))
     wait_for(lambda: recorder.status.state == "failing")
-    source.give(*batches(20, first=2000))
-    wait_for(lambda: recorder.status.waiting > 0)
-    command = Command(lambda: None)
-    recorder._queue.put(command)
-    command.result.result(20.0)
+    monkeypatch.setattr(writing_thread, "WAITING_BYTES", 0)
+    source.give(*batches(40, first=1500))
+    wait_for(lambda: recorder.status.overflow == 1000)
+    assert recorder.status.losses.samples == 1000  # known at once
+    monkeypatch.undo()
     disk.room = 1 << 60
-    source.give(*batches(20, first=2500))
     wait_for(lambda: recorder.status.state == "recording")
+    source.give(*batches(20, first=2500))
     status = recorder.stop()
-    assert status.losses.samples == status.overflow > 0
+    assert (status.samples, status.losses.samples, status.overflow) == (2000, 1000, 1000)
     read = read_bag(tmp_path / "bag")
-    assert (len(read), read.lost) == (status.samples, status.losses.samples)
-    assert len(read) + read.lost == 3000
-    assert all(gap.cause.startswith(OVERFLOW) for gap in read.gaps)
+    (gap,) = read.gaps
+    assert (gap.index, gap.missing) == (1500, 1000)
+    assert gap.cause.startswith(OVERFLOW)
+    assert os.strerror(errno.ENOSPC) in gap.cause
+    given = batches(60) + batches(20, first=2500)
+    assert_same_samples(read, replace(concatenate(given), info=read.info))
 
 
-def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing_thread, "ROOM_SECONDS", 0.5)
+def test_recording_goes_on_when_a_full_disk_has_room(tmp_path, monkeypatch):
     monkeypatch.setattr(writing_thread, "MIN_FREE_FRACTION", 2.0)
-    for resume in (False, True):
-        source = ScriptedSource()
-        bag = tmp_path / f"bag{resume}"
+    monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
+    source = ScriptedSource()
+    with Recorder(source, tmp_path) as recorder:
+        begin(recorder, source, tmp_path / "bag")
+        monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 1 << 60)
+        wait_for(lambda: recorder.status.state == "failing")
+        assert "nearly full" in str(recorder.status.last_error)
+        source.give(*batches(20, first=1000))
+        assert not recorder.wait(1.0)
         monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
-        with Recorder(
-            source, tmp_path, options=RecorderOptions(resume=resume)
-        ) as recorder:
-            begin(recorder, source, bag)
-            monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 1 << 60)
-            wait_for(lambda recorder=recorder: recorder.status.state == "failing")
-            source.give(*batches(20, first=1000))
-            if resume:
-                assert not recorder.wait(1.0)
-                monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
-                wait_for(lambda recorder=recorder: recorder.status.state == "recording")
-                assert recorder.stop().losses.samples == 0
-            else:
-                assert recorder.wait(240)
-                assert "the disk is nearly full" in str(recorder.status.stopped_because)
-                with pytest.raises(RecordingError, match="nearly full"):
-                    recorder.start(tmp_path / "next")
-                assert not (tmp_path / "next").exists()
-        assert readable(bag) == 1500
+        wait_for(lambda: recorder.status.state == "recording")
+        assert recorder.stop().losses == NO_LOSSES
+        monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 1 << 60)
+        with pytest.raises(RecordingError, match="nearly full"):
+            recorder.start(tmp_path / "next")
+        assert not (tmp_path / "next").exists()
+    assert readable(tmp_path / "bag") == 1500
 
 
 def test_what_is_reported_is_what_can_be_read(tmp_path, source):
@@ -305,16 +298,6 @@ def drain(queue):
     return list(iter(lambda: queue.get(0.0), None))
 
 
-def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
-    queue = SampleQueue(memory_bytes=3 * BATCH_BYTES, spill_bytes=60 * BATCH_BYTES)
-    for number in range(3):
-        given = put(queue, 40, first=1000 * number)
-        assert queue.samples == 1000
-        assert_same_samples(concatenate(drain(queue)), concatenate(given))
-    assert (queue.spilled, queue.dropped.samples) == (3 * 37 * 25, 0)
-    queue.close()
-
-
 @pytest.mark.parametrize("urgent", [Event(1, "mark", "now"), Command(lambda: None)])
 def test_a_reader_waits_for_enough_samples_or_for_what_is_urgent(urgent):
     queue = SampleQueue()
@@ -331,20 +314,32 @@ def test_a_reader_waits_for_enough_samples_or_for_what_is_urgent(urgent):
         queue.put(urgent)
         assert isinstance(got.result(240.0), Telemetry)  # first in, first out
         assert queue.get(240.0) is urgent
-    queue.close()
 
 
 def test_an_overflow_is_counted_and_becomes_a_gap():
-    queue = SampleQueue(memory_bytes=2 * BATCH_BYTES, spill_bytes=3 * BATCH_BYTES)
+    queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
     given = put(queue, 10)
-    got = drain(queue)
-    assert queue.dropped.samples == (10 - len(got)) * 25 > 0
-    assert_same_samples(concatenate(got), concatenate(given[: len(got)]))
+    assert queue.losses.samples == 5 * 25
+    assert_same_samples(concatenate(drain(queue)), concatenate(given[:5]))
     (after,) = put(queue, 1, first=250)
     ((gap,),) = (item.gaps for item in drain(queue))
-    assert (gap.index, gap.missing, gap.cause) == (0, queue.dropped.samples, OVERFLOW)
+    assert (gap.index, gap.missing, gap.cause) == (0, 5 * 25, OVERFLOW)
     assert gap.end == after.time[0]
-    queue.close()
+    assert queue.losses.samples == 5 * 25
+
+
+def test_an_overflow_in_front_of_a_command_is_a_gap_in_front_of_it():
+    """What was dropped at the end of a bag belongs to this bag, and not to the next one."""
+    queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
+    put(queue, 10)
+    command = Command(lambda: None)
+    queue.put(command)
+    items = drain(queue)
+    assert [len(item) for item in items[:5]] == [25] * 5
+    gap, last = items[5:]
+    assert (gap.missing, last) == (5 * 25, command)
+    put(queue, 1, first=250)
+    assert drain(queue)[0].gaps == ()
 
 
 def live(count, first):

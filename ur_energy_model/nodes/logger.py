@@ -566,7 +566,6 @@ class LoggerNode(ManagedNode):
             tf_prefix=given.tf_prefix,
             split=split,
             retention=retention,
-            resume=True,
             messages=tuple if self._energy is None else self._energy.take,
         )
         self._meter = Meter(given.meter).__enter__() if given.meter else None

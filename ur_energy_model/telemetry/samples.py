@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.telemetry.gaps import Gap, find_gaps, with_found_gaps
+from ur_energy_model.telemetry.gaps import (
+    NO_LOSSES,
+    Gap,
+    Losses,
+    find_gaps,
+    with_found_gaps,
+)
 from ur_energy_model.typing import Array, Indices, Mask
 
 # Consecutive stretches of an array: runs of equal values, blocks of time.
@@ -306,6 +312,62 @@ def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
         repeated=sum(part.repeated for part in parts),
     )
+
+
+# Samples that are left out.
+
+
+class DroppedSamples:
+    """Samples that a stream leaves out for lack of room: gaps in front of those that follow.
+
+    Attributes:
+        gap: the samples left out since the last ones that were kept; None if there are
+            none. Its index is 0.
+    """
+
+    def __init__(self) -> None:
+        self.gap: Gap | None = None
+        self._before = NO_LOSSES
+
+    @property
+    def losses(self) -> Losses:
+        """All samples left out so far, with the gaps that lay among them."""
+        return self._before if self.gap is None else self._before.after([self.gap])
+
+    def add(self, batch: Telemetry, cause: str) -> None:
+        """Leave a batch out: its samples, and those of the gaps in it."""
+        away = None
+        if any(gap.away is not None for gap in batch.gaps):
+            away = batch.duration + sum(gap.seconds for gap in batch.gaps)
+        start = float(batch.time[0])
+        end = float(batch.time[-1])
+        self.add_gap(Gap(0, start, end, len(batch) + batch.lost, cause, away))
+
+    def add_gap(self, gap: Gap) -> None:
+        """Leave out samples that another stream has left out already."""
+        self.gap = gap if self.gap is None else self.gap.before(gap)
+
+    def take(self) -> Gap | None:
+        """The present gap, which ends here."""
+        gap = self.gap
+        if gap is not None:
+            self._before = self.losses
+            self.gap = None
+        return gap
+
+    def in_front_of(self, batch: Telemetry) -> Telemetry:
+        """The next batch that is kept, with a gap at index 0 for what was left out before it."""
+        whole = self.gap
+        if whole is None:
+            return batch
+        first = float(batch.time[0])
+        in_front = [gap for gap in batch.gaps if gap.index == 0]
+        behind = [gap for gap in batch.gaps if gap.index > 0]
+        self.gap = replace(whole, end=in_front[0].start if in_front else first)
+        self.take()
+        for gap in in_front:
+            whole = replace(whole.before(gap), cause=whole.cause)
+        return replace(batch, gaps=(replace(whole, end=first), *behind))
 
 
 # Name of an arm in what outlives a session: history, metrics, model files of a fleet.

@@ -233,7 +233,7 @@ class Consumer(ClosedOnExit):
     """
 
     def __init__(self, shared: SharedSource, batch_seconds: float = 0.0) -> None:
-        self.queue = SampleQueue(MOST_WAITING, 0, LAG)
+        self.queue = SampleQueue(MOST_WAITING, LAG)
         self._shared = shared
         self._batch_seconds = batch_seconds
         self._end: Command | None = None
@@ -293,7 +293,7 @@ class Consumer(ClosedOnExit):
         if source is None:
             return LinkStatus(connected=False, problem="not connected yet")
         status = source.status
-        return replace(status, losses=status.losses + self.queue.dropped)
+        return replace(status, losses=status.losses + self.queue.losses)
 
     def take_events(self) -> list[Event]:
         """Events of the source since the last call; each event goes to one consumer only."""

@@ -52,9 +52,10 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FIELDS, column_names
-from ur_energy_model.telemetry.gaps import Gap
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.samples import (
     WARNING,
+    DroppedSamples,
     Event,
     RecordingInfo,
     Telemetry,
@@ -71,6 +72,10 @@ MOST_BYTES = 4 << 20
 """Limit of the messages of other topics that wait for a chunk."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
+UNREADABLE = "can no longer be read: deleted, moved or changed by another program"
+"""Cause of the gap in place of a file, behind its name."""
+NOT_WRITTEN = "not written"
+"""Cause of the gap at the end of a bag whose disk failed to the end."""
 _MOTION = ("actual_q", "actual_qd", "actual_current")
 """Position, velocity and effort of joint states, as UR's driver has them."""
 
@@ -179,14 +184,18 @@ class ExtraMessages:
 
 
 class _BagFile(McapWriter):
-    """One storage file of a bag; `first_sample` is the number of samples in the files before it.
+    """One storage file of a bag.
 
-    `first_time` and `last_time` are the controller times of its first and last sample
-    [s].
+    Attributes:
+        first_sample: number of samples in the files before it.
+        time_before: controller time of the sample before its first one [s]; of the first
+            one itself in the first file of a bag.
+        last_time: controller time of its last sample [s].
     """
 
     first_sample = 0
-    first_time = last_time = math.nan
+    time_before = math.nan
+    last_time = math.nan
 
     @property
     def samples(self) -> int:
@@ -210,8 +219,8 @@ class BagWriter(ClosedOnExit):
 
     Attributes:
         gaps, samples: all that were accepted.
-        unreadable_samples, released_samples: in files that cannot be read back, or were
-            released.
+        unreadable_samples: in files that cannot be read back, or never written.
+        released_samples: in files that were released.
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
@@ -258,10 +267,14 @@ class BagWriter(ClosedOnExit):
         self._files: list[_BagFile] = []
         """Those that can be read back, and are not released; the open one is among them."""
         self._current: _BagFile | None = None
-        self._opened = self._written = 0
+        self._opened = 0
+        self._written = 0
         """Number of files, and of samples in them."""
+        self._last_time = math.nan
+        """Controller time of the last sample that was written [s]."""
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
+        self._dropped = DroppedSamples()
         self._held = 0
         self._notes: list[tuple[int, Note]] = []
         """Gaps and programs that wait for the next chunk, with the indexes of their samples."""
@@ -288,7 +301,15 @@ class BagWriter(ClosedOnExit):
     @property
     def readable_samples(self) -> int:
         """Samples in files that can be read back, by the last `write_metadata`."""
-        return self._written - self.unreadable_samples - self.released_samples
+        gone = self.unreadable_samples + self.released_samples
+        return self.samples - self.pending_samples - gone
+
+    @property
+    def losses(self) -> Losses:
+        """Samples that are missing in the bag: those of its gaps, and of the one that lasts."""
+        losses = NO_LOSSES.after(self.gaps)
+        open_gap = self._dropped.gap
+        return losses if open_gap is None else losses.after([open_gap])
 
     @property
     def last_stamp(self) -> int:
@@ -297,7 +318,7 @@ class BagWriter(ClosedOnExit):
 
     @property
     def pending_samples(self) -> int:
-        """Samples that wait for the next chunk."""
+        """Number of samples that wait for the next chunk."""
         return sum(map(len, self._pending))
 
     def write(self, telemetry: Telemetry) -> None:
@@ -306,11 +327,18 @@ class BagWriter(ClosedOnExit):
         Raises:
             MissingFieldError: the samples lack a field of this bag.
         """
-        if len(telemetry) == 0:
+        if not len(telemetry):
             return
-        telemetry.require(
-            *(name for name in self.fields if name != "timestamp"), purpose="the bag"
-        )
+        self.append(telemetry)
+        age = _stamps(self._pending[-1])[-1] - _stamps(self._pending[0])[0]
+        if age >= CHUNK_NS or self.pending_samples >= CHUNK_SAMPLES:
+            self.flush()
+
+    def append(self, telemetry: Telemetry) -> None:
+        """Keep samples for the next chunk, which another method writes; as `write` otherwise."""
+        values = [name for name in self.fields if name != "timestamp"]
+        telemetry.require(*values, purpose="the bag")
+        telemetry = self._dropped.in_front_of(telemetry)
         for gap in telemetry.gaps:
             self.add_gap(replace(gap, index=gap.index + self.samples))
         if telemetry.info.program != self.info.program:
@@ -322,9 +350,15 @@ class BagWriter(ClosedOnExit):
         }
         self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
         self.samples += len(telemetry)
-        age = stamp[-1] - _stamps(self._pending[0])[0]
-        if age >= CHUNK_NS or self.pending_samples >= CHUNK_SAMPLES:
-            self.flush()
+
+    def drop(self, telemetry: Telemetry, cause: str) -> None:
+        """Leave samples out for which there is no room; they are a gap with this cause."""
+        if len(telemetry):
+            self._dropped.add(telemetry, cause)
+
+    def drop_gap(self, gap: Gap) -> None:
+        """Leave out samples that were dropped on their way here."""
+        self._dropped.add_gap(gap)
 
     def write_event(self, event: Event) -> None:
         """Append an event to the next chunk; one that comes late gets the time of the chunk."""
@@ -376,17 +410,28 @@ class BagWriter(ClosedOnExit):
 
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
+        gap = self._dropped.take()
+        if gap is not None:
+            self.add_gap(replace(gap, index=self.samples))
         self._flush()
         self._write_notes(self._open(), self.samples + 1)
         self._close()
         self.write_metadata()
 
     def abandon(self) -> None:
-        """Close the file without writing."""
+        """Close the file as it is; samples that wait for a chunk are lost, and a gap."""
         file = self._current
         self._current = None
         if file is not None:
             file.abandon()
+        if self._pending:
+            first = float(self._pending[0].time[0])
+            start = first if math.isnan(self._last_time) else self._last_time
+            end = float(self._pending[-1].time[-1])
+            count = self.pending_samples
+            self.gaps.append(Gap(self._written, start, end, count, NOT_WRITTEN))
+            self.unreadable_samples += count
+            self._pending = []
 
     def write_metadata(self) -> None:
         """Update metadata.yaml; files that can no longer be read back are left out."""
@@ -420,6 +465,7 @@ class BagWriter(ClosedOnExit):
                 path.unlink()
             raise
         file.first_sample = self._written
+        file.time_before = self._last_time
         self._current = file
         self._files.append(file)
         self._opened += 1
@@ -446,19 +492,17 @@ class BagWriter(ClosedOnExit):
         """Leave out the files that can no longer be read back: their samples are a gap."""
         lost = [file for file in self._files if not file.is_intact()]
         self._files = [file for file in self._files if file not in lost]
-        missing = sum(file.samples for file in lost)
-        if not missing:
-            return
-        self.unreadable_samples += missing
-        start = min(file.first_time for file in lost if file.samples)
-        end = max(file.last_time for file in lost if file.samples)
-        names = ", ".join(file.path.name for file in lost[:3])
-        cause = (
-            f"{names} can no longer be read: deleted, moved or changed by another program"
-        )
-        self.add_gap(Gap(self._written, start, end, missing, cause))
-        text = f"{missing} samples: {cause}"
-        self.write_event(Event(self.last_stamp, "gap", text, WARNING))
+        for file in lost:
+            count = file.samples
+            if not count:
+                continue
+            self.unreadable_samples += count
+            cause = f"{file.path.name} {UNREADABLE}"
+            # Readers see this gap by the clock, between the files that are left.
+            start = file.time_before
+            self.gaps.append(Gap(file.first_sample, start, file.last_time, count, cause))
+            text = f"{count} samples: {cause}"
+            self.write_event(Event(self.last_stamp, "gap", text, WARNING))
 
     def _flush(self, hold: int = 0) -> None:
         """Write everything that waits for a chunk, but for samples of the last `hold` ns."""
@@ -522,10 +566,10 @@ class BagWriter(ClosedOnExit):
         self._last_log_time = int(time[-1])
         self._last_slot = int(slots[-1])
         self._extra.confirm()
-        file.first_time = (
-            float(part.time[0]) if file.samples == len(part) else file.first_time
-        )
+        if math.isnan(file.time_before):
+            file.time_before = float(part.time[0])
         file.last_time = float(part.time[-1])
+        self._last_time = file.last_time
         self._written += len(part)
         return file
 

@@ -19,7 +19,7 @@ import numpy as np
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import bag_name
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
+from ur_energy_model.telemetry.gaps import Gap
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import (
     CLOSE_TIMEOUT,
@@ -223,7 +223,6 @@ class Recorder(ClosedOnExit):
         if self._reading.is_alive():
             self._reading.join(CLOSE_TIMEOUT)
         self._writing.close()
-        self._queue.close()
 
     @property
     def reading(self) -> bool:
@@ -236,19 +235,8 @@ class Recorder(ClosedOnExit):
         reception = self._reception
         link = self._source.status
         status = self._writing.status
-        dropped = status.overflow + status.unreadable
-        unreadable = status.unreadable
-        if status.state in ("idle", "stopped"):  # now the bag counts
-            dropped = max(0, reception.samples - status.samples - status.removed)
-            unreadable = max(0, dropped - status.overflow)
-        seconds = dropped / reception.rate if reception.rate else 0.0
-        losses = reception.losses + Losses(dropped, seconds)
-        if reception.outage is not None:
-            losses = losses.after([reception.outage])
         return replace(
             status,
-            unreadable=unreadable,
-            losses=losses,
             outage=min(link.outage, reception.age) if self._taking else 0.0,
             duplicates=link.duplicates,
             skipped=link.skipped,
@@ -356,17 +344,23 @@ class Recorder(ClosedOnExit):
 
 @dataclass
 class _Reception:
-    """Samples accepted for one bag, counted before anything can happen to them.
+    """Which samples belong to one bag.
 
-    Times of the first and the last sample are the controller's [s], the first one by the
-    present clock if it restarted; `began` is the host's monotonic time; `outage` the one
-    in which the bag ended.
+    Attributes:
+        duration: length after which the bag ends by itself, by the controller's clock
+            [s]; None if it does not.
+        rate: of the samples [Hz], None if it is unknown.
+        samples: number of samples accepted so far.
+        first_time: controller time of the first sample [s], by the present clock if the
+            controller restarted.
+        last_time: controller time of the last sample [s].
+        began: host's monotonic time at which the bag began [s].
+        outage: of the source, in which the bag ended; None if it did not.
     """
 
     duration: float | None = None
     rate: float | None = None
     samples: int = 0
-    losses: Losses = NO_LOSSES
     first_time: float = math.nan
     last_time: float = math.nan
     began: float = field(default_factory=time.monotonic)
@@ -389,7 +383,6 @@ class _Reception:
                     missing = round(seconds / gap.seconds * gap.missing)
                     first = replace(gap, missing=missing, away=seconds)
                     batch = replace(batch, gaps=(first, *batch.gaps[1:]))
-        self.losses = self.losses.after(batch.gaps)
         self.samples += len(batch)
         self.last_time = float(batch.time[-1])
         return batch

@@ -1,12 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The writing side of a recorder: a thread that survives failures of the disk.
-
-What the queue holds is written into the current bag. While the disk fails, samples wait:
-in memory, then in a temporary file; those that find no place there are counted, and a gap
-of the bag.
-"""
+"""The writing side of a recorder: a thread that keeps recording through disk errors."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse
-from ur_energy_model.telemetry.sample_queue import Command, Item, SampleQueue
+from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, Item, SampleQueue
 from ur_energy_model.telemetry.samples import (
     ERROR,
     WARNING,
@@ -47,17 +42,14 @@ METADATA_SECONDS = 2.0
 """Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
 METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
-ROOM_SECONDS = 10.0
-"""Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
 WRITTEN_TOGETHER = 0.1
 """Time span of the samples for which the thread wakes up [s]: to wake up for each batch that was
 read takes twice the processor time."""
 WRITE_TIMEOUT = 0.25
-RETRY_SECONDS = 0.5
-GIVE_UP_SECONDS = 3.0
-"""Time of a failure after which samples in front of a command are dropped for it [s]."""
+WAITING_BYTES = 64 << 20
+"""Samples that may wait in memory while the disk is full or fails."""
 CLOSE_TIMEOUT = 10.0
 _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
@@ -79,9 +71,6 @@ class RecorderOptions:
     duration: float | None = None
     # budget for all bags in the folder; None keeps all
     retention: Retention | None = None
-    # continue when a full disk has room again; otherwise a disk that is full for ten
-    # seconds ends the bag
-    resume: bool = False
     # called in the writing thread about twice a second while a bag is open, for messages
     # of other topics since its last call; it must not wait
     messages: Callable[[], Iterable[Messages]] = tuple
@@ -89,49 +78,76 @@ class RecorderOptions:
 
 @dataclass(frozen=True)
 class RecorderStatus:
-    """State of a recorder at one moment."""
+    """State of a recorder at one moment.
 
-    # "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
-    # (by itself: the duration is over, the source ended, or the disk is nearly full)
+    Attributes:
+        state: "idle"; "recording"; "failing": the disk is full or fails, and recording
+            goes on as soon as it does not; "stopped": the bag ended by itself (its
+            duration is over, or the source ended).
+        bag: being recorded, or recorded last.
+        samples: number of samples written, or accepted for the next chunk; once the bag
+            is finished, those that can be read back from it.
+        losses: samples that are known to be missing in the bag: those of its gaps.
+        outage: length of the present outage of the source [s], 0 while samples arrive.
+        unreadable: number of samples that were accepted but cannot be read back (file
+            deleted, replaced or cut, bag renamed, disk full at the end).
+        removed: number of samples of this bag that were deleted to keep within the
+            budget; they are not lost.
+        duplicates: number of packets left out because the controller sent the same tick
+            again.
+        skipped: number of packets left out because they could not be used.
+        gaps: of this bag.
+        bytes: size of the bag so far.
+        seconds: time since recording began [s].
+        waiting: number of samples that are read and not written yet.
+        overflow: number of samples that were dropped because too many waited for the
+            disk.
+        connected: False while a live source has lost its robot.
+        last_error: the last error, None if there was none.
+        stopped_because: what ended the recording too early, None if nothing did.
+        storage: what all bags of the folder take, None without a budget.
+    """
+
     state: str = "idle"
-    bag: Path | None = None  # being recorded, or recorded last
-    # written, or accepted for the next chunk; once the bag is finished, what can be read
-    # back from it
+    bag: Path | None = None
     samples: int = 0
-    # samples that are known to be missing in the bag: those of its gaps, `overflow` and
-    # `unreadable` ones, and once it has ended those of the outage in which it ended
     losses: Losses = NO_LOSSES
-    # length of the present outage of the source [s], 0 while samples arrive
     outage: float = 0.0
-    # samples that were written but cannot be read back (file deleted, replaced or cut,
-    # bag renamed, disk full)
     unreadable: int = 0
-    # samples of this bag that were deleted to keep within the budget; not lost ones
     removed: int = 0
-    # packets left out because the controller sent the same tick again
     duplicates: int = 0
-    skipped: int = 0  # packets left out because they could not be used
-    gaps: tuple[Gap, ...] = ()  # in this bag
-    bytes: int = 0  # size of the bag so far
-    seconds: float = 0.0  # since recording began
-    waiting: int = 0  # samples in the queue between reading and writing
-    spilled: int = 0  # samples that waited in a temporary file because the queue was full
-    overflow: int = 0  # samples dropped because that file was full too
-    connected: bool = True  # False while a live source has lost its robot
-    last_error: str | None = None  # the last error, None if there was none
-    # what ended the recording too early, None if nothing did
+    skipped: int = 0
+    gaps: tuple[Gap, ...] = ()
+    bytes: int = 0
+    seconds: float = 0.0
+    waiting: int = 0
+    overflow: int = 0
+    connected: bool = True
+    last_error: str | None = None
     stopped_because: str | None = None
-    # what all bags of the folder take, None without a budget
     storage: StorageUse | None = None
 
 
 class WritingThread:
-    """Writes what a queue holds into the current bag; continues in a new file after a failure.
+    """Writes what a queue holds into the current bag.
+
+    A disk has three states. While it writes, samples become chunks. While it is full or
+    fails, samples wait in memory, up to WAITING_BYTES; further ones are dropped, counted
+    and a gap of the bag, and twice a second the thread tries again. Once it is back, what
+    waits is written into the next file of the bag.
 
     `open`, `split`, `release` and `finish` run in the thread: they reach it as commands
-    in the queue, in order with the samples. `on_failure` is called in it when a bag has
-    to end: no more samples must be queued. `finished` is set when a bag has ended; `bag`
-    is being written.
+    in the queue, in order with the samples.
+
+    Args:
+        queue: of samples, events and commands.
+        options: how to record.
+        on_failure: called in the thread when a bag has to end: no more samples must be
+            queued.
+
+    Attributes:
+        finished: set when a bag has ended.
+        bag: that is being written, None if there is none.
     """
 
     def __init__(
@@ -152,15 +168,12 @@ class WritingThread:
         # Why the disk fails now, and what it was last.
         self._failure: str | None = None
         self._last_failure: str | None = None
-        self._failing_since: float | None = None
-        self._full_since: float | None = None
-        self._using_reserve = False
         self._modes: dict[str, float] = {}
         self._began = now = time.monotonic()
         self._next_flush = now + FLUSH_SECONDS
         self._next_metadata = now + METADATA_SECONDS
-        self._overflow_before = self._queue.dropped.samples
-        self._spilled_before = self._queue.spilled
+        self._overflow_before = self._queue.losses.samples
+        self._dropped = 0
 
     def start(self) -> None:
         """Start the thread."""
@@ -180,33 +193,47 @@ class WritingThread:
     @property
     def status(self) -> RecorderStatus:
         """State of the bag and the queue; what concerns the source keeps its defaults."""
-        status = self._status
         bag = self.bag
-        queue = self._queue
-        if bag is not None and status.state == "recording":
-            status = self._status_of(bag)
-        return replace(
-            status,
-            waiting=queue.samples,
-            spilled=queue.spilled - self._spilled_before,
-            overflow=queue.dropped.samples - self._overflow_before,
-        )
+        status = self._status
+        if bag is None or status.state != "recording":
+            return status
+        status = self._status_of(bag)
+        open_gap = self._queue.open_gap
+        if open_gap is not None:
+            status = replace(status, losses=status.losses.after([open_gap]))
+        return status
 
     def _status_of(self, bag: BagWriter) -> RecorderStatus:
+        waiting = self._queue.samples
+        if self._failure is not None:
+            waiting += bag.pending_samples
+        overflow = self._queue.losses.samples - self._overflow_before
         return RecorderStatus(
             state="recording" if self._failure is None else "failing",
             bag=bag.path,
             samples=bag.samples,
+            losses=bag.losses,
             unreadable=bag.unreadable_samples,
             removed=bag.released_samples,
             gaps=tuple(bag.gaps),
             bytes=bag.size,
             seconds=time.monotonic() - self._began,
+            waiting=waiting,
+            overflow=overflow + self._dropped,
             last_error=self._last_failure,
         )
 
     def open(self, path: Path, info: RecordingInfo, fields: tuple[str, ...]) -> None:
-        """Begin a bag; raises RecordingError if the path exists, or the disk fails."""
+        """Begin a bag.
+
+        Args:
+            path: directory to make.
+            info: robot and recording; the options add namespace and prefix.
+            fields: RTDE names to write.
+
+        Raises:
+            RecordingError: the path exists, or the disk is full or fails.
+        """
         self._queue.awaited = max(1, round(WRITTEN_TOGETHER * (info.rate or 1.0)))
         options = self._options
         info = replace(info, namespace=options.namespace, tf_prefix=options.tf_prefix)
@@ -214,7 +241,7 @@ class WritingThread:
         remove_abandoned_in_bags(path.parent)
         shortage = _shortage(path)
         if shortage is not None:
-            raise shortage
+            raise RecordingError(path, shortage, "make room, or record elsewhere")
         try:
             bag = BagWriter(
                 path, info, fields, durable=True, split=options.split, in_budget=in_budget
@@ -228,7 +255,11 @@ class WritingThread:
         self.bag = bag
 
     def split(self) -> None:
-        """Continue in the next file; raises RecordingError without a bag, or if the disk fails."""
+        """Continue in the next file.
+
+        Raises:
+            RecordingError: there is no bag, or the disk fails.
+        """
         if self.bag is None:
             raise RecordingError(
                 "split", "nothing is being recorded", "start recording first"
@@ -254,21 +285,27 @@ class WritingThread:
     ) -> str | None:
         """Close the bag, if there is one; what is on the disk stays readable.
 
-        `error` is why it ends early, `outage` the one in which it ends. Returns why the
-        bag could not be closed, None if it was.
+        Args:
+            state: of the recorder from now on.
+            error: why the bag ends early, None if it does not.
+            outage: of the source in which the bag ends, None if samples arrive.
+
+        Returns:
+            Why the bag could not be closed, None if it was.
         """
         bag = self.bag
         problem = None
         if bag is None:
             return None
         try:
-            for gap in (self._queue.take_gap(), outage):
-                if gap is not None:
-                    text = f"{gap.missing} samples missing at the end ({gap.cause})"
-                    bag.write_event(Event(bag.last_stamp, "gap", text, WARNING))
-                    bag.add_gap(replace(gap, index=bag.samples))
+            if outage is not None:
+                text = f"{outage.missing} samples missing at the end ({outage.cause})"
+                bag.write_event(Event(bag.last_stamp, "gap", text, WARNING))
+                bag.add_gap(replace(outage, index=bag.samples))
             self._take_messages(bag)
             try:
+                if self._failure is not None:
+                    bag.split()
                 bag.close()
             except OSError as refusal:
                 bag.abandon()
@@ -281,10 +318,11 @@ class WritingThread:
                 status,
                 state=state,
                 samples=bag.readable_samples,
+                waiting=0,
                 last_error=error or problem or status.last_error,
                 stopped_because=error or problem,
             )
-            self.bag = self._queue.problem = None
+            self.bag = None
             HOST_CLOCK.release()
             self.finished.set()
         return problem
@@ -292,20 +330,16 @@ class WritingThread:
     def _run(self) -> None:
         item: Item | None = None
         while not self._closing.is_set():
-            bag = self.bag
-            failing = bag is not None and self._failure is not None
-            # Where something was taken, what waits behind it is taken without waiting for
+            # Where something was taken, what is behind it is taken without waiting for
             # more.
-            timeout = WRITE_TIMEOUT if item is None or failing else 0.0
-            item = self._queue.get(timeout, commands_only=failing)
+            item = self._queue.get(WRITE_TIMEOUT if item is None else 0.0)
+            bag = self.bag
             if isinstance(item, Command):
                 item.execute()
             elif bag is not None:
                 try:
-                    if failing:
-                        self._retry(bag)
-                    else:
-                        self._write(bag, item)
+                    self._take(bag, item)
+                    self._flush_when_due(bag)
                 except OSError as error:
                     self._fail(bag, error)
                 except UrEnergyError as error:
@@ -313,19 +347,41 @@ class WritingThread:
                 except Exception as fault:  # the thread must go on executing commands
                     self._end(f"writing failed ({type(fault).__name__}: {fault})")
 
-    def _write(self, bag: BagWriter, item: Item | None) -> None:
-        """Write samples, an event or nothing; twice a second flush and check file and disk."""
-        self._failing_since = None
-        if isinstance(item, Telemetry):
-            self._note_modes(bag, item)
-            bag.write(item)
-        elif isinstance(item, Event):
+    def _take(self, bag: BagWriter, item: Item | None) -> None:
+        """Write samples or an event; while the disk fails, keep them in memory."""
+        if isinstance(item, Event):
             bag.write_event(item)
+        elif isinstance(item, Gap):
+            bag.drop_gap(item)
+        elif isinstance(item, Telemetry):
+            self._note_modes(bag, item)
+            if self._failure is None:
+                bag.write(item)
+            elif bag.pending_samples < WAITING_BYTES // _bytes_of_sample(item):
+                bag.append(item)
+            else:
+                bag.drop(item, f"{OVERFLOW}: {self._failure}")
+                self._dropped += len(item)
+
+    def _flush_when_due(self, bag: BagWriter) -> None:
+        """Twice a second: flush, and check file and disk; after a failure, try to go on.
+
+        Raises:
+            OSError: the disk is full or fails.
+        """
         now = time.monotonic()
         if now < self._next_flush:
             return
         self._next_flush = now + FLUSH_SECONDS
         self._take_messages(bag)
+        shortage = _shortage(bag.path)
+        if shortage is not None:
+            raise OSError(shortage)
+        if self._failure is not None:
+            bag.split()
+            self._failure = None
+            text = "writing again, in a new file"
+            bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text))
         bag.flush()
         bag.check_file()
         if now >= self._next_metadata:
@@ -333,53 +389,15 @@ class WritingThread:
             bag.write_metadata()
             spent = time.thread_time() - began
             self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
-        self._has_room(bag)
-
-    def _retry(self, bag: BagWriter) -> None:
-        """After a failure: try to continue in the next file of the bag."""
-        if self._failing_since is None:
-            self._failing_since = time.monotonic()
-        self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
-        if self._has_room(bag):
-            bag.split()
-            self._failure = self._queue.problem = None
-            bag.write_event(
-                Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file")
-            )
-
-    def _has_room(self, bag: BagWriter) -> bool:
-        """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
-        shortage = _shortage(bag.path)
-        if shortage is None:
-            self._full_since = None
-            return True
-        now = time.monotonic()
-        if self._full_since is None:
-            self._full_since = now
-        if self._using_reserve:
-            return True
-        if now - self._full_since <= ROOM_SECONDS or self._options.resume:
-            raise OSError(shortage.problem)
-        # The samples that wait are still written, even on a nearly full disk; then it
-        # ends.
-        self._using_reserve = True
-        self._failure = None
-        self._queue.problem = None
-        self._on_failure()
-        reason = str(shortage)
-        self._queue.put(Command(lambda: self.finish("stopped", reason)))
-        return False
 
     def _fail(self, bag: BagWriter, error: OSError) -> None:
+        """The disk is full or fails; this is an event of the bag when it begins."""
         reason = error.strerror or str(error)
         text = f"writing failed ({reason}), samples wait in memory"
         if self._failure is None:
             bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
-        self._failure = self._last_failure = text
-        self._queue.problem = reason
-        since = self._failing_since
-        if since is not None and time.monotonic() - since > GIVE_UP_SECONDS:
-            self._queue.drop_before_command()
+        self._failure = reason
+        self._last_failure = text
 
     def _end(self, reason: str) -> None:
         """End the bag: these samples cannot be written."""
@@ -406,18 +424,26 @@ class WritingThread:
             self._modes[name] = float(values[-1])
 
 
-def _shortage(path: Path) -> RecordingError | None:
-    """Refusal of a disk with less than 64 MB, and less than a tenth of a small one, left."""
+def _bytes_of_sample(batch: Telemetry) -> int:
+    """Size of a sample in memory [bytes]."""
+    values = sum(column.nbytes for column in batch.columns.values())
+    return max(1, values // len(batch))
+
+
+def _shortage(path: Path) -> str | None:
+    """Why a disk counts as full: less than 64 MB, and less than a tenth of a small one, is left.
+
+    None if it has room, or if how much it has cannot be read: writing reports that.
+    """
     try:
         usage = shutil.disk_usage(
             next(each for each in (path, *path.parents) if each.exists())
         )
     except (OSError, StopIteration):
-        return None  # writing will report the problem
+        return None
     if usage.free >= min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
         return None
-    problem = f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)"
-    return RecordingError(path, problem, "make room, or record elsewhere")
+    return f"the disk is nearly full ({usage.free / 1e6:.1f} MB are left)"
 
 
 def _refusal(path: Path, error: OSError) -> RecordingError:
