@@ -379,6 +379,10 @@ class Record:
         child = self.get(name)
         return default if child is None else reader(child)
 
+    def all(self) -> dict[str, YamlTree]:
+        """Nodes of all keys of the mapping, in the order of the file."""
+        return dict(self._children)
+
     def remaining(self) -> dict[str, YamlTree]:
         """Nodes of all keys not read yet, for mappings whose keys are names."""
         out = {name: self._children[name] for name in self._unread()}

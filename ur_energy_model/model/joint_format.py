@@ -1,0 +1,573 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Format of what a model file states of the arm's joints: setup, drives, friction and links.
+
+Sections of `model_file.MODEL`. Torque constants, friction and motor constants are motor
+side, inertia is joint side. Sections with one entry a joint have the placeholder JOINT in
+their tables, and arrays [n] in the order of the arm as their objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model import ranges
+from ur_energy_model.formats import (
+    ANY_TEXT,
+    CHANCE,
+    Covariance,
+    Estimate,
+    Estimated,
+    Form,
+    Found,
+    Key,
+    Measured,
+    Number,
+    Numbers,
+    Scope,
+    Section,
+    one_of,
+    table_of,
+    unit,
+    whole_number,
+)
+from ur_energy_model.model.cable import Cable
+from ur_energy_model.model.controller_constants import ControllerConstants
+from ur_energy_model.model.drives import CONSTANTS, JointModel
+from ur_energy_model.model.energy_model import (
+    LINK_PARAMETERS,
+    LinkTensors,
+    PayloadCalibration,
+    is_possible,
+)
+from ur_energy_model.model.friction import (
+    LAWS,
+    PARAMETER_UNITS,
+    SHAPE_UNITS,
+    Friction,
+    FrictionLaw,
+)
+from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import Quantity, YamlTree
+
+JOINT = "<joint>"
+"""Stands for the names of the n joints."""
+FREE_FIT = ("bus kind", "ecbot")
+"""Word of the scope where a power model was fitted without constraints: its coefficients have any
+sign, those of the joints included."""
+
+
+# The setup.
+
+
+def _setup(found: Found) -> tuple[Setup, str]:
+    """Mounting and payload, and their source."""
+    gravity = found["gravity"]
+    mass = found["payload_mass"]
+    inertia = found["payload_inertia"]
+    ranges.GRAVITY.check(found.nodes["gravity"], float(np.linalg.norm(gravity)))
+    ranges.check_tensor(found.nodes["payload_inertia"], inertia, mass)
+    payload = Payload(mass, found["payload_center_of_mass"], inertia)
+    return Setup(gravity, payload), found["source"]
+
+
+def _parts_of_setup(value: tuple[Setup, str]) -> Mapping[str, Any]:
+    setup, source = value
+    return {
+        "source": source,
+        "gravity": setup.gravity,
+        "payload_mass": setup.payload.mass,
+        "payload_center_of_mass": setup.payload.center_of_mass,
+        "payload_inertia": setup.payload.inertia,
+    }
+
+
+class Tensor(Numbers):
+    """A symmetric tensor [3, 3], kg m^2."""
+
+    def __init__(self) -> None:
+        super().__init__(ranges.INERTIA_ENTRY, (3, 3))
+
+    def _read(self, tree: YamlTree, scope: Scope) -> Array:
+        value = super()._read(tree, scope)
+        if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
+            raise tree.refuse(
+                "is not symmetric, so it is not the inertia tensor of a body"
+            )
+        return value
+
+
+SETUP = Section(
+    _setup,
+    (
+        Key("source", ANY_TEXT, "who says so: given, rtde, estimated or assumed"),
+        Key(
+            "gravity",
+            Numbers(ranges.GRAVITY_ENTRY, (3,)),
+            "acceleration of gravity in the base frame: the mounting",
+        ),
+        Key("payload_mass", Number(ranges.PAYLOAD_MASS), "of what is on the flange"),
+        Key(
+            "payload_center_of_mass",
+            Numbers(ranges.LENGTH, (3,)),
+            "in the flange frame",
+        ),
+        Key("payload_inertia", Tensor(), "about its centre of mass, flange axes"),
+    ),
+    _parts_of_setup,
+)
+
+
+# Friction.
+
+_LARGEST_FRICTION = 1e5
+"""Of any friction parameter, in its own unit."""
+_NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
+"""Parameters that are not negative in laws without other parameters."""
+_RANGES_OF_SHAPES: dict[str, tuple[float, float, bool]] = {
+    "smoothing": (0.0, 10.0, True),
+    "stribeck_speed": (0.0, 10.0, True),
+    "exponent": (0.0, 3.0, True),
+    "pace": (0.0, 10.0, True),
+    "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
+}
+"""Lowest and highest value, and whether zero is impossible."""
+_SHAPES = {
+    name: Measured(Quantity(SHAPE_UNITS[name], *limits))
+    for name, limits in _RANGES_OF_SHAPES.items()
+}
+_PARAMETERS = {
+    name: Estimate(Quantity(symbol, -_LARGEST_FRICTION, _LARGEST_FRICTION))
+    for name, symbol in PARAMETER_UNITS.items()
+}
+"""The range of laws that have none but `_NOT_NEGATIVE` begins at zero."""
+
+
+class _Law(Form[FrictionLaw]):
+    """A friction law by its name; its parameters and shape constants are further keys."""
+
+    _name = one_of(tuple(LAWS))
+
+    def _read(self, tree: YamlTree, scope: Scope) -> FrictionLaw:
+        return LAWS[self._name.read(tree, scope)]
+
+    def _write(self, value: FrictionLaw, scope: Scope) -> str:
+        return value.name
+
+    def _words(self) -> str:
+        return self._name.words()
+
+
+def _bind_law(law: FrictionLaw, scope: Scope) -> None:
+    scope.names["<shape>"] = tuple(law.shape)
+    scope.names["<parameter>"] = tuple(law.parameters)
+    scope.sizes["p"] = len(law.parameters)
+
+
+def _temperature_range(found: Found) -> tuple[float, float]:
+    lowest = found["lowest"]
+    highest = found["highest"]
+    if lowest > highest:
+        raise found.tree.refuse("lowest is above highest")
+    return lowest, highest
+
+
+class _TemperatureModel(Numbers):
+    """a, b, c, d of friction in proportion to a exp(b T) + c exp(d T), T in degC."""
+
+    def __init__(self) -> None:
+        super().__init__(ranges.FACTOR, (4,))
+
+    def _read(self, tree: YamlTree, scope: Scope) -> Any:
+        return tuple(ranges.temperature_model(tree).tolist())
+
+
+def _friction(found: Found) -> tuple[Friction, dict[str, Estimated], str]:
+    """A joint's friction, the estimates of its parameters and the reason for its law."""
+    law = found["law"]
+    estimates = found["parameters"]
+    if set(law.parameters) <= _NOT_NEGATIVE:
+        for name, (value, std, _) in estimates.items():
+            quantity = Quantity(PARAMETER_UNITS[name], 0.0, _LARGEST_FRICTION)
+            node = found.nodes["parameters"].mapping()[name].mapping()["value"]
+            quantity.check(node, value, -CHANCE * std)
+    friction = Friction(
+        law=law,
+        parameters={name: each.value for name, each in estimates.items()},
+        shape=found["shape"],
+        temperature_model=found["temperature_model"],
+        temperature_range=found["temperature_range"],
+        presliding=found["presliding"],
+    )
+    return friction, estimates, found["reason"]
+
+
+def _parts_of_friction(
+    value: tuple[Friction, dict[str, Estimated], str],
+) -> Mapping[str, Any]:
+    friction, estimates, reason = value
+    return {
+        **vars(friction),
+        "shape": friction.all_shape,
+        "parameters": {name: estimates[name] for name in friction.law.parameters},
+        "reason": reason,
+    }
+
+
+def _by_name(placeholder: str, key: Key) -> Section[dict[str, Any]]:
+    """A section of one placeholder: values by name."""
+    return Section(
+        lambda found: dict(found[placeholder]),
+        (key,),
+        lambda values: {placeholder: values},
+    )
+
+
+FRICTION = Section(
+    _friction,
+    (
+        Key("law", _Law(), "friction law", binds=_bind_law),
+        Key("reason", ANY_TEXT, "why this law was chosen"),
+        Key(
+            "shape",
+            _by_name("<shape>", Key("<shape>", _SHAPES, "constant of the law's shape")),
+            "constants that the law is not linear in; speeds are joint side",
+        ),
+        Key(
+            "parameters",
+            _by_name(
+                "<parameter>", Key("<parameter>", _PARAMETERS, "parameter of the law")
+            ),
+            "parameters that the law is linear in, motor side",
+        ),
+        Key(
+            "presliding",
+            Measured(ranges.TRAVEL),
+            "joint travel within which Coulomb friction reverses",
+            default=0.0,
+        ),
+        Key(
+            "temperature_range",
+            Section(
+                _temperature_range,
+                (
+                    Key("lowest", Number(ranges.TEMPERATURE), "coldest joint"),
+                    Key("highest", Number(ranges.TEMPERATURE), "warmest joint"),
+                    unit("degC"),
+                ),
+                lambda ends: {"lowest": ends[0], "highest": ends[1]},
+            ),
+            "joint temperatures of the fitted recordings",
+            default=None,
+        ),
+        Key(
+            "temperature_model",
+            _TemperatureModel(),
+            "a, b, c, d of a exp(b T) + c exp(d T) with T in degC, of laws that use it",
+            default=None,
+        ),
+    ),
+    _parts_of_friction,
+)
+
+
+# Joints.
+
+
+def _bind_law_of_joint(
+    value: tuple[Friction, dict[str, Estimated], str], scope: Scope
+) -> None:
+    """The covariance of a joint depends on its law, too, which the section below has."""
+    _bind_law(value[0].law, scope)
+
+
+def _joint(found: Found) -> JointModel:
+    """A joint; it gets its name later."""
+    friction, estimates, reason = found["friction"]
+    estimates = {name: found[name] for name in CONSTANTS} | estimates
+    actual = found["actual_inertia"]
+    if actual is not None:
+        estimates["actual_inertia"] = actual
+    return JointModel(
+        name="",
+        **{name: found[name].value for name in CONSTANTS},
+        friction=friction,
+        std={name: each.std for name, each in estimates.items()},
+        source={name: each.source for name, each in estimates.items()},
+        current_covariance=found["current_covariance"],
+        current_residual=found["current_residual"],
+        friction_reason=reason,
+        actual_inertia=None if actual is None else actual.value,
+        load_factor=found["load_factor"],
+    )
+
+
+def _parts_of_joint(joint: JointModel) -> Mapping[str, Any]:
+    def estimated(name: str, value: float) -> Estimated:
+        std = joint.std.get(name, 0.0)
+        return Estimated(value, std, joint.source.get(name, "given"))
+
+    parts = dict(vars(joint))
+    for name, value in joint.constants.items():
+        parts[name] = estimated(name, value)
+    if joint.actual_inertia is not None:
+        parts["actual_inertia"] = estimated("actual_inertia", joint.actual_inertia)
+    parameters = joint.friction.parameters
+    estimates = {name: estimated(name, value) for name, value in parameters.items()}
+    parts["friction"] = (joint.friction, estimates, joint.friction_reason)
+    return parts
+
+
+def _of_power(quantity: Quantity) -> Estimate:
+    """A constant that a fit to bus power determines, which may be negative by chance."""
+    return Estimate(quantity, chance_of="bus_power", unbounded_if=FREE_FIT)
+
+
+JOINT_MODEL = Section(
+    _joint,
+    (
+        Key("gear_ratio", Estimate(ranges.GEAR_RATIO), "motor turns per joint turn"),
+        Key(
+            "reflected_inertia",
+            Estimate(ranges.REFLECTED_INERTIA),
+            "of motor and reducer, joint side, as it is in target_moment",
+        ),
+        Key(
+            "torque_constant",
+            Estimate(ranges.TORQUE_CONSTANT),
+            "motor torque per ampere of actual_current",
+        ),
+        Key(
+            "winding_resistance",
+            _of_power(ranges.RESISTANCE),
+            "copper loss per ampere squared",
+        ),
+        Key(
+            "back_emf_constant",
+            _of_power(ranges.BACK_EMF),
+            "converted power per ampere and motor speed",
+        ),
+        Key(
+            "actual_inertia",
+            Estimate(ranges.REFLECTED_INERTIA),
+            "of the arm's own motor and reducer, where target_moment has that of the "
+            "controller",
+            default=None,
+        ),
+        Key(
+            "load_factor",
+            Measured(ranges.LOAD_FACTOR),
+            "torque of links, payload and rotor over that by published masses",
+            default=1.0,
+        ),
+        Key("friction", FRICTION, "motor side", binds=_bind_law_of_joint),
+        Key(
+            "current_residual",
+            Measured(ranges.CURRENT),
+            "RMS of measured minus modelled current while moving",
+        ),
+        Key(
+            "current_covariance",
+            Covariance(ranges.VARIANCE, "p+1", empty=True),
+            "of (load factor / k_t, p friction parameters / k_t); empty if unknown",
+        ),
+    ),
+    _parts_of_joint,
+)
+
+
+def _joints(found: Found) -> tuple[JointModel, ...]:
+    return tuple(replace(joint, name=name) for name, joint in found[JOINT].items())
+
+
+JOINTS = Section(
+    _joints,
+    (Key(JOINT, JOINT_MODEL, "a joint, named as in the robot's URDF"),),
+    lambda joints: {JOINT: joints},
+)
+
+
+# Link tensors, sessions, controller's constants, cable and calibration.
+
+_SHARE = Quantity("1", 0, 1)
+_GAIN = Quantity("1", 0, 10, positive=True)
+_TORQUE_PER_AMPERE_STD = replace(ranges.TORQUE_PER_AMPERE, low=0.0, positive=False)
+# by chance negative where it is small
+_SEGMENT = Quantity(ranges.RESISTANCE.unit, -10, 10)
+_SEGMENT_STD = Quantity(ranges.RESISTANCE.unit, 0, 10)
+
+
+class _LinkTensor(Tensor):
+    """The inertia tensor of a link, kg m^2: one that a body can have."""
+
+    def _read(self, tree: YamlTree, scope: Scope) -> Array:
+        value = super()._read(tree, scope)
+        if not is_possible(value):
+            raise tree.refuse("is not the inertia tensor of a body")
+        return value
+
+
+def _with_std(value: Form[Any], std: Form[Any], meaning: str) -> Section[tuple[Any, Any]]:
+    """A value and its standard deviation in the unit of the section above."""
+    return Section(
+        lambda found: (found["value"], found["std"]),
+        (Key("value", value, meaning), Key("std", std, "its standard deviation")),
+        lambda pair: {"value": pair[0], "std": pair[1]},
+    )
+
+
+def _pairs(found: Found) -> tuple[Array, Array]:
+    """Values and standard deviations of all joints, the joint first."""
+    values, stds = zip(*found[JOINT].values(), strict=True)
+    return np.array(values), np.array(stds)
+
+
+LINK_TENSORS = Section(
+    lambda found: LinkTensors(*_pairs(found), found["source"]),
+    (
+        unit(ranges.INERTIA_ENTRY.unit),
+        Key("source", ANY_TEXT, "stage of the identification"),
+        Key(
+            JOINT,
+            _with_std(
+                _LinkTensor(),
+                Numbers(ranges.DRIVE_INERTIA, (3, 3)),
+                "about the centre of mass, axes of the link's frame",
+            ),
+            "tensor of the link that the joint moves",
+        ),
+    ),
+    lambda tensors: {
+        "source": tensors.source,
+        JOINT: zip(tensors.values, tensors.std, strict=True),
+    },
+)
+
+
+def _controller_constants(found: Found) -> ControllerConstants:
+    """Torque constants; NaN for joints whose controller states none."""
+    names = found.scope.names[JOINT]
+    unknown = (np.nan, np.inf)
+    values, stds = zip(*(found[JOINT].get(name, unknown) for name in names), strict=True)
+    return ControllerConstants(np.array(values), np.array(stds))
+
+
+CONTROLLER_CONSTANTS = Section(
+    _controller_constants,
+    (
+        unit(ranges.TORQUE_PER_AMPERE.unit),
+        Key(
+            JOINT,
+            _with_std(
+                Number(ranges.TORQUE_PER_AMPERE),
+                Number(_TORQUE_PER_AMPERE_STD),
+                "joint torque over motor current",
+            ),
+            "torque constant, joint side; joints that nothing loaded are left out",
+            default=None,
+        ),
+    ),
+    lambda constants: {
+        JOINT: [
+            (value, std) if known else None
+            for value, std, known in zip(
+                constants.torque_per_ampere, constants.std, constants.known, strict=True
+            )
+        ]
+    },
+)
+
+CABLE = Section(
+    lambda found: Cable(*_pairs(found)),
+    (
+        unit(ranges.RESISTANCE.unit),
+        Key(
+            JOINT,
+            _with_std(Number(_SEGMENT), Number(_SEGMENT_STD), "resistance"),
+            "segment of the cable that ends at the joint",
+        ),
+    ),
+    lambda cable: {JOINT: zip(cable.resistance, cable.std, strict=True)},
+)
+
+SESSIONS = Section(
+    SessionSpread,
+    (
+        Key(
+            "standby_std",
+            Measured(ranges.POWER),
+            "standard deviation of standby power",
+            attribute="standby",
+        ),
+        Key(
+            "friction_std",
+            table_of(_SHARE, JOINT, "relative standard deviation", with_unit=False),
+            "of the friction of each joint",
+            attribute="friction",
+        ),
+        Key(
+            "count",
+            whole_number(0, 10**6),
+            "number of compared sessions; 0 if the spreads are typical ones",
+        ),
+    ),
+    lambda spread: vars(spread),
+)
+
+_CALIBRATED = ("link", "link_gain", "payload_gain")
+
+
+def _calibration(found: Found) -> PayloadCalibration:
+    links, link_gains, payload_gains = zip(*found[JOINT].values(), strict=True)
+    return PayloadCalibration(
+        np.array(links),
+        np.array(link_gains),
+        np.array(payload_gains),
+        found["covariance"],
+    )
+
+
+PAYLOAD_CALIBRATION = Section(
+    _calibration,
+    (
+        unit("kg, kg m, 1"),
+        Key(
+            JOINT,
+            Section(
+                lambda found: tuple(found[name] for name in _CALIBRATED),
+                (
+                    Key(
+                        "link",
+                        Numbers(ranges.VARIANCE, (LINK_PARAMETERS,)),
+                        "deviation of the link's mass and first moments, link frame",
+                    ),
+                    Key("link_gain", Number(_GAIN), "measured over published torque"),
+                    Key("payload_gain", Number(_GAIN), "of the payload over the links"),
+                ),
+                lambda values: dict(zip(_CALIBRATED, values, strict=True)),
+            ),
+            "corrections of the link that the joint moves",
+        ),
+        Key(
+            "covariance",
+            Covariance(ranges.VARIANCE, "6n"),
+            "of the links row by row, the link gains and the payload gains",
+        ),
+    ),
+    lambda calibration: {
+        JOINT: zip(
+            calibration.links,
+            calibration.link_gain,
+            calibration.payload_gain,
+            strict=True,
+        ),
+        "covariance": calibration.covariance,
+    },
+)
