@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import TypeAlias
 
 import coal
 import numpy as np
@@ -22,19 +23,23 @@ import pinocchio as pin
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
+from ur_energy_model.formats import (
+    TEXT,
+    Found,
+    Key,
+    ListOf,
+    Number,
+    Numbers,
+    Schema,
+    Scope,
+    Section,
+    whole_number,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.ranges import LENGTH
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import (
-    Quantity,
-    Record,
-    YamlTree,
-    array,
-    excerpt,
-    integer,
-    list_of,
-)
+from ur_energy_model.yaml_reader import Quantity, YamlTree, excerpt
 
 # Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
 
@@ -51,6 +56,10 @@ class Capsule:
     radius: float  # m
 
 
+Capsules: TypeAlias = tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]
+"""Capsules of an arm, and the pairs of links that need no check."""
+
+
 @dataclass(frozen=True)
 class Wall:
     """A half-space that the arm must not enter: points with normal . x < offset (base frame)."""
@@ -65,13 +74,63 @@ TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
 
 
 SCHEMA = 1
-_RADIUS = Quantity("m", 0, 2, positive=True)
+_MOST_LINKS = 100
+_LINK = whole_number(0, _MOST_LINKS)
+
+CAPSULE = Section(
+    Capsule,
+    (
+        Key("link", _LINK, "that it is fixed to: 0 is the base, i moves with joint i"),
+        Key(
+            "from",
+            Numbers(LENGTH, (3,)),
+            "one end of its axis, in the link's DH frame",
+            attribute="start",
+        ),
+        Key("to", Numbers(LENGTH, (3,)), "the other end", attribute="end"),
+        Key("radius", Number(Quantity("m", 0, 2, positive=True)), "around the axis"),
+    ),
+)
 
 
-def load_capsules(
-    robot: str, path: Path | None = None
-) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of an arm, and the pairs of links not to check; from the package's file by default.
+def _capsules(found: Found) -> Capsules:
+    """Capsules, and the pairs of links not to check."""
+    capsules = tuple(found["capsules"])
+    last = max(capsule.link for capsule in capsules)
+    ignored = set[tuple[int, int]]()
+    for place, pair in enumerate(found["never_touching"]):
+        item = found.nodes["never_touching"].items()[place]
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise item.refuse("must name two links")
+        if max(pair) > last:
+            raise item.refuse(f"{max(pair)} must be 0 to {last}")
+        low, high = sorted(pair)
+        ignored.add((low, high))
+    return capsules, frozenset(ignored)
+
+
+GEOMETRY = Section(
+    _capsules,
+    (
+        Key("schema", Schema(SCHEMA), "version of the format"),
+        Key("robot", TEXT, "name of the arm, like that of the file"),
+        Key("capsules", ListOf(CAPSULE), "that enclose the links"),
+        Key(
+            "never_touching",
+            ListOf(ListOf(_LINK), empty=True),
+            "pairs of links that need no check",
+        ),
+    ),
+)
+"""The format of geometry files."""
+
+
+def load_capsules(robot: str, path: Path | None = None) -> Capsules:
+    """Capsules of an arm, and the pairs of links that need no check.
+
+    Args:
+        robot: name of the arm.
+        path: of its geometry file; None for that of the package.
 
     Raises:
         RobotFileError: the arm has no geometry file, or the file is damaged (names the
@@ -85,30 +144,11 @@ def load_capsules(
                 path, problem, "write one like config/geometry/ur5e.yaml"
             )
     root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
-    with Record(root) as keys:
-        keys.schema(SCHEMA)
-        name = keys["robot"]
-        if name.text() != robot:
-            raise name.refuse(
-                f"'{excerpt(name.text())}' must be {robot}, like the file name"
-            )
-        capsules = tuple(list_of(_capsule)(keys["capsules"]))
-        pair = list_of(integer(0, max(capsule.link for capsule in capsules)), 2)
-        ignored = set()
-        for item in keys["never_touching"].items():
-            low, high = sorted(pair(item))
-            if low == high:
-                raise item.refuse("must name two links")
-            ignored.add((low, high))
-    return capsules, frozenset(ignored)
-
-
-def _capsule(tree: YamlTree) -> Capsule:
-    end = array(LENGTH, 3)
-    with Record(tree) as keys:
-        link = integer(0, 100)(keys["link"])
-        radius = _RADIUS(keys["radius"])
-        return Capsule(link, end(keys["from"]), end(keys["to"]), radius)
+    capsules = GEOMETRY.read(root, Scope())
+    name = root.mapping()["robot"]
+    if name.text() != robot:
+        raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
+    return capsules
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,27 @@ from ur_energy_model import ranges
 from ur_energy_model.arm_names import is_reported_model, product_name
 from ur_energy_model.errors import InputError, RobotFileError
 from ur_energy_model.files import config_file
+from ur_energy_model.formats import (
+    EMPTY,
+    UNIQUE_NAMES,
+    UNKNOWN,
+    Form,
+    Found,
+    Key,
+    ListOf,
+    Number,
+    Numbers,
+    Plain,
+    Schema,
+    Scope,
+    Section,
+    Variants,
+    one_of,
+    whole_number,
+)
 from ur_energy_model.typed_numbers import likely_form
 from ur_energy_model.typing import Array, Mask
-from ur_energy_model.yaml_reader import (
-    Origin,
-    Quantity,
-    Record,
-    YamlTree,
-    array,
-    choice,
-    text,
-    unique_names,
-)
+from ur_energy_model.yaml_reader import Origin, Quantity, YamlTree, text
 
 SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")
@@ -38,22 +48,6 @@ ANY_ROBOT = "ur5e"
 _REMEDY = "see docs/generic_models.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 """Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
-_SIZE = Quantity("1", 0, 20)
-_LIMITS = (
-    ("position", ranges.POSITION_LIMIT, 2 * np.pi),
-    ("velocity", ranges.SPEED, np.pi),
-    ("acceleration", ranges.ACCELERATION, 6.0),
-    ("torque", ranges.TORQUE, np.inf),
-)
-"""Keys of the limits, their ranges and defaults."""
-_DRIVE = {
-    "rotor_inertia": ranges.DRIVE_INERTIA,
-    "reducer_inertia": ranges.DRIVE_INERTIA,
-    "winding_resistance": replace(ranges.RESISTANCE, positive=True),
-    "torque_constant": ranges.TORQUE_CONSTANT,
-    "back_emf_constant": replace(ranges.BACK_EMF, positive=True),
-}
-"""Constants of the motors, which are NaN where unknown."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,7 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
         from ur_energy_model.model.urdf_import import robot_content  # slow to import
 
         origin = Origin(path, RobotFileError, _REMEDY)
-        return _parse(path, YamlTree.from_content(robot_content(path), origin))
+        return _described(YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{product_name(str(name_or_file))}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
@@ -183,65 +177,15 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
                 raise RobotFileError(str(name_or_file), problem, remedy)
             remedy = f"use one of {', '.join(available_robots())} or the path of a robot YAML file"
             raise RobotFileError(str(name_or_file), "no such robot", remedy)
-    return _parse(path, YamlTree.read(path, RobotFileError, _REMEDY))
+    return _described(YamlTree.read(path, RobotFileError, _REMEDY))
 
 
-def _parse(path: Path, root: YamlTree) -> RobotDescription:
-    with Record(root) as keys:
+def _described(root: YamlTree) -> RobotDescription:
+    """The description at the root of a robot file."""
+    return ROBOT.read(root, Scope())
 
-        def section(name: str) -> Record:
-            """An optional section; without keys if it is missing or null."""
-            return Record(keys.get(name) or YamlTree.from_content({}, root.origin))
 
-        keys.schema(SCHEMA, default=SCHEMA)
-        name = keys.read("name", _name, path.stem)
-        generation = keys.read("generation", choice(GENERATIONS), "other")
-        rate = keys.read("rate", ranges.RATE, 500.0)
-        names = unique_names(keys["joint_names"])
-        gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
-        with Record(keys["kinematics"]) as part:
-            values = _chain(part, len(names))
-        links = len(values["fixed"])
-        n = len(names)
-        with Record(keys["links"]) as part:
-            values["mass"] = array(ranges.MASS, links)(part["mass"])
-            values["center_of_mass"] = array(ranges.LENGTH, links, 3)(
-                part["center_of_mass"]
-            )
-            values["inertia"] = tensors = np.zeros((links, 3, 3))
-            node = part.get("inertia")
-            for k, item in enumerate([] if node is None else node.items(links)):
-                tensors[k] = array(ranges.INERTIA_ENTRY, 6)(item)[_TENSOR]
-                ranges.check_tensor(item, tensors[k], values["mass"][k])
-        with section("limits") as part:
-            for key, quantity, default in _LIMITS:
-                values[f"max_{key}"] = _each(part, key, quantity, n, default)
-            rated = replace(ranges.PAYLOAD_MASS, positive=True)
-            values["max_payload"] = part.read("payload", rated, float("nan"))
-        with section("drive") as part:
-            _each(part, "joint_size", _SIZE, n, np.nan)  # documents the file only
-            values["gear_ratio"] = _each(part, "gear_ratio", ranges.GEAR_RATIO, n, 1.0)
-            for key, quantity in _DRIVE.items():
-                values[key] = _each(part, key, quantity, n, np.nan)
-            values["friction_temperature_model"] = warmth = np.full((n, 4), np.nan)
-            node = part.get("friction_temperature_model")
-            for j, item in enumerate([] if node is None else node.items(n)):
-                if not (item.is_null or all(entry.is_null for entry in item.items(4))):
-                    warmth[j] = ranges.temperature_model(item)
-        with section("bus") as part:
-            voltage = part.read("nominal_voltage", ranges.VOLTAGE, 48.0)
-            standby = part.read("standby_power", ranges.POWER, float("nan"))
-    return RobotDescription(
-        name=name,
-        generation=generation,
-        rate=rate,
-        joint_names=tuple(names),
-        controller_gravity=gravity,
-        nominal_voltage=voltage,
-        standby_power=standby,
-        source=path.stem if path.parent == config_file("robots") else str(path.resolve()),
-        **values,
-    )
+# The format of robot files.
 
 
 def _name(tree: YamlTree) -> str:
@@ -252,51 +196,289 @@ def _name(tree: YamlTree) -> str:
     return name
 
 
-def _each(keys: Record, name: str, quantity: Quantity, n: int, default: float) -> Array:
-    """Optional values of n joints; the default where they are unknown."""
-    values = keys.read(name, array(quantity, n, unknown=True), np.full(n, np.nan))
-    return np.where(np.isnan(values), default, values)
+def _bind_joints(names: list[str], scope: Scope) -> None:
+    scope.sizes["n"] = len(names)
 
 
-def _chain(keys: Record, joints: int) -> dict[str, Any]:
-    """DH parameters, or joint poses, of all links."""
-    convention = choice(CONVENTIONS)(keys["convention"])
-    along = keys["xyz" if convention == "urdf" else "d"]
-    links = len(along.items())
+def _bind_links(values: Mapping[str, Any], scope: Scope) -> None:
+    scope.sizes["links"] = len(values["fixed"])
+
+
+def _chain(found: Found) -> dict[str, Any]:
+    """DH parameters and poses of all links, and which of them do not move."""
+    joints = found.scope.sizes["n"]
+    links = found.scope.sizes["links"]
+    along = "xyz" if found["convention"] == "urdf" else "d"
     if max(links, joints) > MOST_LINKS:
-        raise along.refuse(
-            f"describes {links} links, {joints} joints; the limit is {MOST_LINKS}"
+        raise found.refuse(
+            along,
+            f"describes {links} links, {joints} joints; the limit is {MOST_LINKS}",
         )
     fixed = np.zeros(links, dtype=bool)
-    node = keys.get("fixed")
-    for item in [] if node is None else node.items():
-        link = item.integer()
-        if not 0 <= link < links or fixed[link]:
+    for place, link in enumerate(found["fixed"]):
+        if link >= links or fixed[link]:
+            item = found.nodes["fixed"].items()[place]
             raise item.refuse(
                 f"link {link} must be 0 to {links - 1}, and be named once only"
             )
         fixed[link] = True
     moving = links - int(fixed.sum())
     if moving != joints:
-        raise along.refuse(f"describes {moving} moving joints, joint_names has {joints}")
-    out: dict[str, Any] = dict.fromkeys(("d", "a", "alpha", "theta"), np.zeros(links))
+        raise found.refuse(
+            along, f"describes {moving} moving joints, joint_names has {joints}"
+        )
     origin = np.tile(np.eye(4), (links, 1, 1))
-    if convention == "urdf":
+    if found["convention"] == "urdf":
         from scipy.spatial.transform import Rotation  # slow to import
 
-        origin[:, :3, 3] = array(ranges.LENGTH, links, 3)(along)
-        turns = keys.read("rpy", array(ranges.ANGLE, links, 3), np.zeros((links, 3)))
-        origin[:, :3, :3] = Rotation.from_euler("xyz", turns).as_matrix()
-    else:
-        lengths = array(ranges.LENGTH, links)
-        angles = array(ranges.ANGLE, links)
-        out |= {
-            "d": lengths(along),
-            "a": lengths(keys["a"]),
-            "alpha": angles(keys["alpha"]),
-        }
-        out["theta"] = keys.read("theta", angles, out["theta"])
-    return out | {"convention": convention, "origin": origin, "fixed": fixed}
+        origin[:, :3, 3] = found["xyz"]
+        origin[:, :3, :3] = Rotation.from_euler("xyz", found["rpy"]).as_matrix()
+    return {
+        "convention": found["convention"],
+        "origin": origin,
+        "fixed": fixed,
+        **{
+            name: found.get(name, np.zeros(links))
+            for name in ("d", "a", "alpha", "theta")
+        },
+    }
+
+
+_CONVENTION = Key("convention", one_of(CONVENTIONS), "of the link frames, see below")
+_FIXED = Key(
+    "fixed",
+    ListOf(whole_number(0, MOST_LINKS), empty=True),
+    "links whose joint does not move, counted from 0",
+    default=(),
+)
+_DH = Section(
+    _chain,
+    (
+        _CONVENTION,
+        Key("d", Numbers(ranges.LENGTH, ("links",)), "Denavit-Hartenberg parameter"),
+        Key("a", Numbers(ranges.LENGTH, ("links",)), "Denavit-Hartenberg parameter"),
+        Key("alpha", Numbers(ranges.ANGLE, ("links",)), "Denavit-Hartenberg parameter"),
+        Key(
+            "theta",
+            Numbers(ranges.ANGLE, ("links",), unknown=0.0),
+            "Denavit-Hartenberg parameter: offset of the joint",
+            default=UNKNOWN,
+        ),
+        _FIXED,
+    ),
+)
+_POSES = Section(
+    _chain,
+    (
+        _CONVENTION,
+        Key(
+            "xyz",
+            Numbers(ranges.LENGTH, ("links", 3)),
+            "of each joint in the frame of the previous link, convention urdf",
+        ),
+        Key(
+            "rpy",
+            Numbers(ranges.ANGLE, ("links", 3), unknown=0.0),
+            "roll, pitch and yaw of the same",
+            default=UNKNOWN,
+        ),
+        _FIXED,
+    ),
+)
+
+_TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
+"""Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
+
+
+def _links(found: Found) -> dict[str, Any]:
+    """Masses, centres of mass and tensors of the links."""
+    tensors = found["inertia"][:, _TENSOR]
+    if "inertia" in found.nodes:
+        items = found.nodes["inertia"].items()
+        for item, tensor, mass in zip(items, tensors, found["mass"], strict=True):
+            ranges.check_tensor(item, tensor, mass)
+    return {**found, "inertia": tensors}
+
+
+_LINKS = Section(
+    _links,
+    (
+        Key("mass", Numbers(ranges.MASS, ("links",)), "of each link"),
+        Key(
+            "center_of_mass",
+            Numbers(ranges.LENGTH, ("links", 3)),
+            "in the link's frame: DH frame, or joint frame of the URDF",
+        ),
+        Key(
+            "inertia",
+            Numbers(ranges.INERTIA_ENTRY, ("links", 6), unknown=0.0),
+            "xx, xy, xz, yy, yz, zz about the centre of mass, axes of the same frame",
+            default=UNKNOWN,
+        ),
+    ),
+)
+
+
+def _of_joints(
+    name: str,
+    quantity: Quantity,
+    meaning: str,
+    unknown: float = np.nan,
+    attribute: str = "",
+) -> Key:
+    """A constant of the n joints, with what stands for entries that are not known."""
+    form = Numbers(quantity, ("n",), unknown=unknown)
+    return Key(name, form, meaning, default=UNKNOWN, attribute=attribute)
+
+
+_LIMITS = Section(
+    dict,
+    (
+        _of_joints(
+            "position",
+            ranges.POSITION_LIMIT,
+            "in both directions; else one turn",
+            2 * np.pi,
+            "max_position",
+        ),
+        _of_joints(
+            "velocity", ranges.SPEED, "joint side; else pi", np.pi, "max_velocity"
+        ),
+        _of_joints(
+            "acceleration",
+            ranges.ACCELERATION,
+            "joint side; else 6",
+            6.0,
+            "max_acceleration",
+        ),
+        _of_joints("torque", ranges.TORQUE, "rated, joint side", np.inf, "max_torque"),
+        Key(
+            "payload",
+            Number(replace(ranges.PAYLOAD_MASS, positive=True)),
+            "largest by the data sheet",
+            default=float("nan"),
+            attribute="max_payload",
+        ),
+    ),
+)
+
+
+class _TemperatureModels(Form[Array]):
+    """a, b, c, d of each joint [n, 4]; NaN where a joint, or all its numbers, are null."""
+
+    def _read(self, tree: YamlTree, scope: Scope) -> Array:
+        joints = tree.items(scope.sizes["n"])
+        values = np.full((len(joints), 4), np.nan)
+        for j, item in enumerate(joints):
+            unknown = item.is_null or all(entry.is_null for entry in item.items(4))
+            if not unknown:
+                values[j] = ranges.temperature_model(item)
+        return values
+
+    def _words(self) -> str:
+        return "[n, 4] numbers"
+
+
+def _drive(found: Found) -> dict[str, Any]:
+    """Constants of the motors; the size of the joints only documents the file."""
+    if found["friction_temperature_model"] is None:
+        found["friction_temperature_model"] = np.full((found.scope.sizes["n"], 4), np.nan)
+    del found["joint_size"]
+    return found
+
+
+_DRIVE = Section(
+    _drive,
+    (
+        _of_joints("joint_size", Quantity("1", 0, 20), "of the maker, for people only"),
+        _of_joints("gear_ratio", ranges.GEAR_RATIO, "motor turns per joint turn", 1.0),
+        _of_joints("rotor_inertia", ranges.DRIVE_INERTIA, "motor side, reducer included"),
+        _of_joints("reducer_inertia", ranges.DRIVE_INERTIA, "motor side, catalogue"),
+        _of_joints(
+            "winding_resistance",
+            replace(ranges.RESISTANCE, positive=True),
+            "of the motor",
+        ),
+        _of_joints("torque_constant", ranges.TORQUE_CONSTANT, "motor side"),
+        _of_joints(
+            "back_emf_constant", replace(ranges.BACK_EMF, positive=True), "motor side"
+        ),
+        Key(
+            "friction_temperature_model",
+            _TemperatureModels(),
+            "a, b, c, d of friction in proportion to a exp(b T) + c exp(d T), T in degC",
+            default=None,
+        ),
+    ),
+)
+_BUS = Section(
+    dict,
+    (
+        Key("nominal_voltage", Number(ranges.VOLTAGE), "of the supply", default=48.0),
+        Key(
+            "standby_power",
+            Number(ranges.POWER),
+            "at standstill, brakes released",
+            default=float("nan"),
+        ),
+    ),
+)
+
+
+def _robot(found: Found) -> RobotDescription:
+    file = found.tree.origin.file
+    of_package = file.parent == config_file("robots")
+    sections = [found.pop(name) for name in ("kinematics", "links", "limits", "drive")]
+    values = {name: value for section in sections for name, value in section.items()}
+    return RobotDescription(
+        name=found["name"] or file.stem,
+        generation=found["generation"],
+        rate=found["rate"],
+        joint_names=tuple(found["joint_names"]),
+        controller_gravity=found["controller_gravity"],
+        source=file.stem if of_package else str(file.resolve()),
+        **found["bus"],
+        **values,
+    )
+
+
+ROBOT = Section(
+    _robot,
+    (
+        Key("schema", Schema(SCHEMA), "version of the format", default=None),
+        Key(
+            "name",
+            Plain(_name, "text"),
+            "of the arm; else that of the file",
+            default="",
+        ),
+        Key("generation", one_of(GENERATIONS), "of the controller", default="other"),
+        Key("rate", Number(ranges.RATE), "of the controller", default=500.0),
+        Key(
+            "joint_names",
+            UNIQUE_NAMES,
+            "of the n joints, as in the robot's URDF",
+            binds=_bind_joints,
+        ),
+        Key(
+            "controller_gravity",
+            Number(ranges.GRAVITY),
+            "magnitude that the controller computes with",
+            default=9.82,
+        ),
+        Key(
+            "kinematics",
+            Variants("convention", {"standard": _DH, "modified": _DH, "urdf": _POSES}),
+            "where the joints are",
+            binds=_bind_links,
+        ),
+        Key("links", _LINKS, "bodies that the joints move, fixed ones included"),
+        Key("limits", _LIMITS, "of the joints, joint side", default=EMPTY),
+        Key("drive", _DRIVE, "motors and reducers; null where unknown", default=EMPTY),
+        Key("bus", _BUS, "supply of the arm", default=EMPTY),
+    ),
+)
+"""The format of robot files."""
 
 
 def link_transforms(

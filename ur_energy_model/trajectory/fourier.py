@@ -24,18 +24,24 @@ import numpy as np
 import yaml
 from scipy.linalg import block_diag, null_space
 
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import (
-    Quantity,
-    Record,
-    YamlTree,
-    array,
-    integer,
-    list_of,
-    text,
+from ur_energy_model.formats import (
+    ANY_KEYS,
+    TEXT,
+    Constant,
+    Found,
+    Key,
+    Number,
+    Numbers,
+    Schema,
+    Scope,
+    Section,
+    whole_number,
 )
+from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import Quantity, YamlTree
 
 SCHEMA = 1
 TYPE = "fourier_trajectory"
@@ -140,24 +146,51 @@ class FourierTrajectory:
         return replace(self, repetitions=repetitions)
 
 
+# The file.
+
+
+def _trajectory(found: Found) -> FourierTrajectory:
+    """The trajectory of a file, which must start and end at rest."""
+    harmonics = found["a"].shape[1]
+    if not 2 <= harmonics <= MAX_HARMONICS:
+        problem = f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint"
+        raise found.refuse("a", problem)
+    order = np.arange(1, harmonics + 1)
+    velocity = found["a"] @ order
+    acceleration = found["b"] @ order**2
+    for name, at_start in (("a", velocity), ("b", acceleration)):
+        if np.abs(at_start).max() > _REST_TOLERANCE:
+            raise found.refuse(name, "does not start and end at rest")
+    duration = found["period"] * found["repetitions"]
+    if duration > _LONGEST:
+        raise found.refuse("repetitions", f"{duration:g} s is longer than a day")
+    return FourierTrajectory(**found)
+
+
+TRAJECTORY = Section(
+    _trajectory,
+    (
+        Key("schema", Schema(SCHEMA), "version of the format"),
+        Key("type", Constant(TYPE), "what the file is"),
+        Key("robot", TEXT, "name of the arm that it was designed for"),
+        Key("period", Number(_PERIOD), "of the first harmonic"),
+        Key("repetitions", whole_number(1, 100_000), "number of periods"),
+        Key("q0", Numbers(_COEFFICIENT, ("n",)), "constant part of the positions"),
+        Key("a", Numbers(_COEFFICIENT, ("n", "l")), "coefficients of the l sines"),
+        Key("b", Numbers(_COEFFICIENT, ("n", "l")), "coefficients of minus the cosines"),
+        Key("design", ANY_KEYS, "parameters and checks of the design", default={}),
+    ),
+)
+"""The format of trajectory files; velocity and acceleration are zero at both ends."""
+
+
 def save_trajectory(path: str | Path, trajectory: FourierTrajectory) -> None:
     """Write a trajectory as YAML with all digits of the coefficients.
 
     Raises:
         TrajectoryFileError: the file cannot be written.
     """
-    content: dict[str, Any] = {
-        "schema": SCHEMA,
-        "type": TYPE,
-        "robot": trajectory.robot,
-        "period": float(trajectory.period),
-        "repetitions": int(trajectory.repetitions),
-        "q0": trajectory.q0.tolist(),
-        "a": trajectory.a.tolist(),
-        "b": trajectory.b.tolist(),
-    }
-    if trajectory.design:
-        content["design"] = dict(trajectory.design)
+    content = plain(TRAJECTORY.write(trajectory, Scope()))
     body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000)
     write_text(path, _HEADER + body, TrajectoryFileError)
 
@@ -175,38 +208,4 @@ def load_trajectory(path: str | Path) -> FourierTrajectory:
     kind = root.mapping().get("type")
     if kind is None or kind.plain() != TYPE:
         raise root.refuse(f"is not of type {TYPE}")
-    with Record(root) as keys:
-        keys["type"]
-        keys.schema(SCHEMA)
-        q0 = np.array(list_of(_COEFFICIENT)(keys["q0"]))
-        joints = len(q0)
-        harmonics = len(keys["a"].items(joints)[0].items())
-        if not 2 <= harmonics <= MAX_HARMONICS:
-            raise keys["a"].refuse(
-                f"must have rows of 2 to {MAX_HARMONICS} numbers, one per joint"
-            )
-        coefficients = array(_COEFFICIENT, joints, harmonics)
-        a = coefficients(keys["a"])
-        b = coefficients(keys["b"])
-        order = np.arange(1, harmonics + 1)
-        for node, at_start in ((keys["a"], a @ order), (keys["b"], b @ order**2)):
-            if np.abs(at_start).max() > _REST_TOLERANCE:
-                raise node.refuse("does not start and end at rest")
-        period = _PERIOD(keys["period"])
-        repetitions = integer(1, 100_000)(keys["repetitions"])
-        if period * repetitions > _LONGEST:
-            raise keys["repetitions"].refuse(
-                f"{period * repetitions:g} s is longer than a day"
-            )
-        design = keys.get("design")
-        return FourierTrajectory(
-            robot=text(keys["robot"]),
-            period=period,
-            repetitions=repetitions,
-            q0=q0,
-            a=a,
-            b=b,
-            design={}
-            if design is None
-            else {k: v.plain() for k, v in design.mapping().items()},
-        )
+    return TRAJECTORY.read(root, Scope())
