@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Generates config/<node>.yaml, the dashboard layouts and the tables of docs/nodes.md.
+"""Generates config/<node>.yaml, the dashboard layouts, docs/formats.md and tables of docs/nodes.md.
 
     python -m tools.generated_files
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools import formats_page
 from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.files import share_directory
 from ur_energy_model.layouts.files import ArmTopics, layout_files
@@ -35,6 +36,7 @@ def files() -> dict[str, str]:
     return {
         **{f"config/{node}.yaml": parameter_file(node) for node in NODES},
         **{f"config/{name}": text for name, text in layouts.items()},
+        formats_page.PAGE: formats_page.page(),
         PAGE: page((share_directory() / PAGE).read_text(encoding="utf-8")),
     }
 

@@ -39,6 +39,7 @@ from ur_energy_model.yaml_reader import (
     Reader,
     Record,
     YamlTree,
+    check_schema,
     choice,
     excerpt,
     integer,
@@ -227,15 +228,7 @@ class Schema(Form[None]):
     number: int
 
     def _read(self, tree: YamlTree, scope: Scope) -> None:
-        number = tree.integer()
-        if number == self.number:
-            return
-        problem = (
-            f"schema {number} cannot be read by this version, which reads schema "
-            f"{self.number}"
-        )
-        newer = number > self.number
-        raise tree.refuse(problem, "update ur_energy_model" if newer else None)
+        check_schema(tree, self.number)
 
     def _write(self, value: None, scope: Scope) -> int:
         return self.number
@@ -751,23 +744,20 @@ def rows(form: Form[Any], prefix: str = "") -> Iterator[Row]:
     if not isinstance(form, Section):
         return
     for key in form.keys:
-        forms = [key.form] if isinstance(key.form, Form) else [*key.form.values()]
-        contents = {each.words(): None for each in forms}
-        limits = {each.limits(): None for each in forms}
-        yield Row(
-            f"{prefix}{key.name}",
-            " or ".join(contents) if len(contents) < 3 else "by name",
-            next(iter(limits)) if len(limits) == 1 else "by name",
-            _needed(key),
-            key.meaning,
-        )
-        yield from rows(forms[0], f"{prefix}{key.name}.")
+        forms = {key.name: key.form} if isinstance(key.form, Form) else key.form
+        for name, each in forms.items():
+            place = f"{prefix}{name}"
+            needed = _needed(key)
+            yield Row(place, each.words(), each.limits(), needed, key.meaning)
+            yield from rows(each, f"{place}.")
 
 
 def _needed(key: Key) -> str:
     default = key.default
     if default is REQUIRED:
         return "yes"
-    if isinstance(default, bool | int | float | str) and default != "":
-        return f"else {default:g}" if isinstance(default, float) else f"else {default}"
+    if isinstance(default, float) and np.isfinite(default):
+        return f"else {default:g}"
+    if isinstance(default, str) and default:
+        return f"else {default}"
     return "no"

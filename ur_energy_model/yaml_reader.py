@@ -389,15 +389,9 @@ class Record:
         self._known.update(dict.fromkeys(out))
         return out
 
-    def schema(self, newest: int, default: int | None = None) -> None:
-        """Refuse files whose key `schema` is not `newest`; without default it is required."""
-        node = self["schema"] if default is None else self.get("schema")
-        if node is None or (number := node.integer()) == newest:
-            return
-        problem = (
-            f"schema {number} cannot be read by this version, which reads schema {newest}"
-        )
-        raise node.refuse(problem, "update ur_energy_model" if number > newest else None)
+    def schema(self, newest: int) -> None:
+        """Refuse files whose key `schema` is missing or not `newest`."""
+        check_schema(self["schema"], newest)
 
     def _unread(self) -> list[str]:
         return [name for name in self._children if name not in self._known]
@@ -413,6 +407,22 @@ class Record:
         return self._tree.origin.refusal(
             f"unknown key '{excerpt(name)}' ({hint})", child.key_line, child.key
         )
+
+
+def check_schema(node: YamlTree, newest: int) -> None:
+    """Refuse files of another version of a format.
+
+    Args:
+        node: of the key `schema`.
+        newest: the version that is read.
+    """
+    number = node.integer()
+    if number == newest:
+        return
+    problem = (
+        f"schema {number} cannot be read by this version, which reads schema {newest}"
+    )
+    raise node.refuse(problem, "update ur_energy_model" if number > newest else None)
 
 
 SMALLEST = 1e-9  # of a positive quantity, in its unit
@@ -489,18 +499,6 @@ def integer(low: int, high: int) -> Reader[int]:
         if not low <= value <= high:
             raise tree.refuse(f"{value} must be {low} to {high}")
         return value
-
-    return read
-
-
-def list_of(reader: Reader[T], length: int | None = None) -> Reader[list[T]]:
-    """A list that is not empty; of the given length, if any."""
-
-    def read(tree: YamlTree) -> list[T]:
-        items = tree.items(length)
-        if not items:
-            raise tree.refuse("must not be empty")
-        return [reader(item) for item in items]
 
     return read
 

@@ -237,14 +237,12 @@ FRICTION = Section(
         Key("reason", ANY_TEXT, "why this law was chosen"),
         Key(
             "shape",
-            _by_name("<shape>", Key("<shape>", _SHAPES, "constant of the law's shape")),
+            _by_name("<shape>", Key("<shape>", _SHAPES, "if the law has it")),
             "constants that the law is not linear in; speeds are joint side",
         ),
         Key(
             "parameters",
-            _by_name(
-                "<parameter>", Key("<parameter>", _PARAMETERS, "parameter of the law")
-            ),
+            _by_name("<parameter>", Key("<parameter>", _PARAMETERS, "if the law has it")),
             "parameters that the law is linear in, motor side",
         ),
         Key(

@@ -23,8 +23,10 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
+from ur_energy_model.formats import Key, Number, Numbers, Schema, Scope, Section
+from ur_energy_model.model.robots import GENERATIONS
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, array
+from ur_energy_model.yaml_reader import Quantity, YamlTree
 
 STATES = ("off", "braked", "running")
 """States of the box: arm without power, brakes engaged, brakes released."""
@@ -115,21 +117,40 @@ def wall_from_vector(
     return WallModel(boxes, proportional, quadratic, covariance, source, **more)
 
 
+# The walls of config/wall.yaml, where nothing was measured.
+
+_TERM = Numbers(Quantity("1", 0, 1e3), (2,))
+_FAMILY = Section(
+    lambda found: np.array(list(found.values())),
+    (
+        *(Key(state, _TERM, "power of the box and its deviation, W") for state in STATES),
+        Key("proportional", _TERM, "of the power at the supply, and its deviation"),
+        Key("quadratic", _TERM, "of its square, and its deviation, 1/W"),
+    ),
+)
+_GENERATION = "<generation>"
+_WALLS = Section(
+    dict,
+    (
+        Key("schema", Schema(1), "version of the format"),
+        Key("common", Number(Quantity("1", 0, 1)), "correlation of the box's states"),
+        Key(_GENERATION, _FAMILY, "walls of cells with a controller of this generation"),
+    ),
+)
+
+
 @cache
 def generic_wall(generation: str) -> WallModel:
     """What is known of the wall of any cell with a controller of this generation.
 
-    Its interval is that between cells; `RobotDescription.generation` is "e-series", "cb3"
-    or "other".
+    Its interval is that between cells.
+
+    Args:
+        generation: `RobotDescription.generation`: "e-series", "cb3" or "other".
     """
-    names = (*STATES, "proportional", "quadratic")
     tree = YamlTree.read(config_file("wall.yaml"), InputError, "restore the file")
-    with Record(tree) as keys:
-        keys.schema(1)
-        common = Quantity("1", 0, 1)(keys["common"])
-        pair = array(Quantity("1", 0, 1e3), 2)
-        with Record(keys.remaining()[generation], names) as family:
-            values, std = np.array([pair(family[name]) for name in names]).T
+    walls = _WALLS.read(tree, Scope({_GENERATION: GENERATIONS}))
+    values, std = walls[_GENERATION][generation].T
     correlation = np.eye(TERMS)
-    correlation[:SUPPLY, :SUPPLY] += common * (1.0 - np.eye(len(STATES)))
+    correlation[:SUPPLY, :SUPPLY] += walls["common"] * (1.0 - np.eye(len(STATES)))
     return wall_from_vector(values, np.outer(std, std) * correlation, GENERIC)
