@@ -21,7 +21,8 @@ from ur_energy_model.rooms import PACKAGE, Room
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
     "errors typing codec options typed_numbers files interrupts processes arm_names yaml_reader "
-    "ranges robot_modes low_pass many_bags state_file topics_and_services rooms cli.tables",
+    "formats ranges robot_modes low_pass many_bags state_file topics_and_services rooms "
+    "cli.tables",
     "telemetry model",
     "trajectory",
     "consistency",
