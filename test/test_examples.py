@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from test.energy.known_arm import known_model
+from test.energy.work_cycles import arm_model
 from test.optimization.hand_made import hand_made_recording
-from test.optimization.simulated_cycle import arm_model
 from test.report.conftest import explained_recording
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.model.energy_model import EnergyModel

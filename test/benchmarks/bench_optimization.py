@@ -17,7 +17,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import Bounds, differential_evolution, minimize
 
-from test.optimization.simulated_cycle import arm_model
+from test.energy.work_cycles import arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.path import PathLimits

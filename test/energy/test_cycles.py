@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
-from test.optimization.simulated_cycle import (
+from test.energy.work_cycles import (
     LIFT,
     PICK,
     PLACE,

@@ -19,9 +19,9 @@ from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion
+from test.energy.work_cycles import arm_model
 from test.nodes.conftest import Cell
 from test.optimization.hand_made import HOME, sampled
-from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import ros as convert

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.optimization.simulated_cycle import (
+from test.energy.work_cycles import (
     ROBOT,
     arm_model,
     bag_of,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from test.energy.work_cycles import arm_model
 from test.optimization.hand_made import FAST, HOME, ROBOT, sampled, straight_down
-from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.optimization.path import PathDynamics, PathLimits
 from ur_energy_model.optimization.programmed import fit_trapezoid, programmed_move

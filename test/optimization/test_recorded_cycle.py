@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.optimization.hand_made import HOME, ROBOT
-from test.optimization.simulated_cycle import (
+from test.energy.work_cycles import (
     LIFT,
     PICK,
     PLACE,
@@ -19,6 +18,7 @@ from test.optimization.simulated_cycle import (
     pick_and_place,
     recorded,
 )
+from test.optimization.hand_made import HOME, ROBOT
 from ur_energy_model.energy.found_cycles import (
     FoundCycles,
     find_cycles,

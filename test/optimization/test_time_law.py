@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from test.energy.work_cycles import LIFT, PICK, PLACE, ROBOT, arm_model
 from test.optimization.hand_made import HOME, sampled
-from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.cycle_exports import trajectory_points

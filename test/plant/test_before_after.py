@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from test.energy.work_cycles import LIFT, PICK, PLACE, ROBOT, pick_and_place
 from test.identification.exact_arm import write_bag
-from test.optimization.simulated_cycle import LIFT, PICK, PLACE, ROBOT, pick_and_place
 from ur_energy_model.cli.main import main
 from ur_energy_model.plant.before_after import SAME_SESSION, ProductionSaving, compare
 from ur_energy_model.plant.production import (

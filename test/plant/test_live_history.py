@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model
+from test.energy.work_cycles import pick_and_place, recorded
 from test.identification.exact_arm import write_bag
-from test.optimization.simulated_cycle import pick_and_place, recorded
 from test.plant.made_up_bags import (
     HOUR,
     MODEL,

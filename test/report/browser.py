@@ -33,6 +33,7 @@ FLAGS = (
     "--hide-scrollbars", "--remote-debugging-port=0",
 )  # fmt: skip
 TIMEOUT = 60.0
+PHONE = 400  # width of a phone [px]
 
 
 def find_browser() -> str | None:
@@ -164,6 +165,19 @@ class Browser:
             )
         elif kind == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])
+
+
+def energies_in_sight(browser: Browser, file: Path) -> None:
+    """Assert that a page at the width of a phone has energies, and all of them in sight."""
+    browser.resize(PHONE, 800, phone=True)
+    browser.open(file)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= PHONE
+    columns = browser.evaluate(
+        "[...document.querySelectorAll('thead th')].filter(th => /energy/.test(th.textContent))"
+        ".map(th => [th.textContent, th.getBoundingClientRect().right])"
+    )
+    assert columns, "every page has a table of energies"
+    assert [name for name, right in columns if right > PHONE] == []
 
 
 @pytest.fixture(scope="module")

@@ -11,25 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.identification.exact_arm import write_bag as write_whole
-from test.optimization.simulated_cycle import arm_model, pick_and_place, recorded
-from test.report.browser import Browser
+from test.report.browser import Browser, energies_in_sight
 from test.report.conftest import explained_recording, write_bag
 from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.energy.program import LINE, parse_script
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.page import (
-    make_optimization_report,
-    optimization_page,
-)
 from ur_energy_model.report.page import Page, render
 from ur_energy_model.report.profile import profile_page
 from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.samples import Telemetry
 
-PHONE = 400
 SCRIPT = """\
 def a_program_with_a_rather_long_name():
   $ 1 "Robot Program"
@@ -55,14 +47,7 @@ def profile(model: EnergyModel, folder: Path) -> Page:
     return profile_page(profile_program(model, bag, parse_script(SCRIPT)), [], "lines")
 
 
-def optimization(_: EnergyModel, folder: Path) -> Page:
-    bag = write_whole(folder / "cell", recorded(pick_and_place(), 20.0, 125.0))
-    model = arm_model()
-    made = make_optimization_report(model, optimize_cycle(model, bag), tariff=Tariff(0.3))
-    return optimization_page(made)
-
-
-@pytest.mark.parametrize("make", [report, profile, optimization])
+@pytest.mark.parametrize("make", [report, profile])
 def test_energies_are_in_sight_on_a_phone(
     make: Callable[[EnergyModel, Path], Page],
     model: EnergyModel,
@@ -71,15 +56,7 @@ def test_energies_are_in_sight_on_a_phone(
 ) -> None:
     file = tmp_path / "page.html"
     file.write_text(render(make(model, tmp_path)), encoding="utf-8")
-    browser.resize(PHONE, 800, phone=True)
-    browser.open(file)
-    assert browser.evaluate("document.documentElement.scrollWidth") <= PHONE
-    columns = browser.evaluate(
-        "[...document.querySelectorAll('thead th')].filter(th => /energy/.test(th.textContent))"
-        ".map(th => [th.textContent, th.getBoundingClientRect().right])"
-    )
-    assert columns, "every page has a table of energies"
-    assert [name for name, right in columns if right > PHONE] == []
+    energies_in_sight(browser, file)
     letters = browser.evaluate(
         "[...document.querySelectorAll('svg.flames text')]"
         ".map(t => t.getBoundingClientRect().height)"

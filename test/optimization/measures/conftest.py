@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.optimization.measures.simulated_cell import (
+from test.simulation.simulated_cell import (
     PICK_AND_PLACE,
     SimulatedCell,
     program,

@@ -19,7 +19,8 @@ import pytest
 
 from test.cli.conftest import Capture, answer
 from test.optimization.measures.conftest import MakeOnce
-from test.optimization.measures.simulated_cell import (
+from test.optimization.typed_programs import typed_into
+from test.simulation.simulated_cell import (
     ABOVE_PICK,
     ABOVE_PLACE,
     PICK,
@@ -30,7 +31,6 @@ from test.optimization.measures.simulated_cell import (
     movej,
     program,
 )
-from test.optimization.typed_programs import typed_into
 from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.client_interfaces import DashboardSession
 from ur_energy_model.telemetry.bag.reader import read_bag

@@ -14,7 +14,7 @@ import pytest
 
 from test.cli.conftest import Capture, answer, end_of
 from test.identification.exact_arm import write_bag
-from test.optimization.measures.simulated_cell import SimulatedCell, movej, program
+from test.simulation.simulated_cell import SimulatedCell, movej, program
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.identification.pipeline import identify
