@@ -42,18 +42,26 @@ class MoveAndRest(NamedTuple):
 
 
 class FoundCycles(NamedTuple):
-    """Complete cycles of a recording."""
+    """Complete cycles of a recording.
 
-    found_by: FoundBy  # what showed them; "whole" if the recording is one cycle
-    moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
-    # samples at which the dwells after the last moves of the cycles end
+    Attributes:
+        found_by: what showed them; "whole" if the recording is one cycle.
+        moves: of each cycle, the same number in all.
+        ends: samples at which the dwells after the last moves of the cycles end.
+        closed: whether a cycle ends where it starts.
+        runs: : for each move of a cycle, all the times that it was run: in the complete
+            cycles, and in : incomplete ones beside them.
+        others: moves between the cycles that are other work.
+        lead: standstill before the first move that belongs to its begin [s].
+    """
+
+    found_by: FoundBy
+    moves: Sequence[Sequence[MoveSpan]]
     ends: Sequence[int]
-    closed: bool  # whether a cycle ends where it starts
-    # : for each move of a cycle, all the times that it was run: in the complete cycles,
-    # and in : incomplete ones beside them
+    closed: bool
     runs: Sequence[Sequence[MoveAndRest]]
-    others: Sequence[MoveSpan] = ()  # moves between the cycles that are other work
-    lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
+    others: Sequence[MoveSpan] = ()
+    lead: float = 0.0
 
 
 def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:

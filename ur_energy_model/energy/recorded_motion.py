@@ -44,15 +44,23 @@ FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class RecordedMotion:
-    """Motion of a recording, k samples of n joints."""
+    """Motion of a recording, k samples of n joints.
 
-    telemetry: Telemetry  # all fields that were read
-    q: Array  # targets, or smoothed measurements [k, n], rad
-    qd: Array  # likewise [k, n], rad/s
-    # likewise [k, n], rad/s^2; None where the targets' were not recorded
+    Attributes:
+        telemetry: all fields that were read.
+        q: targets, or smoothed measurements [k, n], rad.
+        qd: likewise [k, n], rad/s.
+        qdd: likewise [k, n], rad/s^2; None where the targets' were not recorded.
+        measured: whether q and qd are smoothed measurements.
+        cut: whether the recording is longer than what was read.
+    """
+
+    telemetry: Telemetry
+    q: Array
+    qd: Array
     qdd: Array | None
-    measured: bool  # whether q and qd are smoothed measurements
-    cut: bool  # whether the recording is longer than what was read
+    measured: bool
+    cut: bool
 
     @property
     def time(self) -> Array:

@@ -56,12 +56,18 @@ class Proof:
     """Cycles before and after in turns: A B B A, or A B for an odd number.
 
     The order A B B A cancels a steady change, such as that of warming joints.
+
+    Attributes:
+        robot: name of the arm.
+        before: one cycle as recorded.
+        after: one cycle as typed.
+        cycles: of each kind.
     """
 
-    robot: str  # name of the arm
-    before: Chain  # one cycle as recorded
-    after: Chain  # one cycle as typed
-    cycles: int  # of each kind
+    robot: str
+    before: Chain
+    after: Chain
+    cycles: int
 
     @classmethod
     def of(cls, optimized: OptimizedCycle, cycles: int) -> Proof:

@@ -119,22 +119,38 @@ _LEAST_ROOM = 0.05
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """Requirements on an exciting trajectory."""
+    """Requirements on an exciting trajectory.
+
+    Attributes:
+        robot: TODO.
+        setup: mounting and payload.
+        harmonics: of the Fourier series.
+        period: s.
+        repetitions: TODO.
+        objective: to minimise.
+        walls: forbidden half-spaces, base frame.
+        tool: capsules of the tool, flange frame.
+        clearance: minimum distance [m].
+        tool_speed: maximum speed of flange and elbow [m/s].
+        seed: of all random choices.
+        centre: of the series [n], rad; None searches it.
+        gaps: to show with the greatest accuracy.
+        base: columns whose condition number counts; () for several choices.
+    """
 
     robot: RobotDescription
-    setup: Setup = field(default_factory=Setup)  # mounting and payload
-    harmonics: int = 5  # of the Fourier series
-    period: float = 10.0  # s
+    setup: Setup = field(default_factory=Setup)
+    harmonics: int = 5
+    period: float = 10.0
     repetitions: int = 3
-    objective: ObjectiveName = "condition"  # to minimise
-    walls: tuple[Wall, ...] = (TABLE,)  # forbidden half-spaces, base frame
-    tool: tuple[Capsule, ...] = ()  # capsules of the tool, flange frame
-    clearance: float = 0.03  # minimum distance [m]
-    tool_speed: float = 1.5  # maximum speed of flange and elbow [m/s]
-    seed: int = 0  # of all random choices
-    centre: tuple[float, ...] | None = None  # of the series [n], rad; None searches it
-    gaps: tuple[SpeedGap, ...] = ()  # to show with the greatest accuracy
-    # columns whose condition number counts; () for several choices
+    objective: ObjectiveName = "condition"
+    walls: tuple[Wall, ...] = (TABLE,)
+    tool: tuple[Capsule, ...] = ()
+    clearance: float = 0.03
+    tool_speed: float = 1.5
+    seed: int = 0
+    centre: tuple[float, ...] | None = None
+    gaps: tuple[SpeedGap, ...] = ()
     base: tuple[str, ...] = ()
 
 

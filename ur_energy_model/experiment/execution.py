@@ -55,14 +55,23 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """Plan of an execution."""
+    """Plan of an execution.
 
-    trajectory: PeriodicMotion  # checked against `limits` before the robot moves
-    limits: SafetyLimits  # of the arm in its workplace
-    warm_up: float = 0.0  # time to run the trajectory before recording [s]
-    speed_fraction: float = 1.0  # of the designed speed, at most 1
-    arm: KnownArm | None = None  # that it was recorded on or planned for, if known
-    another_arm: bool = False  # run on another arm of the same model, too
+    Attributes:
+        trajectory: checked against `limits` before the robot moves.
+        limits: of the arm in its workplace.
+        warm_up: time to run the trajectory before recording [s].
+        speed_fraction: of the designed speed, at most 1.
+        arm: that it was recorded on or planned for, if known.
+        another_arm: run on another arm of the same model, too.
+    """
+
+    trajectory: PeriodicMotion
+    limits: SafetyLimits
+    warm_up: float = 0.0
+    speed_fraction: float = 1.0
+    arm: KnownArm | None = None
+    another_arm: bool = False
 
     @property
     def duration(self) -> float:
@@ -72,34 +81,60 @@ class ExecutionPlan:
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """Planned motion, shown for approval; arrays [n]."""
+    """Planned motion, shown for approval; arrays [n].
+
+    Attributes:
+        host: TODO.
+        robot: TODO.
+        serial: TODO.
+        here: current joint positions, rad.
+        start: of the trajectory, rad.
+        travel: of the joints along the trajectory, rad.
+        joint_speed: largest, rad/s.
+        tool_speed: largest of flange and elbow, m/s.
+        clearance: smallest distance found by the check, m.
+        duration: s.
+        warm_up: s.
+        program_running: a program that will be replaced.
+        other_arm: how the robot differs from the expected one.
+        remarks: on what could not be compared.
+    """
 
     host: str
     robot: str
     serial: str | None
-    here: Array  # current joint positions, rad
-    start: Array  # of the trajectory, rad
-    travel: Array  # of the joints along the trajectory, rad
-    joint_speed: Array  # largest, rad/s
-    tool_speed: float  # largest of flange and elbow, m/s
-    clearance: float  # smallest distance found by the check, m
-    duration: float  # s
-    warm_up: float  # s
-    program_running: bool  # a program that will be replaced
-    other_arm: str = ""  # how the robot differs from the expected one
-    remarks: tuple[str, ...] = ()  # on what could not be compared
+    here: Array
+    start: Array
+    travel: Array
+    joint_speed: Array
+    tool_speed: float
+    clearance: float
+    duration: float
+    warm_up: float
+    program_running: bool
+    other_arm: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """Result of an execution."""
+    """Result of an execution.
 
-    completed: bool  # whether the trajectory ran to its end
-    reason: str  # why it did not, "" otherwise
-    bag: Path  # the recording
-    status: RecorderStatus  # of the recorder at the end
-    following_error: float  # largest during the trajectory [rad]
-    temperatures: Array  # of the joints before and after [2, n], degC; NaN if unknown
+    Attributes:
+        completed: whether the trajectory ran to its end.
+        reason: why it did not, "" otherwise.
+        bag: the recording.
+        status: of the recorder at the end.
+        following_error: largest during the trajectory [rad].
+        temperatures: of the joints before and after [2, n], degC; NaN if unknown.
+    """
+
+    completed: bool
+    reason: str
+    bag: Path
+    status: RecorderStatus
+    following_error: float
+    temperatures: Array
 
 
 # tolerated difference of measured and commanded joint position [rad]

@@ -82,15 +82,24 @@ class SafetyLimits:
     The rest of the velocity is margin for the ripple of streamed set points, which stops
     a controller at its limit; the rest of the torque is for friction, unknown before
     identification.
+
+    Attributes:
+        dynamics: TODO.
+        geometry: of the arm and its surroundings.
+        clearance: minimum distance [m].
+        tool_speed: maximum speed of flange and elbow [m/s].
+        share: usable part of joint position and acceleration limits.
+        velocity_share: usable part of the joint velocity limits.
+        torque_share: of the joint torque limit, for links and motor inertia.
     """
 
     dynamics: ArmDynamics
-    geometry: ArmGeometry  # of the arm and its surroundings
-    clearance: float = 0.03  # minimum distance [m]
-    tool_speed: float = 1.5  # maximum speed of flange and elbow [m/s]
-    share: float = 0.99  # usable part of joint position and acceleration limits
-    velocity_share: float = 0.9  # usable part of the joint velocity limits
-    torque_share: float = 0.8  # of the joint torque limit, for links and motor inertia
+    geometry: ArmGeometry
+    clearance: float = 0.03
+    tool_speed: float = 1.5
+    share: float = 0.99
+    velocity_share: float = 0.9
+    torque_share: float = 0.8
 
     @property
     def reflected_inertia(self) -> Array:
@@ -182,19 +191,32 @@ class SafetyLimits:
 
 @dataclass(frozen=True)
 class TrajectoryVerdict:
-    """Result of the checks of a trajectory; ratios are relative to the joint limits."""
+    """Result of the checks of a trajectory; ratios are relative to the joint limits.
+
+    Attributes:
+        max_position_ratio: TODO.
+        max_velocity_ratio: TODO.
+        max_acceleration_ratio: TODO.
+        max_torque_ratio: without friction.
+        max_tool_speed: of elbow and flange, m/s.
+        end_velocity: largest at both ends, rad/s.
+        end_acceleration: rad/s^2.
+        clearance: lower bound of the distance to links and walls, between the samples
+            too, m.
+        closest: the two closest bodies.
+        problems: violated limits in words; empty if the trajectory may run.
+    """
 
     max_position_ratio: float
     max_velocity_ratio: float
     max_acceleration_ratio: float
-    max_torque_ratio: float  # without friction
-    max_tool_speed: float  # of elbow and flange, m/s
-    end_velocity: float  # largest at both ends, rad/s
-    end_acceleration: float  # rad/s^2
-    # lower bound of the distance to links and walls, between the samples too, m
+    max_torque_ratio: float
+    max_tool_speed: float
+    end_velocity: float
+    end_acceleration: float
     clearance: float
-    closest: tuple[str, str]  # the two closest bodies
-    problems: tuple[str, ...]  # violated limits in words; empty if the trajectory may run
+    closest: tuple[str, str]
+    problems: tuple[str, ...]
 
     @property
     def passed(self) -> bool:

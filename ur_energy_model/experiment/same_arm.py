@@ -46,15 +46,24 @@ _TORQUE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class KnownArm:
-    """What a recording, a plan or a controller shows of its arm; None where it shows nothing."""
+    """What a recording, a plan or a controller shows of its arm; None where it shows nothing.
 
-    source: str  # bag, trajectory or address
-    robot: str  # name of the description, n joints
+    Attributes:
+        source: bag, trajectory or address.
+        robot: name of the description, n joints.
+        serial: TODO.
+        gravity: in the base frame [3], m/s^2; it shows the mounting.
+        payloads: configured mass and centre of mass [k, 4], kg and m.
+        tools: poses of the flange's tool centre point [k, 4, 4].
+        positions: of the cycle that is run, or the present one [k, n], rad.
+    """
+
+    source: str
+    robot: str
     serial: str | None = None
-    gravity: Array | None = None  # in the base frame [3], m/s^2; it shows the mounting
-    payloads: Array | None = None  # configured mass and centre of mass [k, 4], kg and m
-    tools: Array | None = None  # poses of the flange's tool centre point [k, 4, 4]
-    # of the cycle that is run, or the present one [k, n], rad
+    gravity: Array | None = None
+    payloads: Array | None = None
+    tools: Array | None = None
     positions: Array | None = None
 
 

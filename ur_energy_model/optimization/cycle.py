@@ -31,25 +31,32 @@ KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 @dataclass(frozen=True)
 class OptimizationOptions:
-    """What a cycle may become."""
+    """What a cycle may become.
 
-    # of the new cycle [s]; None keeps that of the recording
+    Attributes:
+        cycle_time: of the new cycle [s]; None keeps that of the recording.
+        keep_dwell: dwells up to this long must stay [s].
+        jerk: largest of the joints [rad/s^3]; None for no limit.
+        tool_speed: largest of the flange [m/s]; None for the usual setting.
+        recorded_limits: speeds, accelerations and torques only as high as recorded.
+        pareto: compute the energy over the cycle time.
+        power_off_after: longer waits may switch the arm off [s]; None: never.
+        keep: numbers of steps of the sheet that stay exactly as recorded.
+        keep_slow: keep moves that are deliberately slow.
+        max_speedup: on recorded speeds and accelerations; None for no limit.
+        session: standby power and friction are those of the recording's session.
+    """
+
     cycle_time: float | None = None
-    keep_dwell: float = KEEP_DWELL  # dwells up to this long must stay [s]
-    jerk: float | None = None  # largest of the joints [rad/s^3]; None for no limit
-    # largest of the flange [m/s]; None for the usual setting
+    keep_dwell: float = KEEP_DWELL
+    jerk: float | None = None
     tool_speed: float | None = None
-    # speeds, accelerations and torques only as high as recorded
     recorded_limits: bool = False
-    pareto: bool = False  # compute the energy over the cycle time
-    # longer waits may switch the arm off [s]; None: never
+    pareto: bool = False
     power_off_after: float | None = None
-    # numbers of steps of the sheet that stay exactly as recorded
     keep: tuple[int, ...] = ()
-    keep_slow: bool = True  # keep moves that are deliberately slow
-    # on recorded speeds and accelerations; None for no limit
+    keep_slow: bool = True
     max_speedup: float | None = None
-    # standby power and friction are those of the recording's session
     session: bool = True
 
 
@@ -67,11 +74,16 @@ Reason = Literal[
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait of the program."""
+    """A wait of the program.
 
-    duration: float  # as the program has it, to 0.01 s [s]
-    reason: Reason = ""  # why it must stay (gripper, sensor); slack where empty
-    # of the program that wait here, ascending; empty if unknown
+    Attributes:
+        duration: as the program has it, to 0.01 s [s].
+        reason: why it must stay (gripper, sensor); slack where empty.
+        lines: of the program that wait here, ascending; empty if unknown.
+    """
+
+    duration: float
+    reason: Reason = ""
     lines: tuple[int, ...] = ()
 
     @property
@@ -82,12 +94,17 @@ class Wait:
 
 @dataclass(frozen=True)
 class Dwell:
-    """Standstill after a move."""
+    """Standstill after a move.
 
-    duration: float = 0.0  # as recorded [s]
-    # in order; the rest of the duration is the controller's own
+    Attributes:
+        duration: as recorded [s].
+        waits: in order; the rest of the duration is the controller's own.
+        payload: as in `Move`.
+    """
+
+    duration: float = 0.0
     waits: tuple[Wait, ...] = ()
-    payload: Payload | None = None  # as in `Move`
+    payload: Payload | None = None
 
     @property
     def slack(self) -> float:
@@ -109,22 +126,35 @@ class Dwell:
 
 @dataclass(frozen=True)
 class Move:
-    """One move from rest to rest as recorded, and the rest after it; n joints, k samples."""
+    """One move from rest to rest as recorded, and the rest after it; n joints, k samples.
 
-    start: float  # time since the start of the cycle [s]
-    time: Array  # since the start of the move [k], s; the first is 0
-    q: Array  # target positions [k, n], rad
-    qd: Array  # target velocities [k, n], rad/s
-    qdd: Array | None = None  # target accelerations [k, n], rad/s^2; None: not recorded
-    # None: neither, as a blend; it can be streamed only
+    Attributes:
+        start: time since the start of the cycle [s].
+        time: since the start of the move [k], s; the first is 0.
+        q: target positions [k, n], rad.
+        qd: target velocities [k, n], rad/s.
+        qdd: target accelerations [k, n], rad/s^2; None: not recorded.
+        programmed: None: neither, as a blend; it can be streamed only.
+        energy: whole arm at the supply as recorded, from the model [J].
+        peak_power: largest supply power [W].
+        payload: on the flange, as set in the controller; None: the model's.
+        lines: of the program that run it, ascending; empty if unknown.
+        rest: TODO.
+        reason: why it must stay as recorded; empty where it may change.
+    """
+
+    start: float
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array | None = None
     programmed: ProgrammedMove | None = None
-    energy: float = math.nan  # whole arm at the supply as recorded, from the model [J]
-    peak_power: float = math.nan  # largest supply power [W]
-    # on the flange, as set in the controller; None: the model's
+    energy: float = math.nan
+    peak_power: float = math.nan
     payload: Payload | None = None
-    lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
+    lines: tuple[int, ...] = ()
     rest: Dwell = Dwell()
-    reason: Reason = ""  # why it must stay as recorded; empty where it may change
+    reason: Reason = ""
 
     @property
     def kept(self) -> bool:
@@ -143,20 +173,29 @@ class Move:
 
 
 class Switching(NamedTuple):
-    """What switching an arm off in a long wait takes: brakes on or power off, and back."""
+    """What switching an arm off in a long wait takes: brakes on or power off, and back.
 
-    time: float  # of both changes together [s]
-    energy: float  # of both changes at the supply [J]
-    power: float  # in between [W]
+    Attributes:
+        time: of both changes together [s].
+        energy: of both changes at the supply [J].
+        power: in between [W].
+    """
+
+    time: float
+    energy: float
+    power: float
 
 
 class OtherWork(NamedTuple):
-    """What a recording has between its cycles that is other work, as another branch."""
+    """What a recording has between its cycles that is other work, as another branch.
 
-    times: int = 0  # how often cycles were interrupted by it
-    lines: Mapping[int, int] = MappingProxyType(
-        {}
-    )  # moves that each line of the program runs there
+    Attributes:
+        times: how often cycles were interrupted by it.
+        lines: moves that each line of the program runs there.
+    """
+
+    times: int = 0
+    lines: Mapping[int, int] = MappingProxyType({})
 
 
 NO_OTHER_WORK = OtherWork()
@@ -164,23 +203,38 @@ NO_OTHER_WORK = OtherWork()
 
 @dataclass(frozen=True)
 class WorkCycle:
-    """The repeated cycle of a recording: its typical instance, and the scatter over all."""
+    """The repeated cycle of a recording: its typical instance, and the scatter over all.
 
-    source: str  # recording
-    robot: str  # name of the arm
-    found_by: str  # "program", "digital_output", "int_register", "repetition", or "whole"
-    duration: float  # of the typical instance [s]
-    moves: tuple[Move, ...]  # in order of time; with their rests they cover the duration
-    count: int  # complete cycles in the recording
-    # mean of the bus over the cycles [J]; None: not recorded
+    Attributes:
+        source: recording.
+        robot: name of the arm.
+        found_by: "program", "digital_output", "int_register", "repetition", or "whole".
+        duration: of the typical instance [s].
+        moves: in order of time; with their rests they cover the duration.
+        count: complete cycles in the recording.
+        measured_energy: mean of the bus over the cycles [J]; None: not recorded.
+        measured_energy_std: its scatter between cycles [J].
+        temperature: mean of the joints [n], degC; None if not recorded.
+        notes: what the recording does not show, one sentence each.
+        switching: None where the recording lacks it.
+        leading: how many waits of the last rest the program has before its first move.
+        scaling: speed slider times limiter while it was recorded.
+        others: TODO.
+    """
+
+    source: str
+    robot: str
+    found_by: str
+    duration: float
+    moves: tuple[Move, ...]
+    count: int
     measured_energy: float | None
-    measured_energy_std: float  # its scatter between cycles [J]
-    temperature: Array | None  # mean of the joints [n], degC; None if not recorded
-    notes: tuple[str, ...] = ()  # what the recording does not show, one sentence each
-    switching: Switching | None = None  # None where the recording lacks it
-    # how many waits of the last rest the program has before its first move
+    measured_energy_std: float
+    temperature: Array | None
+    notes: tuple[str, ...] = ()
+    switching: Switching | None = None
     leading: int = 0
-    scaling: float = 1.0  # speed slider times limiter while it was recorded
+    scaling: float = 1.0
     others: OtherWork = NO_OTHER_WORK
 
     def with_payload(self, payload: Payload) -> WorkCycle:
@@ -349,16 +403,25 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
 
 
 class StretchEnergy(NamedTuple):
-    """Energy of a stretch of k samples and n joints, whole arm at the supply."""
+    """Energy of a stretch of k samples and n joints, whole arm at the supply.
+
+    Attributes:
+        stretch: TODO.
+        energy: J.
+        motion: without the standby power [J].
+        sensitivity: change per standard deviation of each independent parameter error, J.
+        peak_power: W.
+        time: since the start of the cycle [k], s.
+        torque: of the joints, friction included, joint side [k, n], N m.
+    """
 
     stretch: Stretch
-    energy: float  # J
-    motion: float  # without the standby power [J]
-    # change per standard deviation of each independent parameter error, J
+    energy: float
+    motion: float
     sensitivity: Array
-    peak_power: float  # W
-    time: Array  # since the start of the cycle [k], s
-    torque: Array  # of the joints, friction included, joint side [k, n], N m
+    peak_power: float
+    time: Array
+    torque: Array
 
 
 def total_energy(parts: Sequence[StretchEnergy]) -> float:

@@ -52,11 +52,17 @@ _MOST_TRIALS = 10
 
 
 class Allocation(NamedTuple):
-    """Time laws of all moves of a cycle."""
+    """Time laws of all moves of a cycle.
+
+    Attributes:
+        laws: TODO.
+        waiting: time left over, to be waited [s].
+        gap: how far the energy may be above the optimum [J].
+    """
 
     laws: tuple[TimeLaw, ...]
-    waiting: float  # time left over, to be waited [s]
-    gap: float = 0.0  # how far the energy may be above the optimum [J]
+    waiting: float
+    gap: float = 0.0
 
 
 class Allocator:

@@ -271,11 +271,17 @@ def _far_off(cycle: WorkCycle, energy: float) -> list[str]:
 
 @dataclass(frozen=True)
 class PredictedSaving:
-    """What `ur_energy optimize` would save in a cycle; energies of the whole arm at the supply."""
+    """What `ur_energy optimize` would save in a cycle; energies of the whole arm at the supply.
 
-    energy: float  # of the recorded cycle, from the model [J]
-    saving: float  # per cycle, when exactly the sheet is typed [J]
-    interval: tuple[float, float]  # 95 % interval of the saving (low, high), J
+    Attributes:
+        energy: of the recorded cycle, from the model [J].
+        saving: per cycle, when exactly the sheet is typed [J].
+        interval: 95 % interval of the saving (low, high), J.
+    """
+
+    energy: float
+    saving: float
+    interval: tuple[float, float]
 
 
 def predicted_saving(

@@ -22,29 +22,44 @@ BREAK = 30.0  # of a day in which the arm could be switched off, for the ceiling
 
 
 class OptimizedMove(NamedTuple):
-    """A move with its new time law."""
+    """A move with its new time law.
 
-    move: Move  # as recorded
-    step: Step  # what to type
-    duration: float  # of the new time law [s]
-    energy: float  # with the new time law, whole arm at the supply [J]
-    typed_energy: float  # when the sheet is typed [J]
+    Attributes:
+        move: as recorded.
+        step: what to type.
+        duration: of the new time law [s].
+        energy: with the new time law, whole arm at the supply [J].
+        typed_energy: when the sheet is typed [J].
+    """
+
+    move: Move
+    step: Step
+    duration: float
+    energy: float
+    typed_energy: float
 
 
 @dataclass(frozen=True)
 class MeasuredSaving:
-    """Saving at the bus, measured by running both cycles in turns."""
+    """Saving at the bus, measured by running both cycles in turns.
 
-    energy: float  # mean per cycle as recorded [J]
-    new_energy: float  # mean per cycle as typed [J]
-    saving_percent: float  # of energy
-    # its 95 % interval (low, high), percent; NaN with one pair of cycles, which shows no
-    # scatter
+    Attributes:
+        energy: mean per cycle as recorded [J].
+        new_energy: mean per cycle as typed [J].
+        saving_percent: of energy.
+        interval: its 95 % interval (low, high), percent; NaN with one pair of cycles,
+            which shows no scatter.
+        cycles: of each kind.
+        temperature: means of the joints in cycles before, after [2, n], degC.
+        total_source: of both energies: nothing else is compared in a proof.
+    """
+
+    energy: float
+    new_energy: float
+    saving_percent: float
     interval: tuple[float, float]
-    cycles: int  # of each kind
-    # means of the joints in cycles before, after [2, n], degC
+    cycles: int
     temperature: Array | None = None
-    # of both energies: nothing else is compared in a proof
     total_source: str = "measured"
 
     @property
@@ -58,16 +73,26 @@ class MeasuredSaving:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What can be saved at all, of the arm and at the wall, where control box and supply count."""
+    """What can be saved at all, of the arm and at the wall, where control box and supply count.
+
+    Attributes:
+        wall: TODO.
+        standby_share: part of the recorded cycle's energy that is standby.
+        wall_standby_share: the same at the wall, the control box included.
+        most_saving_percent: at this cycle time, with all moves and all waits free.
+        wall_most_saving_percent: TODO.
+        joules_per_second: saved at the wall by a cycle a second shorter [J]; None:
+            impossible.
+        break_power: what switching off saves at the wall while the arm waits [W].
+    """
 
     wall: WallModel
-    standby_share: float  # part of the recorded cycle's energy that is standby
-    wall_standby_share: float  # the same at the wall, the control box included
-    most_saving_percent: float  # at this cycle time, with all moves and all waits free
+    standby_share: float
+    wall_standby_share: float
+    most_saving_percent: float
     wall_most_saving_percent: float
-    # saved at the wall by a cycle a second shorter [J]; None: impossible
     joules_per_second: float | None
-    break_power: float  # what switching off saves at the wall while the arm waits [W]
+    break_power: float
 
     @property
     def break_kwh(self) -> float:
@@ -106,45 +131,71 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class ArmLoad:
-    """What a cycle demands of the arm."""
+    """What a cycle demands of the arm.
 
-    joint: str  # whose torque comes closest to its limit
-    torque_share: float  # its largest torque over its limit
-    # of all joints over their limits; gears wear and motors heat with it
+    Attributes:
+        joint: whose torque comes closest to its limit.
+        torque_share: its largest torque over its limit.
+        torque_rms: of all joints over their limits; gears wear and motors heat with it.
+        power: largest at the supply [W].
+    """
+
+    joint: str
+    torque_share: float
     torque_rms: float
-    power: float  # largest at the supply [W]
+    power: float
 
 
 @dataclass(frozen=True)
 class OptimizedCycle:
-    """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J]."""
+    """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J].
 
-    cycle: WorkCycle  # as recorded
-    stretches: Sequence[Stretch]  # the new cycle as set points
-    duration: float  # of the new cycle [s]
+    Attributes:
+        cycle: as recorded.
+        stretches: the new cycle as set points.
+        duration: of the new cycle [s].
+        moves: TODO.
+        energy: as recorded.
+        new_energy: as set points.
+        saving_interval: of the set points: 95 % (low, high), percent of energy.
+        time_optimal_duration: every move as fast as the limits allow [s].
+        time_optimal_energy: TODO.
+        scaled_energy: slowed by speed scaling to the same duration, without slack.
+        bound_gap: how far new_energy may be above the optimum of the allocation [J].
+        pareto: cycle times [s] and energies [J] [k, 2]; None without the option.
+        notes: what the result rests on and what it leaves out, one sentence each.
+        sheet: what to type.
+        typed_energy: when exactly the sheet is typed.
+        typed_duration: when exactly the sheet is typed [s].
+        typed_interval: of that saving, as `saving_interval`.
+        copied_saving_percent: : predicted saving if each step had values of its own,
+            percent of `energy`; None where no line : of the program runs several steps.
+        ceiling: TODO.
+        loads: recorded, typed, as fast as possible.
+        measured: None unless it was run.
+    """
+
+    cycle: WorkCycle
+    stretches: Sequence[Stretch]
+    duration: float
     moves: Sequence[OptimizedMove]
-    energy: float  # as recorded
-    new_energy: float  # as set points
-    # of the set points: 95 % (low, high), percent of energy
+    energy: float
+    new_energy: float
     saving_interval: tuple[float, float]
-    time_optimal_duration: float  # every move as fast as the limits allow [s]
+    time_optimal_duration: float
     time_optimal_energy: float
-    scaled_energy: float  # slowed by speed scaling to the same duration, without slack
-    bound_gap: float  # how far new_energy may be above the optimum of the allocation [J]
-    # cycle times [s] and energies [J] [k, 2]; None without the option
+    scaled_energy: float
+    bound_gap: float
     pareto: Array | None
-    # what the result rests on and what it leaves out, one sentence each
     notes: Sequence[str]
-    sheet: Sequence[Step]  # what to type
-    typed_energy: float  # when exactly the sheet is typed
-    typed_duration: float  # when exactly the sheet is typed [s]
-    typed_interval: tuple[float, float]  # of that saving, as `saving_interval`
-    # : predicted saving if each step had values of its own, percent of `energy`; None
-    # where no line : of the program runs several steps
+    sheet: Sequence[Step]
+    typed_energy: float
+    typed_duration: float
+    typed_interval: tuple[float, float]
     copied_saving_percent: float | None
     ceiling: Ceiling
-    loads: tuple[ArmLoad, ArmLoad, ArmLoad]  # recorded, typed, as fast as possible
-    measured: MeasuredSaving | None = None  # None unless it was run
+    loads: tuple[ArmLoad, ArmLoad, ArmLoad]
+    measured: MeasuredSaving | None = None
 
     @property
     def saving_percent(self) -> float:

@@ -41,14 +41,23 @@ _VALUES = ("speed", "acceleration", "torque", "tool_speed")
 
 @dataclass(frozen=True)
 class PathLimits:
-    """Limits of a motion; of the joints [n] on the joint side, with friction in the torque."""
+    """Limits of a motion; of the joints [n] on the joint side, with friction in the torque.
 
-    speed: Array  # rad/s
-    acceleration: Array  # rad/s^2
-    torque: Array  # N m
-    tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED  # of flange and elbow [m/s]
-    jerk: float = np.inf  # of the joints [rad/s^3]; infinite without a limit
-    recorded: bool = False  # whether the recorded motion is allowed in any case
+    Attributes:
+        speed: rad/s.
+        acceleration: rad/s^2.
+        torque: N m.
+        tool_speed: of flange and elbow [m/s].
+        jerk: of the joints [rad/s^3]; infinite without a limit.
+        recorded: whether the recorded motion is allowed in any case.
+    """
+
+    speed: Array
+    acceleration: Array
+    torque: Array
+    tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED
+    jerk: float = np.inf
+    recorded: bool = False
 
     @classmethod
     def of_robot(cls, robot: RobotDescription) -> PathLimits:
@@ -357,12 +366,17 @@ class TimeLaw:
     The motion is averaged over a window, which bounds its jerk (Biagiotti and Melchiorri,
     FIR filters for online trajectory planning, 2012): the move takes as much longer, on
     the same path.
+
+    Attributes:
+        arm: TODO.
+        b: squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both
+            ends.
+        window: s.
     """
 
     arm: PathDynamics
-    # squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends
     b: Array
-    window: float = 0.0  # s
+    window: float = 0.0
 
     @cached_property
     def steps(self) -> Array:

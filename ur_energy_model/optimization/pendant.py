@@ -60,22 +60,35 @@ class Step:
 
     Speeds are those of the leading joint [deg/s] or the tool [mm/s], accelerations the
     same per s; None for a wait and for a "move", whose path is neither moveJ nor moveL.
+
+    Attributes:
+        do: TODO.
+        move: number of the move, or of the move before the wait, from 0.
+        waypoint: where the move ends [n], degrees as on the pendant.
+        lines: of the program that run it, ascending; empty if unknown.
+        speed: TODO.
+        new_speed: TODO.
+        acceleration: TODO.
+        new_acceleration: TODO.
+        wait: s; None for a move.
+        new_wait: TODO.
+        reason: why it stays as recorded; empty where it may change.
+        energy: : of the whole arm at the supply, as recorded and as typed [J]; a move's
+            with what the : controller takes before the next step.
+        new_energy: TODO.
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
-    move: int  # number of the move, or of the move before the wait, from 0
-    # where the move ends [n], degrees as on the pendant
+    move: int
     waypoint: tuple[float, ...] | None = None
-    lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
+    lines: tuple[int, ...] = ()
     speed: float | None = None
     new_speed: float | None = None
     acceleration: float | None = None
     new_acceleration: float | None = None
-    wait: float | None = None  # s; None for a move
+    wait: float | None = None
     new_wait: float | None = None
-    reason: Reason = ""  # why it stays as recorded; empty where it may change
-    # : of the whole arm at the supply, as recorded and as typed [J]; a move's with what
-    # the : controller takes before the next step
+    reason: Reason = ""
     energy: float = math.nan
     new_energy: float = math.nan
 

@@ -46,15 +46,24 @@ class ProgrammedMove:
 
     Speeds are those of the leading joint [rad/s], of the tool for moveL [m/s], or its
     rate of turn [rad/s] if it only turns; accelerations and distance in the same unit.
+
+    Attributes:
+        kind: TODO.
+        distance: TODO.
+        speed: as recorded.
+        acceleration: as recorded.
+        start: joint positions [n], rad.
+        end: joint positions [n], rad.
+        line: the path of a moveL in joint space; None for moveJ.
     """
 
     kind: Literal["moveJ", "moveL"]
     distance: float
-    speed: float  # as recorded
-    acceleration: float  # as recorded
-    start: Array  # joint positions [n], rad
-    end: Array  # joint positions [n], rad
-    line: StraightLine | None = None  # the path of a moveL in joint space; None for moveJ
+    speed: float
+    acceleration: float
+    start: Array
+    end: Array
+    line: StraightLine | None = None
 
     def motion(self, speed: float, acceleration: float) -> Motion:
         """The move with another speed and acceleration."""
@@ -96,11 +105,17 @@ def programmed_move(
 
 
 class _ToolLine(NamedTuple):
-    """A recorded move whose tool moves straight."""
+    """A recorded move whose tool moves straight.
 
-    progress: Array  # travel of the tool at each sample [k], m (rad if it only turns)
+    Attributes:
+        progress: travel of the tool at each sample [k], m (rad if it only turns).
+        path: TODO.
+        off: largest distance from the line, as an angle of a joint [rad].
+    """
+
+    progress: Array
     path: StraightLine
-    off: float  # largest distance from the line, as an angle of a joint [rad]
+    off: float
 
 
 def _tool_line(q: Array, robot: RobotDescription, tool: Array) -> _ToolLine | None:

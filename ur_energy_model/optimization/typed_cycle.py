@@ -36,11 +36,17 @@ TRIALS = 3  # of values that keep all limits, before a line stays as recorded
 
 
 class TypedCycle(NamedTuple):
-    """A sheet, and the cycle that is run when it is typed."""
+    """A sheet, and the cycle that is run when it is typed.
+
+    Attributes:
+        sheet: TODO.
+        parts: TODO.
+        price: shadow price of time [W].
+    """
 
     sheet: tuple[Step, ...]
     parts: list[StretchEnergy]
-    price: float  # shadow price of time [W]
+    price: float
 
     @property
     def energy(self) -> float:

@@ -188,11 +188,17 @@ def _beside(value: float, unit: float) -> tuple[float, float]:
 
 
 class Choice(NamedTuple):
-    """Values of all lines, and what their moves take."""
+    """Values of all lines, and what their moves take.
+
+    Attributes:
+        values: TODO.
+        time: of all moves [s].
+        price: shadow price of time [W].
+    """
 
     values: tuple[Values, ...]
-    time: float  # of all moves [s]
-    price: float  # shadow price of time [W]
+    time: float
+    price: float
 
 
 def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choice:

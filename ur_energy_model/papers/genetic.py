@@ -122,7 +122,15 @@ def genetic_search(
 
 
 def _blended_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children of parents [pairs, 2, ...]."""
+    """Children between and a little beyond their parents, some coefficients mutated.
+
+    Args:
+        parents: [pairs, 2, ...].
+        random: generator of all random choices.
+
+    Returns:
+        One child of each pair [pairs, ...].
+    """
     blend = random.uniform(-0.25, 1.25, parents[:, 0].shape)
     children = parents[:, 0] + blend * (parents[:, 1] - parents[:, 0])
     mutated = random.random(children.shape) < 0.05
@@ -135,7 +143,15 @@ _FLIPPED = 0.01
 
 
 def _binary_children(parents: Array, random: np.random.Generator) -> Array:
-    """Children of parents [pairs, 2, ...] in binary code: each bit is that of either parent."""
+    """Children in binary code: each bit is that of either parent, some are flipped.
+
+    Args:
+        parents: [pairs, 2, ...], rad; what is beyond plus or minus pi is cut.
+        random: generator of all random choices.
+
+    Returns:
+        One child of each pair [pairs, ...], rad.
+    """
     step = 2 * np.pi / (2**_BITS - 1)
     genes = np.round((np.clip(parents, -np.pi, np.pi) + np.pi) / step).astype(np.int64)
     mother = genes[:, 0]
@@ -148,7 +164,12 @@ def _binary_children(parents: Array, random: np.random.Generator) -> Array:
 
 
 def _rank(problem: DesignProblem, x: Array) -> float:
-    """Objective on the search grid; any violated limit ranks behind all feasible values."""
+    """Objective on the search grid; any violated limit ranks behind all feasible values.
+
+    Args:
+        problem: with objective and limits.
+        x: free coefficients [2 L - 1, n], rad.
+    """
     motion = problem.motion(x)
     penalty = problem.limits.penalty(*motion)[0]
     value = problem.objective.value(*motion)

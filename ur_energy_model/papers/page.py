@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""All stages run, and published beside obtained: every table and figure as one Markdown page."""
+"""All stages run, and published beside obtained: every table and figure as one Markdown page.
+
+`run_stages` runs the protocols in processes of their own, `side_by_side` puts what they
+found beside a paper's tables and figures, `markdown` writes the page, and `run_papers` does
+all of it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,14 @@ ERROR = "error.txt"
 
 
 class StageResult(NamedTuple):
-    """What a stage left in its folder: the content of verdict.json, or why it failed."""
+    """What a stage left in its folder.
+
+    Attributes:
+        name: of the stage.
+        protocol: "s0" to "s4".
+        verdict: content of verdict.json; None if the stage failed or was not run.
+        error: why it failed; empty if it did not.
+    """
 
     name: str
     protocol: str
@@ -45,20 +57,29 @@ class StageResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What was obtained for a table, figure or section of a paper."""
+    """What was obtained for a table, figure or section of a paper.
 
-    item: PublishedItem  # of the paper
-    # entries of "figures" in verdict.json, with the arm as "robot"
+    Attributes:
+        item: of the paper.
+        rows: entries of "figures" in verdict.json, with the arm as "robot".
+        pictures: of "pictures" there, with file (in the output folder), caption and
+            robot.
+    """
+
+    item: PublishedItem
     rows: Sequence[Mapping[str, Any]] = ()
-    # of "pictures" there, with file (in the output folder), caption and robot
     pictures: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What was obtained for a paper: its items in order, then what belongs to none of them.
+    """What was obtained for a paper.
 
-    Warnings and errors are those of its stages.
+    Attributes:
+        paper: with what it shows.
+        items: its tables, figures and sections in order, then what belongs to none of them.
+        warnings: of its stages.
+        errors: of its stages, with their names.
     """
 
     paper: Paper
@@ -185,7 +206,12 @@ def run_stages(
 
 
 def stage_result(folder: Path, stage: Stage) -> StageResult:
-    """What a stage left in its folder below `folder`."""
+    """What a stage left in its folder; a damaged verdict counts as none.
+
+    Args:
+        folder: with the folders of all stages.
+        stage: one of them.
+    """
     verdict = folder / stage.name / VERDICT
     error = folder / stage.name / ERROR
     if verdict.is_file():
@@ -200,6 +226,10 @@ def stage_result(folder: Path, stage: Stage) -> StageResult:
 
 def prepare(folder: Path, settings: dict[str, Any]) -> None:
     """Make the output folder, or accept one that was begun with the same settings.
+
+    Args:
+        folder: of the output.
+        settings: that results depend on.
 
     Raises:
         InputError: it contains something else, or other settings.
@@ -263,9 +293,12 @@ def side_by_side(
 ) -> PaperResult:
     """The paper with the rows and pictures of its stages at its tables and figures.
 
-    `seeds` are the same stages with other arms and seeds, `recorded` values of real
-    recordings as text by the key of a row and its figure, or by the arm and these, joined
-    by spaces.
+    Args:
+        paper: with what it shows.
+        results: of all stages; those of other papers are passed over.
+        seeds: the same stages with other arms and seeds, for the spread of values.
+        recorded: values of real recordings as text, by the key of a row and its figure, or
+            by the arm and these, joined by spaces.
     """
     known = recorded or {}
     own = [result for result in results if result.protocol == paper.key]
@@ -305,10 +338,16 @@ def side_by_side(
 
 
 def spread(values: Sequence[Any], published: Any) -> str:
-    """The first of the values of many arms, their 5 to 95 % range, percentile of the published one.
+    """How the values of many arms lie about the published one.
 
-    Of several numbers the percentiles alone; "" for words, values that are not published,
-    too few, or ones that hardly differ.
+    Args:
+        values: of the arms, the first one that of the page.
+        published: value of the paper.
+
+    Returns:
+        The first value, the 5 to 95 % range and the percentile of the published value; of
+        several numbers the percentiles alone. Empty for words, for values that are not
+        published, for too few of them, or for ones that hardly differ.
     """
     if published is None:
         return ""
@@ -337,7 +376,13 @@ def markdown(
     remarks: Sequence[str] = (),
     place: Callable[[str], str] = lambda file: file,
 ) -> str:
-    """The page, with remarks about the run; `place` gives where a picture is, seen from it."""
+    """The page.
+
+    Args:
+        results: of the papers, in order.
+        remarks: about the run.
+        place: returns where a picture of the output folder is, seen from the page.
+    """
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
     lines += [
@@ -476,10 +521,20 @@ def run_papers(
     stages: Sequence[Stage] = STAGES,
     progress: Progress | None = None,
 ) -> list[PaperResult]:
-    """Run every protocol on simulated arms and write the page; see `run_stages`.
+    """Run every protocol on simulated arms and write the page.
 
-    `seeds`: number of quick runs, for the spread of the figures: the same arms, then
-    others; of the protocols in `SPREAD`. `recorded`: see `side_by_side`, by paper.
+    Args:
+        folder: of the output, see `run_stages`.
+        seed: see `Stage.run`.
+        quick: see there.
+        seeds: number of further quick runs, for the spread of the figures: the same arms
+            first, then others; of the protocols in `SPREAD`.
+        recorded: see `side_by_side`, by the key of a paper.
+        stages: to run.
+        progress: called with the share of stages done and a text.
+
+    Raises:
+        InputError: the folder contains something else.
     """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     others = []

@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""One run of a protocol: robot, output, recorded motions, figures beside published ones."""
+"""One run of a protocol: robot, output, recorded motions, figures beside published ones.
+
+What a paper shows is data: config/papers.yaml has its tables, figures and sections with
+their numbers, definitions and tolerances, as `Paper`. A protocol finds the same numbers on
+an arm, each as a `Row`; the rows of a run are its `Outcome`.
+"""
 
 from __future__ import annotations
 
@@ -44,30 +49,42 @@ from ur_energy_model.yaml_reader import YamlTree
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A number of a paper, or of this package beside it."""
+    """A number of a paper, or of this package beside it.
 
-    figure: str  # name with unit; {names} are filled in
-    published: Any = None  # value in the paper, None without one
-    # how the paper computes the number, one clause; here follows it exactly
+    Attributes:
+        figure: name with unit; {names} are filled in.
+        published: value in the paper, None without one.
+        how: how the paper computes the number, one clause; here follows it exactly.
+        differs: what is not as in the paper, such as "arm", "data", "method".
+        tolerance: relative difference up to which the two agree; None if it is not for a
+            tolerance to decide.
+        within: lowest and highest value here that agree with words, or with numbers for
+            which no relative difference decides; numbers, or one per value.
+        because: reason of the tolerance or the range.
+        input: whether it is a constant of the run, such as a published number that it
+            takes, so that agreement is no evidence.
+        shown: whether the page has it although the paper prints no value.
+    """
+
+    figure: str
+    published: Any = None
     how: str = ""
-    # what is not as in the paper, such as "arm", "data", "method"
     differs: tuple[str, ...] = ()
-    # relative difference up to which the two agree; None if it is not for a tolerance to
-    # decide
     tolerance: float | None = None
-    # lowest and highest value here that agree with words, or with numbers for which no
-    # relative difference decides; numbers, or one per value
     within: tuple[Any, Any] | None = None
-    because: str = ""  # reason of the tolerance or the range
-    # whether it is a constant of the run, such as a published number that it takes, so
-    # that agreement is no evidence
+    because: str = ""
     input: bool = False
-    shown: bool = False  # whether the page has it although the paper prints no value
+    shown: bool = False
 
 
 @dataclass(frozen=True)
 class Erratum:
-    """What does not hold as printed, with the reason that a reader can check."""
+    """What does not hold as printed, with the reason that a reader can check.
+
+    Attributes:
+        place: table, figure, equation or section of the paper.
+        text: the reason, in sentences.
+    """
 
     place: str
     text: str
@@ -75,28 +92,43 @@ class Erratum:
 
 @dataclass(frozen=True)
 class PublishedItem:
-    """A table, figure or section of a paper."""
+    """A table, figure or section of a paper.
 
-    place: str  # as the paper calls it, such as "Table V"
-    shows: str  # what it shows
-    reason: str = ""  # why nothing can be obtained for it; "" if something can
-    # its numbers, by a key of ours
+    Attributes:
+        place: as the paper calls it, such as "Table V".
+        shows: what it shows.
+        reason: why nothing can be obtained for it; "" if something can.
+        rows: its numbers, by a key of ours.
+    """
+
+    place: str
+    shows: str
+    reason: str = ""
     rows: dict[str, PublishedRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and everything that it shows."""
+    """A paper and everything that it shows.
 
-    key: str  # protocol, "s0" to "s4"
-    title: str  # of the paper
-    source: str  # authors, journal, DOI
-    items: tuple[PublishedItem, ...]  # in the order of the paper
-    # numbers that the protocol needs and no row shows
+    Attributes:
+        key: protocol, "s0" to "s4".
+        title: of the paper.
+        source: authors, journal, DOI.
+        items: in the order of the paper.
+        inputs: numbers that the protocol needs and no row shows.
+        summary: what of the paper holds, what does not, what this package adds;
+            sentences.
+        errata: in the order of the paper.
+    """
+
+    key: str
+    title: str
+    source: str
+    items: tuple[PublishedItem, ...]
     inputs: dict[str, Any] = field(default_factory=dict)
-    # what of the paper holds, what does not, what this package adds; sentences
     summary: tuple[str, ...] = ()
-    errata: tuple[Erratum, ...] = ()  # in the order of the paper
+    errata: tuple[Erratum, ...] = ()
 
     def __getitem__(self, key: str) -> Any:
         """The published value of a row, or an input."""
@@ -115,8 +147,16 @@ class Paper:
     ) -> Row:
         """A row of the verdict with the value found here.
 
-        `evidence` and `note`: see `Row`; `named` has attributes of the row that depend on
-        the run, and names in its texts.
+        Args:
+            key: of the published row.
+            here: value found on this arm: a number, several, a word, or None.
+            evidence: False where simulator and model share the constant.
+            note: words about a value that does not agree.
+            named: attributes of the row that depend on the run (`published`, `differs`,
+                `tolerance`, `within`, `because`), and names in its texts.
+
+        Raises:
+            KeyError: the paper has no such row, or a name in its texts is missing.
         """
         place, row = self._rows[key]
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
@@ -132,7 +172,11 @@ _CHANGED = {"published", "differs", "tolerance", "within", "because"}
 
 
 def papers() -> tuple[Paper, ...]:
-    """The papers in order."""
+    """The papers in order, from config/papers.yaml.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     content = YamlTree.read(
         config_file("papers.yaml"), InputError, "restore the file"
     ).plain()
@@ -140,7 +184,11 @@ def papers() -> tuple[Paper, ...]:
 
 
 def paper(key: str) -> Paper:
-    """The paper of a protocol."""
+    """The paper of a protocol, such as "s0".
+
+    Raises:
+        InputError: the file of the papers is missing or damaged.
+    """
     return next(each for each in papers() if each.key == key)
 
 
@@ -149,17 +197,31 @@ def paper(key: str) -> Paper:
 
 @dataclass(frozen=True)
 class Row(PublishedRow):
-    """A published row with what was found: one row of a verdict."""
+    """A published row with what was found: one row of a verdict.
 
-    key: str = ""  # of the published row
-    here: Any = None  # value found on this arm
-    place: str = ""  # table, figure, equation or section of the paper, such as "Table V"
-    evidence: bool = True  # False where simulator and model share the constant
-    note: str = ""  # words about a value that does not agree, or that no number decides
+    Attributes:
+        key: of the published row.
+        here: value found on this arm.
+        place: table, figure, equation or section of the paper, such as "Table V".
+        evidence: False where simulator and model share the constant.
+        note: words about a value that does not agree, or that no number decides.
+    """
+
+    key: str = ""
+    here: Any = None
+    place: str = ""
+    evidence: bool = True
+    note: str = ""
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the value here agrees with the published one; None where no number decides."""
+        """Whether the value here agrees with the published one.
+
+        A range (`within`) decides before a tolerance. Of several numbers all must agree.
+
+        Returns:
+            None where no number decides: words, no tolerance, or other numbers of values.
+        """
         if isinstance(self.here, str):
             return None
         here = np.asarray(self.here, float)
@@ -203,7 +265,17 @@ class Row(PublishedRow):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a protocol: rows, warnings, and pictures (file in the output folder, caption)."""
+    """Result of a protocol on one arm.
+
+    Attributes:
+        protocol: "s0" to "s4".
+        source: authors, journal and DOI of the paper.
+        robot: name of the arm.
+        simulated: whether it is simulated.
+        rows: published values with those found here.
+        warnings: for the user, one sentence each.
+        pictures: file in the output folder and caption of each picture.
+    """
 
     protocol: str
     source: str
@@ -260,7 +332,12 @@ class Outcome:
 
 
 def cell(value: Any, between: str = " ") -> str:
-    """A value as text with four significant digits; `between` joins several."""
+    """A value as text with four significant digits.
+
+    Args:
+        value: number, text, array, or None, which becomes a dash.
+        between: what joins several numbers.
+    """
     match value:
         case None:
             return "-"
@@ -284,7 +361,12 @@ _SLOWER = 0.3  # longer period of the second trajectory of a quick run, relative
 
 @dataclass(frozen=True)
 class OtherArms:
-    """Options of the arm of the run, and what runs plans on a new arm with other options."""
+    """Makes further simulated arms for a run.
+
+    Attributes:
+        options: of the arm of the run.
+        make: returns what runs plans on a new arm with other options.
+    """
 
     options: ArmOptions
     make: Callable[[ArmOptions], Run]
@@ -292,27 +374,42 @@ class OtherArms:
 
 @dataclass
 class ProtocolRun:
-    """One run of a protocol."""
+    """One run of a protocol.
 
-    robot: RobotDescription  # the arm
-    folder: Path  # output folder
-    run: Run  # executes a plan and records it to a bag
-    # asks for a payload of this mass [kg] on the flange; None if it cannot be mounted
+    Attributes:
+        robot: the arm.
+        folder: output folder.
+        run: executes a plan and records it to a bag.
+        mount: asks for a payload of this mass [kg] on the flange; None if it cannot be
+            mounted.
+        progress: called with a fraction and a text.
+        seed: of all random choices.
+        design_seconds: time limit of a design [s].
+        simulated: whether the arm is simulated.
+        paper_settings: design with the limits and the genetic algorithm of the paper.
+        quick: shorter motions and searches, for a first look; the outcome reports it.
+        draw: whether pictures are drawn.
+        campaign: s1 only: cold run, warm-up and warm run, too.
+        another: makes further simulated arms; None on a robot.
+        warnings: for the user, collected during the run.
+        pictures: files in the output folder with their captions, collected during the
+            run.
+    """
+
+    robot: RobotDescription
+    folder: Path
+    run: Run
     mount: Mount | None
-    progress: Progress  # called with a fraction and a text
-    seed: int = 0  # of all random choices
-    design_seconds: float = 25.0  # time limit of a design [s]
-    simulated: bool = False  # whether the arm is simulated
-    # design with the limits and the genetic algorithm of the paper
+    progress: Progress
+    seed: int = 0
+    design_seconds: float = 25.0
+    simulated: bool = False
     paper_settings: bool = False
-    # shorter motions and searches, for a first look; the outcome reports it
     quick: bool = False
-    draw: bool = True  # whether pictures are drawn
-    campaign: bool = False  # s1 only: cold run, warm-up and warm run, too
-    another: OtherArms | None = None  # makes further simulated arms; None on a robot
-    # for the user, collected during the run
+    draw: bool = True
+    campaign: bool = False
+    another: OtherArms | None = None
     warnings: list[str] = field(default_factory=list)
-    # files in the output folder with their captions, collected during the run
     pictures: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -329,10 +426,20 @@ class ProtocolRun:
         population: int = 300,
         binary: bool = False,
     ) -> Design:
-        """Design an exciting trajectory (None: the usual one) and save it under this name.
+        """Design an exciting trajectory and save it in the output folder.
 
-        `population` and `binary` genes are those of the genetic algorithm of the papers'
-        settings.
+        With the papers' settings the search is the genetic one, else gradient descents; a quick
+        run takes the trajectory that the package includes.
+
+        Args:
+            name: of the file, without suffix.
+            seed: of the search.
+            request: what the trajectory must be; None for the usual one.
+            population: of the genetic search.
+            binary: whether the genetic search codes in bits.
+
+        Raises:
+            MotionRefusedError: no trajectory passed the checks.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.quick and request is None:
@@ -362,13 +469,27 @@ class ProtocolRun:
         return Design(trajectory, condition, "condition", condition, verdict, 0.0, 0)
 
     def record(self, name: str, motion: PeriodicMotion, *, warm_up: float = 0.0) -> Path:
-        """Run and record a motion, after `warm_up` seconds of it; returns the path of the bag."""
+        """Run and record a motion.
+
+        Args:
+            name: of the bag in the output folder.
+            motion: from its start, which the arm moves to first.
+            warm_up: time for which the motion is repeated before the recording [s].
+
+        Returns:
+            Path of the bag.
+        """
         bag = self.folder / name
         self.run(ExecutionPlan(motion, self.limits, warm_up=warm_up), bag)
         return bag
 
     def picture(self, chart: Chart, place: str) -> None:
-        """Draw a chart for a figure of the paper, such as "Fig. 3"."""
+        """Draw a chart for a figure of the paper into the folder of pictures.
+
+        Args:
+            chart: to draw; nothing happens where pictures are not drawn.
+            place: the figure, such as "Fig. 3".
+        """
         if not self.draw:
             return
         (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
@@ -377,7 +498,15 @@ class ProtocolRun:
     def first_safe(
         self, candidates: Callable[[int], RepeatedMotion], seed: int
     ) -> RepeatedMotion:
-        """The first of 100 seeded motions that passes every check; refused where none does."""
+        """The first of 100 seeded motions that passes every check.
+
+        Args:
+            candidates: makes a motion of a seed.
+            seed: of the first candidate; those of further ones follow in steps of 1000.
+
+        Raises:
+            MotionRefusedError: none of them passes.
+        """
         limits = self.limits
         for attempt in range(100):
             motion = candidates(seed + 1000 * attempt)

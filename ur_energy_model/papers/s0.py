@@ -74,7 +74,18 @@ _FRICTION = (
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
-    """Fit on motion A; errors and energies of A and B by the paper's definitions, and ours."""
+    """Fit on motion A; errors and energies of A and B by the paper's definitions, and ours.
+
+    Args:
+        session: the arm, the output folder, and how motions are run.
+        paper: published values of the protocol.
+
+    Returns:
+        The rows of the paper with what was found, written to the folder, too.
+
+    Raises:
+        UrEnergyError: a motion or an identification is not possible.
+    """
     bags = [_record(session, name) for name in _SEEDS]
     found = _identify(session, bags, "physical")
     model = found.model
@@ -135,9 +146,17 @@ def recorded_rows(
     *,
     motors: tuple[Array, float] | None = None,
 ) -> tuple[list[Row], dict[str, PublishedSeries]]:
-    """Tables V to VIII by the paper's own definitions from bags by test; the first one is fitted.
+    """Tables V to VIII by the paper's own definitions.
 
-    `motors`: see `published_series`. The series of each test come with the rows.
+    Args:
+        paper: published values.
+        model: of the arm.
+        bags: recordings by the name of the test; the first one is fitted.
+        simulated: whether the arm is simulated.
+        motors: see `published_series`.
+
+    Returns:
+        Rows, and the series of each test.
     """
     first = next(iter(bags.values()))
     currents = fit_current_model(model, first)
@@ -186,10 +205,16 @@ def _identify(session: ProtocolRun, bags: list[Path], power_model: str) -> Ident
 
 
 def cylinder_tensors(robot: RobotDescription) -> Array:
-    """Inertia tensors [n, 3, 3], kg m^2, of links that are unions of cylinders (Table III).
+    """Inertia tensors of links that are unions of cylinders (Table III).
 
-    The cylinders are the capsules that enclose the links, without their round ends, of
-    one density in a link; tensors are about their centre of mass, in the link's DH frame.
+    The cylinders are the capsules that enclose the links, without their round ends, of one
+    density in a link.
+
+    Args:
+        robot: with n links that move.
+
+    Returns:
+        Tensors about the links' centres of mass, in their DH frames [n, 3, 3], kg m^2.
     """
     tensors = np.zeros((robot.dof, 3, 3))
     capsules, _ = load_capsules(robot.name)
@@ -223,6 +248,13 @@ def inertia_rows(
 
     A simulated controller computes target_moment with the inertias that eq. 9 then finds:
     no evidence for their size.
+
+    Args:
+        paper: published values.
+        model: of the arm.
+        robot: its type.
+        bag: recording of motion A.
+        simulated: whether the arm is simulated.
     """
     ratio = robot.gear_ratio
     theirs = paper["gear_ratio"]
@@ -261,7 +293,14 @@ def inertia_rows(
 def torque_rows(
     paper: Paper, test: str, torque: ErrorStatistics | None, simulated: bool
 ) -> list[Row]:
-    """Table V for one test motion; a simulated controller has the model that is compared."""
+    """Table V for one test motion; a simulated controller has the model that is compared.
+
+    Args:
+        paper: published values.
+        test: "A" or "B".
+        torque: errors of the torque; None where it was not recorded: no rows.
+        simulated: whether the arm is simulated.
+    """
     if torque is None:
         return []
     return [
@@ -325,7 +364,14 @@ def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
 def current_rows(
     paper: Paper, test: str, series: PublishedSeries, derived: PublishedSeries
 ) -> list[Row]:
-    """Table VII for one test motion; `derived` is by accelerations derived from the speed."""
+    """Table VII for one test motion.
+
+    Args:
+        paper: published values.
+        test: "A" or "B".
+        series: measured and modelled currents along the reference motion.
+        derived: the same by accelerations that are derived from the speed.
+    """
     current, plain, own = (ErrorStatistics(series.measured.shape[1]) for _ in range(3))
     current.accumulate(series.measured, series.modelled)
     plain.accumulate(derived.measured, derived.modelled)
@@ -413,7 +459,13 @@ def _energies(
 def catalogue_rows(
     paper: Paper, catalogue: Identification, own: Identification
 ) -> list[Row]:
-    """What the catalogue motors cost against the measured bus, beside our model."""
+    """What the catalogue motors cost against the measured bus, beside our model.
+
+    Args:
+        paper: published values.
+        catalogue: identification with the catalogue's power model.
+        own: identification with ours.
+    """
     joints = catalogue.model.joints
     motors = [
         motor_constant(each.torque_constant, each.winding_resistance) for each in joints
@@ -441,7 +493,13 @@ def draw_test_motions(
     analyses: Sequence[Analysis],
     series: Mapping[str, PublishedSeries],
 ) -> None:
-    """Draw the figures of both test motions; currents and powers are those of the paper's model."""
+    """Draw the figures of both test motions.
+
+    Args:
+        session: with the folder of pictures.
+        analyses: of the tests, for motion and torque.
+        series: currents and powers by the paper's model, by test.
+    """
     names = session.robot.joint_names
     torques = [
         each.torque.modelled - each.torque.recorded for each in analyses if each.torque

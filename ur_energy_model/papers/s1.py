@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Protocol s1, Raviola et al., RAAD 2021: exciting trajectory, base parameters, validation."""
+"""Protocol s1, Raviola et al., RAAD 2021: exciting trajectory, base parameters, validation.
+
+The sections follow the paper: numbers of parameters (2.1), the exciting trajectory (2.2),
+torque on a validation trajectory (3.1), and, in a campaign, the same identification on the
+cold and on the warm arm (3.2).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +59,18 @@ _UNCHANGED = (("inertial", ""), ("motor inertia", "Ja"))
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
-    """Identify base parameters from three periods; validate on another exciting trajectory."""
+    """Identify base parameters from three periods; validate on another exciting trajectory.
+
+    Args:
+        session: the arm, the output folder, and how motions are run.
+        paper: published values of the protocol.
+
+    Returns:
+        The rows of the paper with what was found, written to the folder, too.
+
+    Raises:
+        UrEnergyError: a motion or an identification is not possible.
+    """
     robot = session.robot
     request = paper_request(robot) if session.paper_settings else None
     population = 60 if session.quick else POPULATION
@@ -141,7 +157,15 @@ def recorded_row(
     fitted: Path,
     held_out: Path,
 ) -> Row:
-    """e_N of sec. 3.1 from two recordings of an arm, with the torque constants of a model."""
+    """e_N of sec. 3.1 from two recordings of an arm.
+
+    Args:
+        paper: published values.
+        robot: type of the arm.
+        model: whose torque constants turn currents into torques.
+        fitted: recording from which the base parameters are identified.
+        held_out: recording on which they are validated.
+    """
     constant = np.array([joint.torque_constant for joint in model.joints])
     base = identify_base_parameters(
         [fitted],
@@ -167,9 +191,11 @@ def _normalised_error(paper: Paper, base: BagBaseParameters) -> Row:
 def counts(regrouping: Regrouping) -> tuple[int, int, int]:
     """Full parameters that are identifiable alone, only in combinations, and not at all.
 
-    Alone: a base parameter that contains nothing else. Not at all: in no base parameter.
-    The three numbers add up to that of the full parameters (Raviola et al. 2021, sec.
-    2.1).
+    Alone: a base parameter that contains nothing else. Not at all: in no base parameter
+    (Raviola et al. 2021, sec. 2.1).
+
+    Returns:
+        The three numbers, which add up to that of the full parameters.
     """
     used = regrouping.combination != 0.0
     alone = int(np.count_nonzero(used.sum(axis=1) == 1))
@@ -178,7 +204,7 @@ def counts(regrouping: Regrouping) -> tuple[int, int, int]:
 
 
 def rank_chart(regrouping: Regrouping) -> LineChart:
-    """Singular values of the stacked regressor and their cumulative share."""
+    """Singular values of the stacked regressor and their cumulative share (Fig. 1)."""
     values = regrouping.singular_values
     number = np.arange(1, len(values) + 1, dtype=float)
     share = 100 * np.cumsum(values) / values.sum()
@@ -205,7 +231,10 @@ def rank_chart(regrouping: Regrouping) -> LineChart:
 
 
 def paper_request(robot: RobotDescription) -> DesignRequest:
-    """The trajectory that the paper asks for: its limits and its centre of motion."""
+    """The trajectory that the paper asks for: its limits and its centre of motion.
+
+    Neither tool speed nor clearance from a table beyond the usual one is limited.
+    """
     limited = replace(
         robot,
         max_position=np.array(MAX_POSITION),
@@ -224,10 +253,19 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
 def predicted_torque(
     bag: Path, robot: RobotDescription, base: BagBaseParameters
 ) -> tuple[Array, Array, Array]:
-    """Time [samples], s, measured and predicted joint torque [samples, n], N m, of a recording.
+    """Torque of a recording, measured and predicted by base parameters.
 
     The measured one is current times torque constant of the robot file and gear ratio;
     motions that gaps separate follow one another.
+
+    Args:
+        bag: the recording.
+        robot: type of the arm.
+        base: identified base parameters.
+
+    Returns:
+        Time since the start [samples], s, measured and predicted torque, joint side
+        [samples, n], N m.
     """
     fit = BaseParameterFit(robot, base.gravity)
     parts = []
@@ -253,7 +291,15 @@ def campaign_rows(
     cold_bag: Path,
     cold: BagBaseParameters,
 ) -> list[Row]:
-    """Warm the arm up with the motion, repeat the run, and compare the base parameters."""
+    """Warm the arm up with the motion, repeat the run, and compare the base parameters.
+
+    Args:
+        session: whose arm has run the motion cold.
+        paper: published values.
+        motion: of both runs.
+        cold_bag: recording of the cold run.
+        cold: base parameters of the cold run.
+    """
     seconds = _QUICK_WARM_UP if session.quick else WARM_UP
     warm_bag = session.record("excitation_warm", motion, warm_up=seconds)
     warm = identify_base_parameters(

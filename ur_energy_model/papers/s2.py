@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Protocol s2, Heredia et al., EcBot: sinusoids, dynamic model per joint and free power model."""
+"""Protocol s2, Heredia et al., EcBot: sinusoids, dynamic model per joint and free power model.
+
+EcBot's models are trained on sinusoids of all joints and tested on others, by its own
+definitions (eq. 11 to 24), for arms of several makers; the models of `ur_energy identify`
+stand beside them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,18 @@ _PARTS = {"train": "training", "test": "testing"}
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
-    """Train EcBot's models on sinusoids and test them on others; our physical model beside."""
+    """Train EcBot's models on sinusoids and test them on others; our physical model beside.
+
+    Args:
+        session: the arm, the output folder, and how motions are run.
+        paper: published values of the protocol.
+
+    Returns:
+        The rows of the paper with what was found, written to the folder, too.
+
+    Raises:
+        UrEnergyError: a motion or an identification is not possible.
+    """
     robot = session.robot
     count = 1
     seconds = _QUICK_SECONDS
@@ -78,7 +94,16 @@ def _record(
 def _sinusoids(
     session: ProtocolRun, frequency_factor: float, duration: float
 ) -> Callable[[int], RepeatedMotion]:
-    """Seeded sinusoids of all joints around an open position (eq. 24)."""
+    """Seeded sinusoids of all joints around an open position (eq. 24).
+
+    Args:
+        session: with the arm, whose limits of speed and acceleration bound the amplitudes.
+        frequency_factor: on the frequencies of all joints.
+        duration: of the motion [s].
+
+    Returns:
+        A function that makes the motion of a seed.
+    """
     robot = session.robot
     home = _open_position(robot)
 
@@ -125,7 +150,15 @@ def _open_position(robot: RobotDescription) -> Array:
 def error_rows(
     paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot
 ) -> list[Row]:
-    """Table II for training or testing, figure by figure."""
+    """Table II for training or testing, figure by figure.
+
+    Args:
+        paper: published values; an arm that it does not have gets rows without them.
+        robot: name of the arm.
+        part: "train" or "test".
+        test: errors of EcBot's models.
+        ecbot: the models.
+    """
     theirs = paper.inputs.get(robot)
     differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
     dynamics: list[Any] = [None, None]

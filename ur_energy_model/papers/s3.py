@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Protocol s3, Battistini et al.: pick and place of a UR5 under PD with gravity compensation."""
+"""Protocol s3, Battistini et al.: pick and place of a UR5 under PD with gravity compensation.
+
+The slides model a joint as motor, harmonic drive and link. Their transfer function,
+stiffness and friction stand beside the simulated arm's; then the arm runs the pick and
+place with and without static friction, under the slides' control.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,18 @@ REST = 2.0
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
-    """Drive model beside the published one, then pick and place with and without friction."""
+    """Drive model beside the published one, then pick and place with and without friction.
+
+    Args:
+        session: the arm, the output folder, and how motions are run.
+        paper: published values of the protocol.
+
+    Returns:
+        The rows of the paper with what was found, written to the folder, too.
+
+    Raises:
+        UrEnergyError: a motion or an identification is not possible.
+    """
     robot = session.robot
     rows = [
         paper.row("d", robot.d),
@@ -178,7 +194,7 @@ def gravity_row(paper: Paper, robot: RobotDescription) -> Row:
 
 
 def draw_drives(session: ProtocolRun, paper: Paper) -> None:
-    """Bode diagram of the first joint, and stiffness of both gears."""
+    """Draw the Bode diagram of the first joint, and the stiffness of both gears."""
     ratio = float(paper["gear_ratio"])
     theirs = published_drive(paper)
     ours = linear_drives(session.robot, arm_parameters(session))[0]
@@ -224,16 +240,27 @@ _DECAYED = 0.01  # error at rest over the largest one in motion up to which none
 
 
 class Tracking(NamedTuple):
-    """How an arm followed the motion."""
+    """How an arm followed the motion.
 
-    time: Array  # [samples], s
-    actual: Array  # position [samples, n], rad
-    error: Array  # target minus actual position [samples, n], rad
-    resting: Mask  # instants at which a pause ends [samples]
+    Attributes:
+        time: [samples], s.
+        actual: position [samples, n], rad.
+        error: target minus actual position [samples, n], rad.
+        resting: instants at which a pause ends [samples].
+    """
+
+    time: Array
+    actual: Array
+    error: Array
+    resting: Mask
 
     @classmethod
     def of(cls, bag: Path) -> Tracking:
-        """Of a recording."""
+        """The motion of a recording.
+
+        Args:
+            bag: with targets and measured positions.
+        """
         samples = concatenate(list(iterate_bag(bag, _FIELDS)))
         still = np.abs(samples["target_qd"]).max(axis=1) < 1e-9
         ends = still & ~np.append(still[1:], False)

@@ -1,7 +1,13 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Protocol s4, Machines 2024, 12(9), 595: self and general verification, known payload."""
+"""Protocol s4, Machines 2024, 12(9), 595: self and general verification, known payload.
+
+On the paper's own robot, which exists in simulation only, the protocol has all parts:
+simulated base parameters (Table 5), the experiment with friction and noise (Table 9, Figs.
+13 to 17) and the load check (Tables 6 and 7). On other arms it identifies, verifies on the
+same and on another motion, and finds a known payload.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +64,16 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
 
     The paper's own robot exists in simulation only, with parts of the experiment that
     others lack.
+
+    Args:
+        session: the arm, the output folder, and how motions are run.
+        paper: published values of the protocol.
+
+    Returns:
+        The rows of the paper with what was found, written to the folder, too.
+
+    Raises:
+        UrEnergyError: a motion or an identification is not possible.
     """
     if session.robot.name == ROBOT:
         return run_on_own_robot(session, paper)
@@ -94,9 +110,17 @@ def identify_known_payload(
     found: Identification,
     unloaded: Path,
 ) -> list[Row]:
-    """Rows about a known payload, from loaded minus unloaded currents; empty without a mount.
+    """Rows about a known payload, from loaded minus unloaded currents.
 
-    `found` is the model without payload, and `unloaded` the bag of the motion without it.
+    Args:
+        session: whose arm gets the payload.
+        paper: published values.
+        motion: of the loaded run.
+        found: the model without payload.
+        unloaded: recording of the motion without payload.
+
+    Returns:
+        The rows; none, with a warning, where nobody can mount a payload.
     """
     if session.mount is None:
         session.warnings.append(
@@ -172,7 +196,12 @@ def _setup(robot: RobotDescription) -> Setup:
 
 @dataclass(frozen=True)
 class BaseModel:
-    """Regressor of all parameters, with friction or without, and the base columns of the paper."""
+    """Base parameters by the columns that the paper chose.
+
+    Attributes:
+        regressor: of all parameters, with friction or without.
+        regrouping: the base columns, and what each base parameter combines.
+    """
 
     regressor: FullRegressor
     regrouping: Regrouping
@@ -181,7 +210,13 @@ class BaseModel:
     def of(
         cls, robot: RobotDescription, names: list[str], *, friction: bool
     ) -> BaseModel:
-        """Of an arm; `names` are the inertial base columns."""
+        """The model of an arm.
+
+        Args:
+            robot: type of the arm.
+            names: inertial base columns of the paper.
+            friction: whether Coulomb and viscous friction are parameters, too.
+        """
         gravity = _setup(robot).gravity
         regressor = FullRegressor(robot, gravity, friction=friction, motor_inertia=False)
         own = [name for name in regressor.names if name.split("_")[0] in {"fc", "fv"}]
@@ -362,14 +397,21 @@ _THINNING = 10  # one of so many samples enters the least squares
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Samples of one arm with n joints."""
+    """Samples of one arm with n joints.
 
-    time: Array  # evenly sampled [samples], s
-    # q, qd, qdd: [samples, n], rad, rad/s, rad/s^2
+    Attributes:
+        time: evenly sampled [samples], s.
+        q: joint positions [samples, n], rad.
+        qd: joint speeds [samples, n], rad/s.
+        qdd: joint accelerations [samples, n], rad/s^2.
+        torque: joint side [samples, n], N m.
+    """
+
+    time: Array
     q: Array
     qd: Array
     qdd: Array
-    torque: Array  # joint side [samples, n], N m
+    torque: Array
 
     @property
     def period(self) -> float:
@@ -442,7 +484,15 @@ _PATHS = {"Fig. 4": ("Fig. 11", "Tool path of the exciting trajectory"),
 def draw_motion(
     session: ProtocolRun, motion: PeriodicMotion, key: str, place: str, title: str
 ) -> None:
-    """Joints over one period, and the path of the flange."""
+    """Draw the joints over one period, and the path of the flange.
+
+    Args:
+        session: with the folder of pictures.
+        motion: periodic.
+        key: of the charts.
+        place: figure of the paper, "Fig. 4" or "Fig. 16".
+        title: of the chart of the joints.
+    """
     time, q, qd, qdd = sample_period(motion, _RATE)
     values = {"position [rad]": q, "speed [rad/s]": qd, "acceleration [rad/s²]": qdd}
     names = session.robot.joint_names
@@ -473,7 +523,13 @@ def draw_motion(
 
 
 def draw_processing(session: ProtocolRun, raw: MeasuredRun, clean: MeasuredRun) -> None:
-    """Accelerations by central differences, and torque before and after filtering."""
+    """Draw accelerations by central differences, and torque before and after filtering.
+
+    Args:
+        session: with the folder of pictures.
+        raw: all periods as measured.
+        clean: one period, processed.
+    """
     names = session.robot.joint_names
     title = "Joint accelerations by central differences of the smoothed speed"
     values = {"acceleration [rad/s²]": clean.qdd}
@@ -499,7 +555,15 @@ def draw_verification(
     key: str,
     place: str,
 ) -> None:
-    """Measured and predicted torque of every joint, and their difference."""
+    """Draw measured and predicted torque of every joint, and their difference.
+
+    Args:
+        session: with the folder of pictures.
+        measured: processed run.
+        predicted: torque by the base parameters, joint side [samples, n], N m.
+        key: of the chart.
+        place: figure of the paper.
+    """
     difference = predicted - measured.torque
     chart = comparison_chart(
         key,
@@ -532,9 +596,12 @@ _COEFFICIENT_ERROR = 0.03
 
 @dataclass(frozen=True)
 class Swing:
-    """Torque values of the drive of joint 3 [samples] over two cycles of a simulated run.
+    """Torque of joint 3 over two cycles of a simulated swing of the forearm.
 
-    `means` are those about each of four passages of the horizontal.
+    Attributes:
+        run: motion and torque.
+        values: torque values of the drive [samples], units of the drive.
+        means: mean values about each of four passages of the horizontal.
     """
 
     run: MeasuredRun
@@ -543,7 +610,12 @@ class Swing:
 
 
 def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
-    """Rows of Tables 6 and 7, and pictures of Figs. 9 and 10."""
+    """Load check (sec. 5.2): rows of Tables 6 and 7, and pictures of Figs. 9 and 10.
+
+    The torque coefficient of joint 3 follows from a known load: with and without load the
+    forearm swings through the horizontal, where the load's torque is its weight times its
+    lever.
+    """
     random = np.random.default_rng([session.seed, 213])
     given = paper["torque_coefficients"][JOINT]
     mass = paper["load_mass"]
@@ -576,7 +648,15 @@ def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
 def _swing(
     session: ProtocolRun, paper: Paper, mass: float, scale: float, random: Any
 ) -> Swing:
-    """Four passages of the horizontal by the forearm with a mass [kg] at the paper's distance."""
+    """Four passages of the horizontal by the forearm with a mass at the paper's distance.
+
+    Args:
+        session: with the arm.
+        paper: published values.
+        mass: of the load [kg].
+        scale: units of the drive per torque of joint 3 [1/(N m)].
+        random: generator of the noise.
+    """
     robot = session.robot
     level = _horizontal(ArmDynamics(robot))
     amplitude = np.zeros(robot.dof)

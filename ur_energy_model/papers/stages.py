@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The runs that `ur_energy protocol all` is made of, each on a simulated arm of its own."""
+"""The runs that `ur_energy protocol all` is made of, each on a simulated arm of its own.
+
+s0 is Clochiatti et al., Robotica 2024; s1 Raviola et al., RAAD 2021; s2 Heredia et al.,
+EcBot; s3 Battistini, Samori, Subini, slides; s4 Machines 2024, 12(9), 595. A stage is one
+protocol on one type of arm; the arm runs faster than real time, without network and clock.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,15 @@ PROTOCOLS: dict[str, Callable[[ProtocolRun, Paper], Outcome]] = {
 
 
 def run_protocol(name: str, session: ProtocolRun) -> Outcome:
-    """Run a protocol, one of `PROTOCOLS`."""
+    """Run a protocol.
+
+    Args:
+        name: one of `PROTOCOLS`.
+        session: the arm, the output folder, and how motions are run.
+
+    Raises:
+        UrEnergyError: it cannot be run.
+    """
     return PROTOCOLS[name](session, paper(name))
 
 
@@ -51,10 +64,15 @@ _PAYLOAD_CENTRE = (0.0, 0.0, 0.05)  # of a mounted payload, flange frame [m]
 
 
 class SimulatedCell:
-    """Runs plans on one simulated arm; what it did before, such as warming up, stays with it.
+    """Runs plans on one simulated arm.
 
-    The seed selects the individual arm and its noise; progress gets NaN and the arm time
-    so far.
+    What the arm did before, such as warming up, stays with it.
+
+    Args:
+        robot: type of the arm.
+        seed: of the individual arm and its noise.
+        options: of the simulation.
+        progress: called with NaN and a text with the arm time so far.
     """
 
     def __init__(
@@ -70,7 +88,15 @@ class SimulatedCell:
         self.arm = SimulatedArm(robot, motion=hold, seed=seed, options=options)
 
     def run(self, plan: ExecutionPlan, bag: Path) -> ExecutionResult:
-        """Move to the start, warm up and record, as `execute` does on a controller."""
+        """Move to the start, warm up and record, as `execute` does on a controller.
+
+        Args:
+            plan: motion and warm-up.
+            bag: path of the new recording.
+
+        Returns:
+            Result with the joint temperatures before and after, and the following error.
+        """
         motion = plan.trajectory
         self._approach(motion)
         if plan.warm_up > 0:
@@ -133,13 +159,22 @@ class SimulatedCell:
 
 @dataclass(frozen=True)
 class Stage:
-    """One protocol on one simulated arm with these options."""
+    """One protocol on one simulated arm with these options.
 
-    name: str  # of its folder
-    protocol: str  # "s0" to "s4"
-    robot: str  # name of the arm
-    campaign: bool = False  # with cold and warm runs (s1)
-    # trajectories with the limits and the genetic algorithm of the paper
+    Attributes:
+        name: of its folder.
+        protocol: "s0" to "s4".
+        robot: name of the arm.
+        campaign: with cold and warm runs (s1).
+        paper_settings: trajectories with the limits and the genetic algorithm of the
+            paper.
+        options: of the simulated arm.
+    """
+
+    name: str
+    protocol: str
+    robot: str
+    campaign: bool = False
     paper_settings: bool = False
     options: ArmOptions = field(default_factory=ArmOptions)
 
@@ -153,6 +188,13 @@ class Stage:
         draw: bool = True,
     ) -> Outcome:
         """Run the protocol into a new or empty folder, which then contains verdict.json.
+
+        Args:
+            folder: of the output.
+            seed: of the arm, of its noise and of all searches.
+            quick: shorter motions and searches.
+            progress: called with a fraction and a text.
+            draw: whether pictures are drawn.
 
         Raises:
             UrEnergyError: it cannot be run.
@@ -203,7 +245,14 @@ def stage_for(
     campaign: bool = False,
     paper_settings: bool = False,
 ) -> Stage:
-    """The stage of a protocol run alone; robot: name or file of the arm, None for the paper's."""
+    """The stage of a protocol that is run alone.
+
+    Args:
+        protocol: "s0" to "s4".
+        robot: name or file of the arm; None for that of the paper.
+        campaign: with cold and warm runs (s1).
+        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
+    """
     usual = next(stage for stage in STAGES if stage.protocol == protocol)
     options = usual.options if campaign or protocol != "s1" else ArmOptions()
     return replace(

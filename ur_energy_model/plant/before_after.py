@@ -56,20 +56,30 @@ Sides = tuple[Sequence[Production], Sequence[Production]]
 
 @dataclass(frozen=True)
 class ProductionSaving:
-    """Saving per cycle from before to after a change."""
+    """Saving per cycle from before to after a change.
+
+    Attributes:
+        before: TODO.
+        after: TODO.
+        energy: mean of a cycle before [J].
+        new_energy: mean of a cycle after [J].
+        interval: 95 % interval of the saving (low, high) [J]; NaN where nothing shows the
+            scatter.
+        differences: what else changed, one sentence each.
+        notes: what the interval rests on, and what is left out, one sentence each.
+        proven: whether the interval excludes zero, on one arm.
+        alike_power: power by which parts of the cycle that are alike differ, after less
+            before [W]; None without such parts, or where nothing shows their scatter.
+    """
 
     before: Sequence[Production]
     after: Sequence[Production]
-    energy: float  # mean of a cycle before [J]
-    new_energy: float  # mean of a cycle after [J]
-    # 95 % interval of the saving (low, high) [J]; NaN where nothing shows the scatter
+    energy: float
+    new_energy: float
     interval: tuple[float, float]
-    differences: tuple[str, ...]  # what else changed, one sentence each
-    # what the interval rests on, and what is left out, one sentence each
+    differences: tuple[str, ...]
     notes: tuple[str, ...]
-    proven: bool  # whether the interval excludes zero, on one arm
-    # power by which parts of the cycle that are alike differ, after less before [W]; None
-    # without such parts, or where nothing shows their scatter
+    proven: bool
     alike_power: float | None = None
 
     @property
@@ -255,11 +265,17 @@ def _same_work(sides: Sides) -> bool:
 
 
 class SessionError(NamedTuple):
-    """What one session on each side may add to the saving, beside the scatter of the cycles."""
+    """What one session on each side may add to the saving, beside the scatter of the cycles.
 
-    variance: float  # J^2
-    freedom: float  # degrees of freedom of the variance
-    notes: list[str]  # for people
+    Attributes:
+        variance: J^2.
+        freedom: degrees of freedom of the variance.
+        notes: for people.
+    """
+
+    variance: float
+    freedom: float
+    notes: list[str]
 
 
 def _of_session(sides: Sides, alike: AlikeParts | None) -> SessionError:
@@ -306,10 +322,15 @@ def _of_warmth(sides: Sides) -> float:
 
 @dataclass(frozen=True)
 class AlikeParts:
-    """Parts of the cycle that the change left as they were."""
+    """Parts of the cycle that the change left as they were.
 
-    power: Difference  # of their mean power, before less after [W]
-    moves: bool  # whether a move is among them
+    Attributes:
+        power: of their mean power, before less after [W].
+        moves: whether a move is among them.
+    """
+
+    power: Difference
+    moves: bool
 
 
 def _alike(before: Sequence[CyclePart], after: Sequence[CyclePart]) -> AlikeParts | None:

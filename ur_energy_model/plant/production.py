@@ -57,44 +57,78 @@ MEASURED = TotalSource("measured", 1.0)
 
 
 class CyclePart(NamedTuple):
-    """A move of the cycle, or the settled part of a rest; k cycles, n joints."""
+    """A move of the cycle, or the settled part of a rest; k cycles, n joints.
 
-    start: Array  # where the arm is at its begin [n], rad
-    end: Array  # where the arm is at its end [n], rad
-    duration: float  # mean [s]
-    power: Array  # mean measured power in each cycle [k], W
-    moves: bool  # whether it is a move
-    tick: float = 0.0  # time by which sampling alone may change the duration [s]
+    Attributes:
+        start: where the arm is at its begin [n], rad.
+        end: where the arm is at its end [n], rad.
+        duration: mean [s].
+        power: mean measured power in each cycle [k], W.
+        moves: whether it is a move.
+        tick: time by which sampling alone may change the duration [s].
+    """
+
+    start: Array
+    end: Array
+    duration: float
+    power: Array
+    moves: bool
+    tick: float = 0.0
 
 
 class ModelledCycles(NamedTuple):
-    """Energies of cycles by a model."""
+    """Energies of cycles by a model.
+
+    Attributes:
+        channels: TODO.
+        net: integral of each channel over each cycle [k, channels], J.
+    """
 
     channels: Channels
-    net: Array  # integral of each channel over each cycle [k, channels], J
+    net: Array
 
 
 @dataclass(frozen=True)
 class Production:
-    """Cycles of a recording, or of a day of a history store; None where something is unknown."""
+    """Cycles of a recording, or of a day of a history store; None where something is unknown.
 
-    source: str  # recording or day
-    energy: Array  # of its cycles [k], J: measured totals, or the model's
-    duration: Array  # of them [k], s
+    Attributes:
+        source: recording or day.
+        energy: of its cycles [k], J: measured totals, or the model's.
+        duration: of them [k], s.
+        total_source: TODO.
+        modelled: of a recording whose energy is the model's.
+        model_std: of the mean energy of a cycle, where it is the model's [J].
+        serial: of the arm.
+        program: name.
+        begin: of the first cycle [s since 1970].
+        end: of the last cycle [s since 1970].
+        points: where the moves of a cycle start [moves, n], rad.
+        parts: of a cycle, in order.
+        idle: mean power at rest [W].
+        payload: smallest and largest [kg].
+        temperature: mean of the joints [degC].
+        scaling: speed slider times limiter.
+        left_out: number of cycles that are not among these.
+    """
+
+    source: str
+    energy: Array
+    duration: Array
     total_source: TotalSource = MEASURED
-    modelled: ModelledCycles | None = None  # of a recording whose energy is the model's
-    model_std: float = 0.0  # of the mean energy of a cycle, where it is the model's [J]
-    serial: str | None = None  # of the arm
-    program: str | None = None  # name
-    begin: float | None = None  # of the first cycle [s since 1970]
-    end: float | None = None  # of the last cycle [s since 1970]
-    points: Array | None = None  # where the moves of a cycle start [moves, n], rad
-    parts: Sequence[CyclePart] = ()  # of a cycle, in order
-    idle: float | None = None  # mean power at rest [W]
-    payload: tuple[float, float] | None = None  # smallest and largest [kg]
-    temperature: float | None = None  # mean of the joints [degC]
-    scaling: float | None = None  # speed slider times limiter
-    left_out: int = 0  # number of cycles that are not among these
+    modelled: ModelledCycles | None = None
+    model_std: float = 0.0
+    serial: str | None = None
+    program: str | None = None
+    begin: float | None = None
+    end: float | None = None
+    points: Array | None = None
+    parts: Sequence[CyclePart] = ()
+    idle: float | None = None
+    payload: tuple[float, float] | None = None
+    temperature: float | None = None
+    scaling: float | None = None
+    left_out: int = 0
 
     @property
     def is_measured(self) -> bool:
@@ -210,11 +244,17 @@ def recorded_production(path: str | Path) -> Production:
 
 
 class _CycleRows(NamedTuple):
-    """First and last samples of complete cycles [cycles]."""
+    """First and last samples of complete cycles [cycles].
+
+    Attributes:
+        firsts: TODO.
+        ends: TODO.
+        alike: whether they are those of `FoundCycles`, which have the same moves.
+    """
 
     firsts: Indices
     ends: Indices
-    alike: bool  # whether they are those of `FoundCycles`, which have the same moves
+    alike: bool
 
 
 def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:

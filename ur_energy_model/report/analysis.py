@@ -52,34 +52,62 @@ class Powers(Timeline):
 
     Motors, drivers, standby, regeneration and what is unexplained sum to the total, which
     is measured where bus power is.
+
+    Attributes:
+        electrical: electrical power of the motors [n, joints], W.
+        mechanical: mechanical power at the shafts, friction included [n, joints], W.
+        electrical_half_width: of the interval of `electrical` [n, joints], W.
+        driver: power of the motor drivers of the whole arm [n], W.
+        standby: power of the arm at rest without motors [n], W.
+        regeneration: what the supply cannot take back [n], W.
+        unexplained: total less model, 0 where the total is modelled [n], W.
+        model: sum of the modelled parts [n], W.
+        model_half_width: of the interval of `model` [n], W.
+        total: power of the whole arm at the supply [n], W.
+        measured: whether the total is measured [n].
+        energy: integral of each joint's electrical power since the start [n, joints], J.
+        total_energy: integral of the total since the start [n], J.
+        electrical_energy: of each joint, over the whole recording [joints], J.
+        mechanical_energy: likewise of the mechanical power [joints], J.
+        driver_energy: of the drivers, over the whole recording [J].
+        standby_energy: likewise of standby [J].
+        regeneration_energy: likewise of regeneration [J].
+        unexplained_energy: likewise of what is unexplained [J].
+        energy_half_width: of the intervals of `electrical_energy` [joints], J.
+        total_energy_half_width: of the interval of the total's energy [J].
+        duration: time that energy was integrated over, without gaps [s].
     """
 
-    electrical: Array  # of the motors [n, joints], as the next two
+    electrical: Array
     mechanical: Array
     electrical_half_width: Array
-    driver: Array  # whole arm [n], as the next ones
+    driver: Array
     standby: Array
     regeneration: Array
-    unexplained: Array  # total less model, 0 where the total is modelled
-    model: Array  # sum of the modelled parts
+    unexplained: Array
+    model: Array
     model_half_width: Array
     total: Array
-    measured: Mask  # whether the total is measured [n]
-    energy: Array  # integral of each joint's electrical power since the start [n, joints]
-    total_energy: Array  # the same for the arm [n]
-    electrical_energy: Array  # of the whole recording [joints]
+    measured: Mask
+    energy: Array
+    total_energy: Array
+    electrical_energy: Array
     mechanical_energy: Array
     driver_energy: float
     standby_energy: float
     regeneration_energy: float
     unexplained_energy: float
-    energy_half_width: Array  # of electrical_energy [joints]
+    energy_half_width: Array
     total_energy_half_width: float
-    duration: float  # time that energy was integrated over, without gaps [s]
+    duration: float
 
 
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """Powers and energies of a recording, computed as by `estimate_energy`.
+
+    Args:
+        model: of the arm.
+        telemetry: all samples that are shown, with the fields of the calculator.
 
     Raises:
         RecordingError: no sample can be used.
@@ -143,58 +171,99 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
 
 
 def gap_indices(time: Array) -> Indices:
-    """Indices of samples after a gap [gaps], for times of samples [samples], s."""
+    """Where a recording is interrupted.
+
+    Args:
+        time: of the samples, ascending [samples], s.
+
+    Returns:
+        Indices of the samples after a gap [gaps].
+    """
     return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1
 
 
 @dataclass(frozen=True)
 class TorqueComparison(Timeline):
-    """The controller's and the model's torque [m, joints]; joint side, N m."""
+    """The controller's and the model's torque [m, joints]; joint side, N m.
 
-    recorded: Array  # target_moment
-    modelled: Array  # of links, payload and motor inertia
+    Attributes:
+        recorded: target_moment.
+        modelled: of links, payload and motor inertia.
+    """
+
+    recorded: Array
+    modelled: Array
 
 
 @dataclass(frozen=True)
 class CurrentComparison(Timeline):
-    """Measured currents and those that the model predicts from the motion alone, A, and friction.
+    """Measured currents and those that the model predicts from the motion alone, and friction.
 
-    Arrays are [m, joints]; torques are joint side, N m.
+    Arrays are [m, joints]; torques are joint side.
+
+    Attributes:
+        q: filtered joint positions [rad].
+        qd: filtered joint speeds [rad/s].
+        qdd: filtered joint accelerations [rad/s^2].
+        measured: filtered actual_current [A].
+        modelled: the model's current along the filtered motion [A].
+        friction_measured: torque of the measured current, minus links, payload and motor
+            inertia [N m].
+        friction_modelled: friction torque of the model [N m].
+        moving: whether the joint moves, well away from standstill.
+        temperature: of the joints [degC], NaN where not recorded.
+        cutoff: of the low-pass filter [Hz].
     """
 
-    q: Array  # the filtered motion, rad, rad/s, rad/s2
+    q: Array
     qd: Array
     qdd: Array
     measured: Array
     modelled: Array
-    # of the measured current, minus links, payload and motor inertia
     friction_measured: Array
     friction_modelled: Array
     moving: Mask
-    temperature: Array  # degC, NaN where not recorded
-    cutoff: float  # of the low-pass filter [Hz]
+    temperature: Array
+    cutoff: float
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """One recording compared with the model."""
+    """One recording compared with the model, as arrays for the figures.
+
+    Attributes:
+        label: short name of the recording in headings and legends.
+        motion: relation to the recordings that the model was fitted to.
+        info: origin of the recording.
+        joint_names: from base to tool.
+        flange: its path in the base frame, at some samples of `current` [k, 3], m.
+        flange_time: of these samples [k], s.
+        flange_speed: of the tool centre point of a controller without tool [k], m/s.
+        torque: compared torques; None if target_moment was not recorded.
+        current: compared currents, friction and temperatures.
+        powers: powers and energies.
+        cut: whether the recording is longer than what is shown.
+    """
 
     label: str
-    motion: Motion  # relation to the recordings that the model was fitted to
+    motion: Motion
     info: RecordingInfo
     joint_names: tuple[str, ...]
-    flange: Array  # its path in the base frame, at some samples of `current` [k, 3], m
-    flange_time: Array  # of these samples [k], s
-    # that of the tool centre point of a controller without tool [k], m/s
+    flange: Array
+    flange_time: Array
     flange_speed: Array
-    torque: TorqueComparison | None  # None if target_moment was not recorded
+    torque: TorqueComparison | None
     current: CurrentComparison
     powers: Powers
-    cut: bool  # whether the recording is longer than what is shown
+    cut: bool
 
     @property
     def focus(self) -> tuple[float, float] | None:
-        """Part of a long recording with the most energy [s]; None for a short recording."""
+        """Part of a long recording with the most energy, which the page shows first.
+
+        Returns:
+            Start and end [s]; None for a recording that is short enough to be seen at once.
+        """
         time = self.powers.time
         energy = self.powers.total_energy
         if time[-1] < 3 * FOCUS_SECONDS:
@@ -217,8 +286,12 @@ def analyse(
 ) -> Analysis:
     """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
-    Mounting and payload are estimated from the bag, unless the actual `payload` is given.
-    `label` and `motion` are those of `Analysis`.
+    Args:
+        model: of the arm.
+        bag: the recording, of which at most `DRAWN_SECONDS` are used.
+        label: short name; None for the name of the bag.
+        motion: relation to the recordings that the model was fitted to.
+        payload: the actual one; None estimates mounting and payload from the bag.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.

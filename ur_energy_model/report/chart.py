@@ -1,7 +1,13 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Charts as plain descriptions of what is shown; pages and static figures draw the same ones."""
+"""Charts as plain descriptions of what is shown.
+
+A chart is described once. Two renderers draw the description: the script of a page
+(assets/charts.js), with tooltips, zoom and the reader's colours, for whoever opens a page;
+and `report.figures`, as PNG or SVG without a browser, for reports, slides and Markdown,
+which cannot run a script.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +27,18 @@ simulation, or context in a muted colour."""
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, or a cloud of `points`; x and y are [n], NaN in y breaks the curve.
+    """A curve, or a cloud of points.
 
-    The role determines colour and stroke, `joint` the colour of that index if it is
-    "model". `half_width` is that of a 95 % band [n], `base` the lower edge of an area up
-    to the curve [n].
+    Attributes:
+        label: in legend and tooltip.
+        x: places on the x axis, in the unit of its label [n]; ascending for curves.
+        y: values, in the unit of the axis [n]; NaN breaks the curve.
+        role: what it shows, which determines colour and stroke.
+        joint: index of the joint whose colour a line of role "model" has; None for the
+            colour of the whole arm.
+        half_width: of a 95 % band about the curve [n]; None for no band.
+        points: whether single points are drawn in place of a curve.
+        base: lower edge of an area up to the curve [n]; None for no area.
     """
 
     label: str
@@ -40,10 +53,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes, with curves from back to front.
+    """One pair of axes.
 
-    `joint` is the index of the joint that it shows, `note` a short result shown inside
-    ("R² 0.998"), and `y_label` replaces that of the chart.
+    Attributes:
+        title: above the axes; none if empty.
+        lines: curves and clouds from back to front.
+        joint: index of the joint that the panel shows; None for the whole arm.
+        note: short result shown inside, such as "R² 0.998"; none if empty.
+        y_label: replaces that of the chart unless it is empty.
     """
 
     title: str
@@ -55,7 +72,13 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """What all charts have; the key is file name of the figure, and anchor in the page."""
+    """What all charts have.
+
+    Attributes:
+        key: name of the figure's file without suffix, and anchor in the page.
+        title: heading, a statement where the chart shows one.
+        caption: how to read it, in sentences.
+    """
 
     key: str
     title: str
@@ -64,28 +87,46 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Panels of curves in reading order, with a common x axis; labels have units."""
+    """Panels of curves in reading order, with a common x axis; labels have units.
+
+    Attributes:
+        x_label: quantity and unit of the x axes.
+        y_label: quantity and unit of the y axes, unless a panel has its own.
+        panels: in reading order.
+        columns: at most this many panels side by side on a wide page.
+        equal: one scale for x and y (paths in space).
+        log_y: logarithmic y axis.
+        common_y: one y range for all panels.
+        group: charts of one group zoom together; "" for a chart that does not zoom.
+        from_zero: y axes begin at 0 at the latest.
+        dates: x is in days since 1970, and shown as dates.
+        focus: part of the x axis that the page shows first, and in detail; None for all
+            of it.
+    """
 
     x_label: str
     y_label: str = ""
     panels: Sequence[Panel]
-    columns: int = 3  # at most this many panels side by side on a wide page
-    equal: bool = False  # one scale for x and y (paths in space)
-    log_y: bool = False  # logarithmic y axis
-    common_y: bool = False  # one y range for all panels
-    # charts of one group zoom together; "" for a chart that does not zoom
+    columns: int = 3
+    equal: bool = False
+    log_y: bool = False
+    common_y: bool = False
     group: str = ""
-    from_zero: bool = False  # y axes begin at 0 at the latest
-    dates: bool = False  # x is in days since 1970, and shown as dates
-    # part of the x axis that the page shows first, and in detail; None for all of it
+    from_zero: bool = False
+    dates: bool = False
     focus: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Bars:
-    """One bar per category: values (NaN for no bar) and half widths of 95 % intervals [categories].
+    """One bar per category.
 
-    `joint` gives all of them that joint's colour, None each its own.
+    Attributes:
+        label: in legend and tooltip.
+        values: in the unit of the chart's axis [categories]; NaN for no bar.
+        half_width: of 95 % intervals [categories]; None for none.
+        role: what the bars show, which determines their look.
+        joint: index of the joint whose colour all of them have; None if each has its own.
     """
 
     label: str
@@ -97,7 +138,15 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True)
 class BarChart(Chart):
-    """Bars side by side, or stacked, by category; `joints` are their indices, None for others."""
+    """Bars side by side, or stacked, by category.
+
+    Attributes:
+        y_label: quantity and unit.
+        categories: names below the bars.
+        bars: one or more bars of each category.
+        joints: index of the joint that each category is, None for another one; () if none is.
+        stacked: whether the bars of a category stand on each other.
+    """
 
     y_label: str
     categories: Sequence[str]
@@ -112,9 +161,13 @@ BOX = (0, 1, 25, 50, 75, 99, 100)
 
 @dataclass(frozen=True, kw_only=True)
 class BoxChart(Chart):
-    """Box plots by joint (the categories), one set of boxes per recording (the series).
+    """Box plots by joint, one set of boxes per recording.
 
-    `boxes` holds the percentiles `BOX` [recordings, joints, 7]; NaN for no values.
+    Attributes:
+        y_label: quantity and unit.
+        categories: names of the joints.
+        series: names of the recordings.
+        boxes: the percentiles `BOX` [recordings, joints, 7]; NaN for no values.
     """
 
     y_label: str
@@ -125,10 +178,12 @@ class BoxChart(Chart):
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalChart(Chart):
-    """Parameters of joints (the categories) with their 95 % intervals.
+    """Parameters of joints with their 95 % intervals.
 
-    `panels` are title, unit, and rows of joint, value, half width and prior value (or
-    NaN).
+    Attributes:
+        categories: names of the joints.
+        panels: of each parameter title, unit, and a row for each joint that has it [rows, 4]:
+            index of the joint, value, half width of the interval, prior value or NaN.
     """
 
     categories: Sequence[str]
@@ -139,8 +194,12 @@ class IntervalChart(Chart):
 class HeatPanel:
     """A grid of coloured cells.
 
-    `cells` are their names and `values` their values (NaN for no cell) [rows][columns],
-    `ticks` columns below which a text stands.
+    Attributes:
+        title: above the grid.
+        rows: names of the rows.
+        cells: names of the cells [rows][columns].
+        values: what the colours show [rows, columns]; NaN for no cell.
+        ticks: columns below which a text stands, and the texts.
     """
 
     title: str
@@ -152,7 +211,12 @@ class HeatPanel:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap(Chart):
-    """Grids of cells, one below the other; the stronger the colour, the larger the value."""
+    """Grids of cells, one below the other; the stronger the colour, the larger the value.
+
+    Attributes:
+        value_label: quantity and unit of the values.
+        panels: from top to bottom.
+    """
 
     value_label: str
     panels: Sequence[HeatPanel]
@@ -169,16 +233,30 @@ class HeatMap(Chart):
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times of samples as the x axis of curves."""
+    """Times of samples as the x axis of curves that are broken at gaps.
 
-    time: Array  # since the first sample of the recording [n], s
-    breaks: NDArray[np.int_]  # indices of samples after a gap
+    Attributes:
+        time: since the first sample of the recording [n], s.
+        breaks: indices of the samples after a gap [gaps].
+    """
+
+    time: Array
+    breaks: NDArray[np.int_]
 
     def curve(
         self, label: str, values: Array, role: Role = "model", joint: int | None = None,
         half_width: Array | None = None, base: Array | None = None
     ) -> Line:  # fmt: skip
-        """A curve of values [n] that is not drawn across gaps; arguments as in `Line`."""
+        """A curve that is not drawn across gaps.
+
+        Args:
+            label: in legend and tooltip.
+            values: in the unit of the axis [n].
+            role: as in `Line`.
+            joint: as in `Line`.
+            half_width: of a 95 % band [n]; none is drawn if it is 0 everywhere.
+            base: lower edge of an area [n]; None for no area.
+        """
 
         def broken(of: Array | None) -> Array | None:
             return None if of is None else np.insert(of, self.breaks, np.nan)
@@ -189,7 +267,12 @@ class Timeline:
         return Line(label, x, y, role, joint, half_width=broken(band), base=broken(base))
 
     def curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
-        """A curve for each joint, labelled with its name; values [n, joints]."""
+        """A curve for each joint, labelled with its name.
+
+        Args:
+            joints: names of the joints.
+            values: in the unit of the axis [n, joints].
+        """
         return tuple(
             self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints)
         )
@@ -197,7 +280,14 @@ class Timeline:
     def stack(
         self, standby: Array, driver: Array, electrical: Array, joints: Sequence[str]
     ) -> list[Line]:
-        """Areas of standby, drivers [n] and joints [n, joints], without what joints feed back."""
+        """Areas of standby, drivers and joints on each other, without what joints feed back.
+
+        Args:
+            standby: power of the arm without motors and drivers [n], W.
+            driver: power of the drivers [n], W.
+            electrical: power of the motors [n, joints], W.
+            joints: their names.
+        """
         layers: list[tuple[str, Array, Role, int | None]] = [
             ("standby", standby, "aside", None),
             ("drivers", driver, "model", None),
@@ -217,11 +307,19 @@ class Timeline:
 def decimate(
     x: Array, y: Array, buckets: int, focus: tuple[float, float] | None = None
 ) -> tuple[Array, Array]:
-    """The smallest and the largest sample of each bucket, and its first hole (NaN), in order.
+    """A curve with fewer samples that looks the same: no extreme and no hole is lost.
 
-    Ascending x [n] and y [n] become at most 3 * buckets samples, the first and the last
-    among them; up to 2 * buckets samples stay as they are. Two thirds of the buckets are
-    for the focus, a part of the x axis, if any.
+    Of each bucket the smallest and the largest sample and the first hole (NaN) are kept, in
+    order, and the first and the last sample of the curve.
+
+    Args:
+        x: ascending [n].
+        y: values, NaN for holes [n].
+        buckets: number of buckets; up to 2 * buckets samples stay as they are.
+        focus: part of the x axis that gets two thirds of the buckets; None for none.
+
+    Returns:
+        x and y of at most about 3 * buckets samples.
     """
     n = len(x)
     if n <= 2 * buckets or n == 0:
@@ -229,14 +327,13 @@ def decimate(
     if focus is not None:
         start, stop = np.searchsorted(x, focus)
         pieces = []
-        for k, part in enumerate(
-            (slice(0, start), slice(start, stop), slice(stop, None))
-        ):
-            share = 2 / 3 if k == 1 else len(x[part]) / max(1, n - (stop - start)) / 3
+        outside = max(1, n - (stop - start))
+        parts = (slice(0, start), slice(start, stop), slice(stop, None))
+        shares = (start / outside / 3, 2 / 3, (n - stop) / outside / 3)
+        for part, share in zip(parts, shares, strict=True):
             pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
-        return np.concatenate([p[0] for p in pieces]), np.concatenate(
-            [p[1] for p in pieces]
-        )
+        kept_x, kept_y = zip(*pieces, strict=True)
+        return np.concatenate(kept_x), np.concatenate(kept_y)
     edges = np.linspace(0, n, buckets + 1).astype(int)
     hole = np.isnan(y)
     keep: list[Iterable[int]] = [[0, n - 1]]

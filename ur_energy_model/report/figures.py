@@ -3,8 +3,9 @@
 
 """Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
 
-Stacked bars, heat maps, intervals, dates and logarithmic axes are on pages only. Figures
-are objects with an Agg canvas; without pyplot no display is needed.
+They serve where no script runs: in reports, slides, and Markdown. Stacked bars, heat maps,
+intervals, dates and logarithmic axes are on pages only. Figures are objects with an Agg
+canvas; without pyplot no display is needed.
 """
 
 from __future__ import annotations
@@ -54,10 +55,20 @@ def save_chart(
     name: str | None = None,
     dpi: int = _DPI,
 ) -> list[Path]:
-    """Draw one chart into a folder, which is made if necessary, as "png", "svg" or both.
+    """Draw one chart into files.
 
-    `name` is that of the files without suffix, None takes the chart's key; `dpi` is of
-    PNG files.
+    Args:
+        chart: of lines, bars or boxes.
+        folder: of the files; it is made if necessary.
+        formats: "png", "svg" or both.
+        name: of the files without suffix; None for the chart's key.
+        dpi: resolution of PNG files.
+
+    Returns:
+        The paths of the files. Equal data give equal files.
+
+    Raises:
+        OSError: a file cannot be written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +82,11 @@ def save_chart(
 
 
 def draw_chart(chart: Chart) -> Figure:
-    """A matplotlib figure of a chart of lines, bars or boxes."""
+    """A matplotlib figure of a chart of lines, bars or boxes.
+
+    Raises:
+        KeyError: the chart is of another kind, or of a subclass.
+    """
     painters: dict[type[Any], Callable[[Any], Figure]] = {
         LineChart: line_figure,
         BoxChart: box_figure,
@@ -171,7 +186,7 @@ def _categories(axes: Axes, names: Sequence[str], y_label: str) -> None:
 
 
 def box_figure(chart: BoxChart) -> Figure:
-    """Box plots by joint."""
+    """Box plots by joint: the first recording in full colour, the others lighter."""
     count = len(chart.series)
     shades = [0.85, *[0.35] * (count - 1)]
     handles = [
@@ -201,7 +216,7 @@ def box_figure(chart: BoxChart) -> Figure:
 
 
 def bar_figure(chart: BarChart) -> Figure:
-    """Bars by category, side by side; values at the first ones."""
+    """Bars by category, side by side, with intervals; values are written at the first ones."""
 
     def look(role: str, colours: Any) -> dict[str, Any]:
         return {
@@ -243,7 +258,7 @@ def bar_figure(chart: BarChart) -> Figure:
 
 
 def line_figure(chart: LineChart) -> Figure:
-    """Small multiples of curves."""
+    """Small multiples of curves, with a common legend."""
     count = len(chart.panels)
     columns = min(chart.columns, count)
     height = 3.2 if chart.equal else {1: 2.1, 2: 2.2}.get(columns, 1.85)

@@ -26,7 +26,12 @@ _CONSTANTS = (
 
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
-    """All identified constants with their 95 % intervals, beside the robot file's values."""
+    """All identified constants with their 95 % intervals, beside the robot file's values.
+
+    Args:
+        model: whose constants are shown.
+        robot: the same type of arm.
+    """
     kinds = dict.fromkeys(
         n for joint in model.joints for n in joint.friction.law.parameters
     )
@@ -59,7 +64,11 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
 
 
 def temperature_law_chart(model: EnergyModel) -> LineChart | None:
-    """Friction of unloaded joints against temperature; None if no law depends on it."""
+    """Friction of unloaded joints against temperature, joint side.
+
+    Returns:
+        The chart; None if no law of the model depends on temperature.
+    """
     panels = []
     for j, joint in enumerate(model.joints):
         law = joint.friction
@@ -98,9 +107,11 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
 def singular_value_charts(
     singular_values: Array, rank: int
 ) -> tuple[LineChart, LineChart]:
-    """Singular values of the stacked regressor, descending [columns], and their cumulative energy.
+    """Singular values of the regressor, and their cumulative energy (RAAD 2021, Fig. 1).
 
-    The rank is the number of base parameters (RAAD 2021, Fig. 1).
+    Args:
+        singular_values: of the stacked regressor, descending [columns].
+        rank: number of base parameters.
     """
     number = np.arange(1, len(singular_values) + 1, dtype=float)
     size = np.maximum(singular_values / singular_values[0], 1e-17)
@@ -149,7 +160,15 @@ def joint_lines(time: Array, values: Array, names: Sequence[str]) -> tuple[Line,
 def joints_chart(
     key: str, caption: str, time: Array, values: Mapping[str, Array], names: Sequence[str]
 ) -> LineChart:
-    """One panel for each quantity (with its unit), with the curves of all joints [samples, n]."""
+    """One panel for each quantity, with the curves of all joints.
+
+    Args:
+        key: of the chart.
+        caption: its heading.
+        time: of the samples [samples], s.
+        values: [samples, n] by quantity with its unit, such as "speed [rad/s]".
+        names: of the n joints.
+    """
     panels = [
         Panel("", joint_lines(time, each, names), y_label=quantity)
         for quantity, each in values.items()
@@ -165,7 +184,16 @@ def comparison_chart(
     names: Sequence[str],
     y_label: str,
 ) -> LineChart:
-    """One panel for each joint, with a curve of every label, role and values [samples, n]."""
+    """One panel for each joint, with a curve of every version of a quantity.
+
+    Args:
+        key: of the chart.
+        caption: its heading.
+        time: of the samples [samples], s.
+        curves: label, role and values [samples, n] of each version.
+        names: of the n joints.
+        y_label: quantity and unit.
+    """
     panels = [
         Panel(
             name,
@@ -182,7 +210,14 @@ def comparison_chart(
 def bode_chart(
     key: str, caption: str, frequency: Array, responses: Mapping[str, Array]
 ) -> LineChart:
-    """Magnitude and phase of complex responses [m] over the angular frequency [m], rad/s."""
+    """Magnitude and phase of frequency responses.
+
+    Args:
+        key: of the chart.
+        caption: its heading.
+        frequency: angular frequencies [m], rad/s.
+        responses: complex responses [m], rad per N m, by their labels.
+    """
     x = np.log10(frequency)
     magnitude = []
     phase = []

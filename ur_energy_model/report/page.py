@@ -3,8 +3,10 @@
 
 """A page: tiles, sections, charts and tables, as one HTML file that needs no network.
 
-All text is escaped, or is JSON that the script puts into text nodes. A content security
-policy allows only the page's own script and style (by their hashes).
+Whoever builds a page describes it with `Page`, `Section`, `Table` and the charts of
+`report.chart`; `render` makes the HTML. All text is escaped, or is JSON that the script
+puts into text nodes. A content security policy allows only the page's own script and style
+(by their hashes).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from ur_energy_model.report.chart import (
     IntervalChart,
     Line,
     LineChart,
+    Panel,
     decimate,
 )
 from ur_energy_model.report.palette import stylesheet
@@ -43,7 +46,12 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class Lock:
-    """A cell with a box to tick: whether the step of this number stays as it is."""
+    """A cell with a box to tick: whether a step of a cycle stays as it is.
+
+    Attributes:
+        step: its number, from 1.
+        kept: whether the box is ticked at first.
+    """
 
     step: int
     kept: bool
@@ -56,8 +64,15 @@ Cell = str | float | Lock | None
 class Table:
     """A table; the first cell of a row names it.
 
-    `note` is how to read it, `command` what computes it anew (options of ticked locks
-    follow).
+    Numbers of a column are shown with the same decimals, so that its largest one has four
+    digits.
+
+    Attributes:
+        title: heading.
+        columns: headings of the columns; no head if all are empty.
+        rows: cells of each row, as many as there are columns.
+        note: how to read it, in sentences; none if empty.
+        command: what computes it anew, shown in the note; the options of ticked locks follow.
     """
 
     title: str
@@ -69,7 +84,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Markup:
-    """HTML with a heading: its texts are escaped, and it has neither script nor style."""
+    """HTML that a chapter has made itself, such as a flame graph.
+
+    Attributes:
+        title: heading, as text.
+        html: its texts are escaped, and it has neither script nor style.
+    """
 
     title: str
     html: str
@@ -77,20 +97,36 @@ class Markup:
 
 @dataclass(frozen=True)
 class Item:
-    """A chart or table of a section, and the index of the recording it shows; None for all."""
+    """A part of a section.
+
+    Attributes:
+        content: chart, table or HTML.
+        recording: index of the recording that it shows; None for all of them.
+    """
 
     content: Chart | Table | Markup
     recording: int | None = None
 
 
 def items(*content: Chart | Table | Markup | None) -> tuple[Item, ...]:
-    """Charts and tables that show all recordings; None is left out."""
+    """Parts of a section that show all recordings.
+
+    Args:
+        content: charts, tables and HTML in their order; None is left out.
+    """
     return tuple(Item(each) for each in content if each is not None)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter of the page: anchor, heading, introduction, charts and tables."""
+    """A chapter of the page.
+
+    Attributes:
+        key: anchor, and first part of the anchors of its charts.
+        title: heading.
+        text: introduction; none if empty.
+        items: charts and tables in their order.
+    """
 
     key: str
     title: str
@@ -100,7 +136,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A key figure and what it means."""
+    """A key figure at the head of a page.
+
+    Attributes:
+        value: the figure, with its unit.
+        text: what it means, a clause.
+    """
 
     value: str
     text: str
@@ -110,7 +151,14 @@ class Tile:
 class Page:
     """The content of a page; sections without items are left out.
 
-    `recordings` are labels, which `Item.recording` is an index of.
+    Attributes:
+        title: heading.
+        subtitle: origin of the data, in sentences.
+        verdict: on the model or the result; None for no verdict.
+        tiles: key figures.
+        joint_names: joints that the reader can choose; empty for no choice.
+        recordings: labels of the recordings, which `Item.recording` is an index of.
+        sections: in their order.
     """
 
     title: str
@@ -126,7 +174,15 @@ class Page:
 
 
 def with_interval(value: float, std: float | None) -> Cell:
-    """A value with its 95 % interval; the value alone if its standard deviation is unknown."""
+    """A value with its 95 % interval, with two digits of the half width.
+
+    Args:
+        value: in the unit of the column.
+        std: its standard deviation; None, 0 or not finite if it is unknown.
+
+    Returns:
+        A text such as "12.3 ± 1.1"; the value alone if its standard deviation is unknown.
+    """
     if std is None or not np.isfinite(std) or std == 0:
         return float(value)
     half = CONFIDENCE * float(std)
@@ -137,7 +193,15 @@ def with_interval(value: float, std: float | None) -> Cell:
 
 
 def cell_text(cell: str | float | None, digits: int | None) -> str:
-    """Text of a cell: a number with this many decimals, or a dash if it is empty."""
+    """Text of a cell that is no lock.
+
+    Args:
+        cell: text, number, or None.
+        digits: decimals of a number; None for a power of ten.
+
+    Returns:
+        The text; a dash if the cell is empty or not finite.
+    """
     if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     if isinstance(cell, str):
@@ -186,27 +250,39 @@ _KINDS: dict[type[Chart], str] = {
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
 
 
-class ChartEncoder:
-    """Converts all charts of a page, whose number determines the resolution, to JSON values.
+def _arrays(panel: Panel) -> float:
+    """Number of curves of a panel, of which a band or a base is half of one."""
+    edges = [edge for line in panel.lines for edge in (line.half_width, line.base)]
+    return len(panel.lines) + 0.5 * sum(edge is not None for edge in edges)
 
-    They have a common pool of arrays.
+
+class ChartEncoder:
+    """Converts all charts of a page to JSON values with a common pool of arrays.
+
+    Args:
+        charts: of the page; their number of curves determines the resolution, so that the
+            page has a bounded size.
+
+    Attributes:
+        buckets: number of buckets to which each curve is decimated.
+        pool: arrays as base64 of little-endian 16-bit codes.
     """
 
     def __init__(self, charts: Iterable[Chart]) -> None:
-        curves = sum(
-            1.0 + 0.5 * ((line.half_width is not None) + (line.base is not None))
-            for chart in charts
-            if isinstance(chart, LineChart)
-            for panel in chart.panels
-            for line in panel.lines
-        )
+        curves = 0.0
+        for chart in charts:
+            if isinstance(chart, LineChart):
+                curves += sum(_arrays(panel) for panel in chart.panels)
         fair = BUDGET / _CHARACTERS_PER_BUCKET / max(curves, 1.0)
         self.buckets = int(np.clip(fair, FEWEST_BUCKETS, MOST_BUCKETS))
         self.pool: list[str] = []  # arrays as base64 of little-endian 16-bit codes
         self._index: dict[bytes, int] = {}
 
     def chart(self, chart: Chart) -> dict[str, Any]:
-        """One chart without its texts; the page never interprets data as markup."""
+        """One chart without its texts, which are part of the page's HTML.
+
+        The page never interprets data as markup.
+        """
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
             out["panels"] = [
@@ -265,7 +341,7 @@ def escape(text: str) -> str:
 
 
 def render(page: Page) -> str:
-    """The page as HTML."""
+    """The page as HTML, complete in one file."""
     sections = [each for each in page.sections if each.items]
     charts = [
         (f"{section.key}-{number}", item.content, item.recording)

@@ -17,10 +17,20 @@ ThemeName = Literal["light", "dark"]
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one theme.
+    """Colours of one theme, in hexadecimal notation.
 
-    Of page and boxes, main and secondary text, recorded curves, grid, the whole arm,
-    verdicts, and joints, base to tool (repeated for longer arms).
+    Attributes:
+        ground: of the page.
+        raised: of boxes on it.
+        ink: main text, and true values.
+        muted: secondary text, and context.
+        data: recorded curves.
+        grid: lines of the grid.
+        accent: the whole arm.
+        good: verdict "good".
+        fair: verdict "fair".
+        poor: verdict "poor".
+        joints: from base to tool, repeated for longer arms.
     """
 
     ground: str

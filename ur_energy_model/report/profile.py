@@ -40,9 +40,13 @@ _NARROWEST = 5e-4  # share of the width from which on a part of the flame graph 
 def profile_page(
     profile: ProgramProfile, changes: Sequence[Row], recording: str, compared: str = ""
 ) -> Page:
-    """The page of a profile; `changes` beside another version may be empty.
+    """The page of a profile.
 
-    `compared`: what is compared with the other version, in words.
+    Args:
+        profile: energies by node and line.
+        changes: what changed beside another version of the program; may be empty.
+        recording: its name, for people.
+        compared: what is compared with the other version, in words.
     """
     nodes = profile.nodes()
     rest = profile.unattributed()
@@ -99,7 +103,13 @@ def _cut(name: str) -> str:
 
 
 def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
-    """Lines or nodes, the dearest first."""
+    """Lines or nodes of a program, the dearest first.
+
+    Args:
+        title: heading.
+        profile: that they belong to.
+        parts: rows of `ProgramProfile.lines` or `ProgramProfile.nodes`.
+    """
     rows: list[tuple[Cell, ...]] = [
         (
             _cut(_name(profile, row)),
@@ -126,7 +136,14 @@ def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Tab
 
 
 def changes_table(changes: Sequence[Row]) -> Table | None:
-    """What changed in each node between two versions of the program; None without any."""
+    """What changed in each node between two versions of the program.
+
+    Args:
+        changes: a row for each node with energies [J] and their difference.
+
+    Returns:
+        The table; None without any change.
+    """
     rows = [
         (
             change["label"],

@@ -159,8 +159,10 @@ def stack_chart(analysis: Analysis) -> LineChart:
 def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
     """Energy of each joint and of the other parts of the arm, which sum to the total.
 
-    `truth` is the true electrical energy of each joint in a simulation [joints], J, if
-    known.
+    Args:
+        analysis: of a recording.
+        truth: true electrical energy of each joint in a simulation [joints], J; None if it is
+            not known.
     """
     powers = analysis.powers
     rest = {
@@ -261,9 +263,14 @@ def energy_chart(analysis: Analysis) -> LineChart:
 
 
 def joint_power_chart(joints: Sequence[Mapping[str, Any]], label: str) -> BarChart | None:
-    """Modelled and measured energy of each joint; None where it is not measured.
+    """Modelled and measured energy of each joint.
 
-    `joints`: entry `joint_power` of the METRICS of the recording of this label.
+    Args:
+        joints: entry `joint_power` of the METRICS of a recording.
+        label: short name of the recording.
+
+    Returns:
+        The chart; None where the energy of joints is not measured.
     """
     if not joints or "reason" in joints[0]:
         return None
@@ -404,7 +411,11 @@ def _error_chart(
 
 
 def friction_chart(analysis: Analysis) -> LineChart | None:
-    """Friction torque against speed: the data and the law; None if no joint moves."""
+    """Friction torque against speed, joint side: the data and the law.
+
+    Returns:
+        The chart; None if no joint moves.
+    """
     current = analysis.current
     panels = []
     for j, joint in enumerate(analysis.joint_names):
@@ -440,8 +451,11 @@ def recording_charts(
 ) -> list[Chart]:
     """All charts that the data of a recording allow, in the order of the report.
 
-    `true_energy` is the electrical energy of each joint in a simulation [joints], J;
-    `joint_power` the entry of its METRICS.
+    Args:
+        analysis: of the recording.
+        true_energy: electrical energy of each joint in a simulation [joints], J; None if it
+            is not known.
+        joint_power: entry `joint_power` of the recording's METRICS.
     """
     charts = (
         stack_chart(analysis),

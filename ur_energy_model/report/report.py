@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The report of recordings: evaluated with a model, in tables and charts, as a page."""
+"""The report of recordings: evaluated with a model, in tables and charts, as a page.
+
+`make_report` evaluates, `report_page` describes the page. Tables are numbered as in
+Clochiatti et al., Robotica 2024 (S0).
+"""
 
 from __future__ import annotations
 
@@ -82,12 +86,19 @@ from ur_energy_model.typing import Progress
 
 @dataclass(frozen=True)
 class BagReport:
-    """One recording evaluated with the model: arrays for figures, METRICS, and energies."""
+    """One recording evaluated with the model.
+
+    Attributes:
+        analysis: arrays for the figures.
+        metrics: METRICS of the model on the recording, see `identification.evaluation`.
+        energy: energies of the recording.
+        measures: what can be done for less energy.
+    """
 
     analysis: Analysis
     metrics: Mapping[str, Any]
     energy: EnergySummary
-    measures: Advice  # what can be done for less energy
+    measures: Advice
 
     @property
     def label(self) -> str:
@@ -111,7 +122,16 @@ class BagReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report; `cycles` is whether cycles were requested."""
+    """The content of a report.
+
+    Attributes:
+        model: of the arm.
+        bags: the recordings, evaluated.
+        shift: the recordings one after another.
+        tariff: price and CO2 of energy.
+        verdict: on the model.
+        cycles: whether the user asked for cycles, by a trigger.
+    """
 
     model: EnergyModel
     bags: tuple[BagReport, ...]
@@ -164,10 +184,20 @@ def make_report(
 ) -> Report:
     """Evaluate recordings of an arm with a model.
 
-    Those that the model was fitted to are recognised by hash, and those that repeat their
-    motion by its path. `model_path` is named in commands to type. `payload` is the actual
-    one, if the controller's setting was another; `trigger` and `output` are what starts a
-    cycle, see `energy.cycles`; `same_arm`: see `model_of_arm`.
+    Recordings that the model was fitted to are recognised by hash, and those that repeat their
+    motion by its path.
+
+    Args:
+        model: of the arm, or generic.
+        bags: recordings of the arm, at least one.
+        model_path: of the model, to be named in commands to type; None for one without file.
+        payload: the actual one, if the controller's setting was another; None for that
+            setting.
+        tariff: price and CO2 of energy; None for neither.
+        trigger: what starts a cycle, see `energy.cycles`.
+        output: digital output that starts a cycle, if `trigger` is an output.
+        same_arm: see `model_of_arm`.
+        progress: called with a fraction and a text.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -197,9 +227,10 @@ def make_report(
         if wrong is not None:
             energy = with_contradictions(energy, (wrong.contradiction,))
         constants = energy.controller_constants
-        matched.append(model_of_arm(model, read_info(bag), constants, same_arm=same_arm))
+        of_arm = model_of_arm(model, read_info(bag), constants, same_arm=same_arm)
+        matched.append(of_arm)
         measures = adviser().advise(
-            matched[-1].model,
+            of_arm.model,
             bag,
             log,
             model_path=model_path,
@@ -208,33 +239,43 @@ def make_report(
         )
         show(0.6, f"figures of {label}")
         motion: Motion = "held out" if generic else metrics["motion"]
-        analysis = analyse(
-            matched[-1].model, bag, label=label, motion=motion, payload=payload
-        )
+        analysis = analyse(of_arm.model, bag, label=label, motion=motion, payload=payload)
         reports.append(BagReport(analysis, metrics, energy, measures))
     stage = len(bags)
     of_others = [each for each in matched if each.warning is not None]
     widest = of_others[0] if of_others else matched[0]
     shift = read_shift(widest.model, bags, trigger=trigger, output=output, progress=show)
-    energies = [bag.energy for bag in reports if bag.energy.model > 0]
-    widths = [100 * CONFIDENCE * each.model_std / each.model for each in energies]
-    statement = generic_statement(model_words(model, None), max(widths, default=None))
-    judged = [bag for bag in reports if bag.analysis.motion == "held out"] or reports
-    verdict = judge(
+    verdict = _verdict(model, reports, another_arm=widest.warning)
+    cycles = trigger not in ("auto", "none")
+    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)
+
+
+def _verdict(
+    model: EnergyModel, bags: Sequence[BagReport], *, another_arm: str | None
+) -> ModelVerdict:
+    """The verdict on a model by recordings of other motions, or by all without such ones.
+
+    `another_arm`: warning if the model is of another arm than a recording.
+    """
+    generic = None
+    if is_generic(model):
+        energies = [bag.energy for bag in bags if bag.energy.model > 0]
+        widths = [100 * CONFIDENCE * each.model_std / each.model for each in energies]
+        words = model_words(model, None)
+        generic = generic_statement(words, max(widths, default=None))
+    held_out = [bag for bag in bags if bag.analysis.motion == "held out"]
+    judged = held_out or bags
+    doubts = [line for bag in bags for line in bag.doubts]
+    return judge(
         [bag.metrics for bag in judged],
         [joint.name for joint in model.joints],
         motions={bag.analysis.motion for bag in judged},
-        simulated=any(bag.analysis.info.simulated for bag in reports),
-        generic=statement if generic else None,
-        another_arm=widest.warning,
-        doubts=[
-            *(line for bag in reports for line in bag.doubts),
-            *payload_doubts(model),
-        ],
-        contradictions=[each for bag in reports for each in bag.energy.contradictions],
+        simulated=any(bag.analysis.info.simulated for bag in bags),
+        generic=generic,
+        another_arm=another_arm,
+        doubts=[*doubts, *payload_doubts(model)],
+        contradictions=[each for bag in bags for each in bag.energy.contradictions],
     )
-    cycles = trigger not in ("auto", "none")
-    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)
 
 
 T = TypeVar("T", Analysis, BagReport)
@@ -243,7 +284,12 @@ T = TypeVar("T", Analysis, BagReport)
 
 
 def energy_table(summary: EnergySummary, label: str) -> Table:
-    """Energy and efficiency (S0 Table VIII)."""
+    """Energy and efficiency of joints and whole arm (S0 Table VIII).
+
+    Args:
+        summary: energies of a recording.
+        label: its short name.
+    """
     parts = (summary.mechanical, summary.electrical, summary.copper, summary.friction)
     mechanical, electrical, copper, friction = (float(each.sum()) for each in parts)
 
@@ -306,7 +352,17 @@ _ERRORS = {
 def error_table(
     key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
 ) -> Table | None:
-    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
+    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII).
+
+    Args:
+        key: "torque" or "current", as in METRICS.
+        metrics: METRICS of a recording.
+        names: of the joints.
+        label: short name of the recording.
+
+    Returns:
+        The table; None where the signal was not recorded.
+    """
     what, unit, number, note = _ERRORS[key]
     if (entries := metrics.get(key)) is None:
         return None
@@ -322,7 +378,12 @@ def error_table(
 
 
 def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
-    """Modelled and measured energy of each joint, or why there is no measured one."""
+    """Modelled and measured energy of each joint, or why there is no measured one.
+
+    Args:
+        metrics: METRICS of a recording.
+        label: its short name.
+    """
     joints = metrics.get("joint_power")
     if not joints:
         return None
@@ -355,7 +416,15 @@ def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
 def power_table(
     metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]
 ) -> Table | None:
-    """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
+    """Errors of power and energy at the supply (EcBot, eq. 22-23).
+
+    Args:
+        metrics: METRICS of the recordings.
+        labels: their short names.
+
+    Returns:
+        The table; None where power was not recorded.
+    """
     rows: list[tuple[Cell, ...]] = []
     for entry, label in zip(metrics, labels, strict=True):
         for key, how in POWERS.items():
@@ -387,9 +456,12 @@ def power_table(
 
 
 def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
-    """Drive constants: robot file, result and S0's assumptions, as title, columns and rows.
+    """Drive constants: those of the robot file, the identified ones, and S0's assumptions.
 
     k_m = k_t / sqrt(R) is the torque per square root of copper loss.
+
+    Returns:
+        Title, headings of the columns, and rows, one for each joint.
     """
     robot = load_robot(model.robot)
     rows: list[list[Any]] = []
@@ -416,7 +488,7 @@ def _source(sources: Mapping[str, str], name: str) -> str:
 
 
 def inertia_table(model: EnergyModel) -> Table:
-    """Motor and reducer inertia (S0 Table IV)."""
+    """Motor and reducer inertia (S0 Table IV), identified and by catalogue."""
     robot = load_robot(model.robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
     motor_side, rotor = split_inertia(reflected, robot)
@@ -545,74 +617,105 @@ def _each(
 
 
 def _sections(report: Report) -> Iterable[Section]:
-    model = report.model
+    yield _energy_section(report)
+    yield _shift_section(report)
+    yield _torque_section(report)
+    yield _current_section(report)
+    yield _parameter_section(report.model)
+    analyses = [bag.analysis for bag in report.bags]
+    motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
+    yield Section("motion", "The motion", "", motion)
+    yield Section("provenance", "Provenance", "", items(provenance_table(report.model)))
+    advice = report.measures.section(report.tariff)
+    if advice is not None:
+        tables = [Table(*table) for table in advice.tables]
+        yield Section(advice.key, advice.title, advice.text, items(*tables))
+
+
+def _energy_section(report: Report) -> Section:
     bags = report.bags
-    shift = report.shift
-    robot = load_robot(model.robot)
-    generic = is_generic(model)
     analyses = [bag.analysis for bag in bags]
-    names = [joint.name for joint in model.joints]
-    cut = any(analysis.cut for analysis in analyses)
-    energy = (
+    metrics = [bag.metrics for bag in bags]
+    labels = [bag.label for bag in bags]
+
+    def joint_energies(bag: BagReport) -> Chart | None:
+        return charts.joint_power_chart(bag.metrics["joint_power"], bag.label)
+
+    shown = (
         *_each(analyses, charts.stack_chart),
         *_each(analyses, charts.energy_split_chart),
-        *_each(bags, lambda b: energy_table(b.energy, b.label)),
-        *_each(
-            bags, lambda b: charts.joint_power_chart(b.metrics["joint_power"], b.label)
-        ),
-        *_each(bags, lambda b: joint_power_table(b.metrics, b.label)),
+        *_each(bags, lambda bag: energy_table(bag.energy, bag.label)),
+        *_each(bags, joint_energies),
+        *_each(bags, lambda bag: joint_power_table(bag.metrics, bag.label)),
         *_each(analyses, charts.bus_chart),
-        *items(power_table([bag.metrics for bag in bags], [bag.label for bag in bags])),
+        *items(power_table(metrics, labels)),
         *_each(analyses, charts.power_chart),
         *_each(analyses, charts.energy_chart),
     )
-    text = f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else ""
-    yield Section("energy", "Energy", text, energy)
+    text = ""
+    if any(analysis.cut for analysis in analyses):
+        text = f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes."
+    return Section("energy", "Energy", text, shown)
+
+
+def _shift_section(report: Report) -> Section:
+    shift = report.shift
     text = "All recordings one after another."
-    text += (
-        " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
-    )
+    if report.cycles and not shift.cycles:
+        text += " They contain no start of a cycle."
     if len(shift.kinds) > 1:
         text += f" Their cycles are of {len(shift.kinds)} kinds of work, which have no common mean."
-    tables = shift_table(shift, report.tariff, report.wall), cycle_table(shift)
-    yield Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
-    torque = (
+    tables = (shift_table(shift, report.tariff, report.wall), cycle_table(shift))
+    return Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
+
+
+def _torque_section(report: Report) -> Section:
+    analyses = [bag.analysis for bag in report.bags]
+    shown = (
         *_each(analyses, charts.torque_chart),
         *items(charts.torque_error_chart(analyses)),
-        *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
-        *items(inertia_table(model)),
+        *_errors(report, "torque"),
+        *items(inertia_table(report.model)),
     )
     text = (
         "How well the rigid-body model and the motors' inertia reproduce the controller's "
         "torque."
     )
-    yield Section("torque", "Torque and inertia", text, torque)
-    current = (
+    return Section("torque", "Torque and inertia", text, shown)
+
+
+def _current_section(report: Report) -> Section:
+    analyses = [bag.analysis for bag in report.bags]
+    shown = (
         *_each(analyses, charts.current_chart),
         *items(charts.current_error_chart(analyses)),
-        *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
-        *items(*friction_tables(model)),
+        *_errors(report, "current"),
+        *items(*friction_tables(report.model)),
         *_each(analyses, charts.friction_chart),
-        *items(temperature_law_chart(model)),
+        *items(temperature_law_chart(report.model)),
         *_each(analyses, charts.temperature_chart),
     )
     text = "How well torque constants and friction reproduce the measured motor currents."
-    yield Section("current", "Current and friction", text, current)
+    return Section("current", "Current and friction", text, shown)
+
+
+def _errors(report: Report, key: str) -> tuple[Item, ...]:
+    """The table of errors of "torque" or "current" of each recording."""
+    names = [joint.name for joint in report.model.joints]
+    return _each(report.bags, lambda bag: error_table(key, bag.metrics, names, bag.label))
+
+
+def _parameter_section(model: EnergyModel) -> Section:
+    robot = load_robot(model.robot)
     title, columns, rows = drive_table(model)
     drives = Table(title[0].upper() + title[1:], columns, rows)
     base = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
     values = singular_value_charts(base.singular_values, base.rank)
-    title = "Parameters of the arm type" if generic else "Identified parameters"
-    text = f"Of a {model_words(model, None)}." if generic else ""
-    found = items(interval_chart(model, robot), drives, *values)
-    yield Section("parameters", title, text, found)
-    motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
-    yield Section("motion", "The motion", "", motion)
-    yield Section("provenance", "Provenance", "", items(provenance_table(model)))
-    advice = report.measures.section(report.tariff)
-    if advice is not None:
-        advised = [Table(*table) for table in advice.tables]
-        yield Section(advice.key, advice.title, advice.text, items(*advised))
+    shown = items(interval_chart(model, robot), drives, *values)
+    if is_generic(model):
+        text = f"Of a {model_words(model, None)}."
+        return Section("parameters", "Parameters of the arm type", text, shown)
+    return Section("parameters", "Identified parameters", "", shown)
 
 
 def _tiles(report: Report) -> list[Tile]:

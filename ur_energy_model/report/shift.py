@@ -47,26 +47,41 @@ STATE_NAMES: dict[ArmState, str] = {
 
 @dataclass(frozen=True)
 class Shift:
-    """Energy of one arm over one or more recordings, one after another."""
+    """Energy of one arm over one or more recordings, one after another.
+
+    Attributes:
+        joint_names: from base to tool.
+        time: since the start [bins], s.
+        power: mean total power between the previous time and this one [bins], W.
+        model: the same of the sum of the modelled parts [bins], W.
+        starts: first bin of each recording but the first, and behind each gap.
+        energy: whole arm, measured where bus power is [J].
+        total_source: where `energy` comes from.
+        explained_share: modelled over measured energy; None where nothing is measured.
+        half_width: of the 95 % interval of `energy` [J].
+        state_wall: energy at the mains by state of the arm, by the model [J].
+        state_time: time in each state [s].
+        state_energy: energy at the supply by state [J].
+        cycles: completed ones, in order.
+        channels: layout of their readings.
+        kinds: the cycles that were seen whole by the work that they do, see
+            `kinds_of_cycles`; means are of one kind only.
+    """
 
     joint_names: tuple[str, ...]
-    time: Array  # since the start [bins], s
-    power: Array  # mean total power between the previous time and this one [bins], W
-    model: Array  # the same of the sum of the modelled parts
-    # first bin of each recording but the first, and behind each gap
+    time: Array
+    power: Array
+    model: Array
     starts: NDArray[np.int_]
-    energy: float  # whole arm, measured where bus power is [J]
-    total_source: TotalSource  # where `energy` comes from
-    # modelled over measured energy; None where nothing is measured
+    energy: float
+    total_source: TotalSource
     explained_share: float | None
-    half_width: float  # of the 95 % interval of `energy`
-    state_wall: dict[ArmState, float]  # at the mains, by the model [J]
-    state_time: dict[ArmState, float]  # [s]
-    state_energy: dict[ArmState, float]  # [J]
-    cycles: tuple[Cycle, ...]  # completed
-    channels: Channels  # layout of their readings
-    # the cycles that were seen whole by the work that they do, see `kinds_of_cycles`;
-    # means are of one kind only
+    half_width: float
+    state_wall: dict[ArmState, float]
+    state_time: dict[ArmState, float]
+    state_energy: dict[ArmState, float]
+    cycles: tuple[Cycle, ...]
+    channels: Channels
     kinds: tuple[tuple[Cycle, ...], ...] = ()
 
     @property
@@ -89,9 +104,17 @@ def read_shift(
     output: int = 0,
     progress: Progress | None = None,
 ) -> Shift:
-    """Run an estimator over recordings, in order; arguments as of `make_report`.
+    """Run an estimator over recordings, in order.
 
-    Each is followed twice, as in `estimate_energy`.
+    Each recording is followed twice, as in `estimate_energy`: the second time from the
+    session's final state.
+
+    Args:
+        model: of the arm.
+        bags: recordings of the arm.
+        trigger: what starts a cycle, see `energy.cycles`.
+        output: digital output that starts a cycle, if `trigger` is an output.
+        progress: called with NaN, as the length is unknown, and a text.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -179,6 +202,13 @@ def kinds_of_cycles(
 
     Cycles are of the same work if they have the same program, about the same time in
     motion and about the same energy of every joint. How long they wait does not count.
+
+    Args:
+        cycles: in order.
+        channels: layout of their readings.
+
+    Returns:
+        Kinds of work in order of their first cycle, each with its cycles.
     """
     kinds: list[list[Cycle]] = []
     moved = channels.state_time + ArmState.MOVING
@@ -222,7 +252,10 @@ def _checked(bag: str | Path) -> Iterator[Telemetry]:
 
 
 def shift_charts(shift: Shift) -> list[Chart]:
-    """Power over the shift, and energy of the latest cycles, in motion and idle."""
+    """Power over the shift, and energy of the latest cycles, in motion and idle.
+
+    The second chart is left out where no cycle was completed.
+    """
     minutes = Timeline(shift.time / 60, shift.starts)
     source = shift.total_source
     lines = [minutes.curve(f"total, {source.name}", shift.power, "measured")]
@@ -264,7 +297,14 @@ def shift_charts(shift: Shift) -> list[Chart]:
 
 
 def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
-    """Time, energy, cost and CO2 by state of the arm; `wall` is that of the whole recording."""
+    """Time, energy, cost and CO2 by state of the arm.
+
+    Args:
+        shift: energies of the recordings.
+        tariff: price and CO2; without them there are no such columns.
+        wall: energy at the mains of all recordings, measured or modelled, to which the model's
+            energies at the mains are scaled.
+    """
     amounts = [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
     columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]",
                "at the wall [Wh]", *amounts]  # fmt: skip

@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The verdict: whether a model is reliable, and what would improve it."""
+"""The verdict: whether a model is reliable, and what would improve it.
+
+Errors of a model on recordings are graded by limits; the worst finding determines the grade
+of the model, and each finding that is not good names a remedy.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +56,12 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One finding."""
+    """One finding.
+
+    Attributes:
+        grade: "good", "fair" or "poor".
+        text: the finding, and what to do about it, in one sentence.
+    """
 
     grade: Grade
     text: str
@@ -60,7 +69,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """The verdict on a model: the worst grade of the findings, one sentence, and the findings."""
+    """The verdict on a model or a result.
+
+    Attributes:
+        grade: the worst one of the findings.
+        headline: the verdict in one sentence.
+        statements: the findings.
+    """
 
     grade: Grade
     headline: str
@@ -80,11 +95,16 @@ def judge(
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
-    METRICS and motions are those of recordings of other motions than the fitted ones, or
-    of all if there are none. `generic` is the statement about a generic model;
-    `another_arm` the warning if the model is of another arm than the recordings, `doubts`
-    are other warnings about their arm, and `contradictions` those among them that the
-    recordings themselves show.
+    Args:
+        metrics: METRICS of recordings of other motions than the fitted ones, or of all
+            recordings if there are no others.
+        joint_names: from base to tool.
+        motions: how the motions of these recordings are related to the fitted ones.
+        simulated: whether a recording is of a simulated controller.
+        generic: statement about a generic model; None for an identified one.
+        another_arm: warning if the model is of another arm than the recordings; None if not.
+        doubts: other warnings about the recorded arm.
+        contradictions: those among the doubts that the recordings themselves show.
     """
     arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
     found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
@@ -124,10 +144,12 @@ def judge(
 
 
 def generic_statement(words: str, half_width: float | None) -> str:
-    """The statement of a report about a generic model, in words.
+    """The statement of a report about a generic model.
 
-    `half_width` is the largest of the 95 % intervals of the modelled energy of all
-    recordings, percent; None if no energy flowed.
+    Args:
+        words: the arm type, in words.
+        half_width: largest half width of the 95 % intervals of the modelled energy of all
+            recordings [%]; None if no energy flowed.
     """
     text = (
         f"This is the model of an arm type ({words}): no recording of this arm was used."
@@ -143,7 +165,13 @@ def generic_statement(words: str, half_width: float | None) -> str:
 
 
 def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -> Grade:
-    """Grade of a value by the limits of good and fair; `high` if larger values are better."""
+    """Grade of a value.
+
+    Args:
+        value: to be judged.
+        limits: of "good" and of "fair".
+        high: whether larger values are better.
+    """
     passed = [value >= limit if high else value <= limit for limit in limits]
     return next((grade for grade, met in zip(ORDER, passed, strict=False) if met), "poor")
 

@@ -36,11 +36,18 @@ LEAST_SHARE = 0.005
 
 
 class Saving(NamedTuple):
-    """Energy that is saved in some time, with standard deviations [J]."""
+    """Energy that is saved in some time, with standard deviations [J].
 
-    energy: float  # at the supply
+    Attributes:
+        energy: at the supply.
+        std: TODO.
+        wall_energy: at the mains.
+        wall_std: TODO.
+    """
+
+    energy: float
     std: float
-    wall_energy: float  # at the mains
+    wall_energy: float
     wall_std: float
 
     def times(self, factor: float) -> Saving:
@@ -92,22 +99,32 @@ class Measure:
 
     Texts are clauses without a full stop, with values and units, for one line of a
     terminal.
+
+    Attributes:
+        kind: TODO.
+        title: what was found.
+        action: what to set or to type.
+        saving: in the recording; of a cold start, in one of them.
+        cycles: of work in the recording; 0 where a saving per cycle has no meaning.
+        command: of this package that gives what to type; none if empty.
+        condition: what it presupposes; nothing if empty.
+        certainty: that the finding is right; None for that of the saving.
+        times_per_year: how often it is saved; None: as often as recorded.
+        place: in the program, such as "line 6"; empty for all of it.
+        source: the recording.
     """
 
     kind: Kind
-    title: str  # what was found
-    action: str  # what to set or to type
-    saving: Saving  # in the recording; of a cold start, in one of them
-    # of work in the recording; 0 where a saving per cycle has no meaning
+    title: str
+    action: str
+    saving: Saving
     cycles: float = 0.0
-    command: str = ""  # of this package that gives what to type; none if empty
-    condition: str = ""  # what it presupposes; nothing if empty
-    # that the finding is right; None for that of the saving
+    command: str = ""
+    condition: str = ""
     certainty: float | None = None
-    # how often it is saved; None: as often as recorded
     times_per_year: float | None = None
-    place: str = ""  # in the program, such as "line 6"; empty for all of it
-    source: str = ""  # the recording
+    place: str = ""
+    source: str = ""
 
     @property
     def probability(self) -> float:
@@ -132,10 +149,15 @@ class Measure:
 
 
 class Omitted(NamedTuple):
-    """A kind of measure of which none is listed, and why."""
+    """A kind of measure of which none is listed, and why.
+
+    Attributes:
+        kind: TODO.
+        reason: a clause without a full stop.
+    """
 
     kind: Kind
-    reason: str  # a clause without a full stop
+    reason: str
 
 
 Finding: TypeAlias = Measure | Omitted

@@ -46,13 +46,21 @@ move begins. On simulated arms it was up to 0.4 %."""
 
 
 class _Stop(NamedTuple):
-    """A stop of the program at the end of a move."""
+    """A stop of the program at the end of a move.
 
-    number: int  # of the move, from 0
-    q: Array  # joint positions [n], rad
-    lines: tuple[int, ...]  # of the move in the program; empty if unknown
-    power: float  # of holding the arm there, whole arm at the supply [W]
-    std: float  # [W]
+    Attributes:
+        number: of the move, from 0.
+        q: joint positions [n], rad.
+        lines: of the move in the program; empty if unknown.
+        power: of holding the arm there, whole arm at the supply [W].
+        std: [W].
+    """
+
+    number: int
+    q: Array
+    lines: tuple[int, ...]
+    power: float
+    std: float
 
     def words(self) -> str:
         """The stop for people, who count moves from 1."""
@@ -101,13 +109,21 @@ def pose_measures(
 
 
 class _MovedWait(NamedTuple):
-    """A wait of the program that is moved behind another stop, per cycle."""
+    """A wait of the program that is moved behind another stop, per cycle.
 
-    seconds: float  # of all steps that its line runs [s]
-    power: float  # of holding the arm now, whole arm at the supply [W]
-    where: str  # it is now
-    to: _Stop  # where it is moved
-    std: float  # of what is saved [J]
+    Attributes:
+        seconds: of all steps that its line runs [s].
+        power: of holding the arm now, whole arm at the supply [W].
+        where: it is now.
+        to: where it is moved.
+        std: of what is saved [J].
+    """
+
+    seconds: float
+    power: float
+    where: str
+    to: _Stop
+    std: float
 
     @property
     def saved(self) -> float:
