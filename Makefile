@@ -1,6 +1,7 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
 #   make demo      everything once, with the simulated controller
 #   make test      lint, types, tests (three processes per two cores; WORKERS=0 for a single one, TEST=a/file.py)
+#   make truth     slow tests with a simulated truth: papers, savings, coverage of intervals
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make papers    the papers side by side: every protocol on simulated arms, docs/papers
 #   make removable each removable room taken out of a copy, and the rest checked (ROOM=papers for one)
@@ -22,7 +23,7 @@ MINUTES ?= 13
 
 NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2
 
-.PHONY: setup demo test lint types tests coverage bench torture papers removable servers docs clean
+.PHONY: setup demo test lint types tests truth coverage bench torture papers removable servers docs clean
 
 setup: $(STAMP)
 
@@ -63,7 +64,11 @@ types: setup
 	  else echo "types are not checked on Python 3.10: use 3.11 or newer"; fi
 
 tests: setup
-	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal $(TEST)
+	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m "not truth" $(TEST)
+
+# What make test leaves out.
+truth: setup
+	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal -m truth $(TEST)
 
 # Processes that tests start are measured too. Fails below the floor in pyproject.toml.
 coverage: setup

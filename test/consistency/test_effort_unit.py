@@ -138,6 +138,7 @@ def arms() -> list[Moved]:
     ]
 
 
+@pytest.mark.truth
 def test_decisions_on_simulated_arms_are_right(arms: list[Moved]) -> None:
     """Not one of the decisions is wrong, of which one in a thousand may be."""
     for meaning, least in (("ampere", 10), ("newton_metre", 10), ("without_gravity", 2)):
@@ -150,6 +151,7 @@ def test_decisions_on_simulated_arms_are_right(arms: list[Moved]) -> None:
         assert found[meaning] >= least, (meaning, found)  # of 18, of which 6 stand still
 
 
+@pytest.mark.truth
 def test_the_wrong_unit_is_excluded_in_a_few_seconds(arms: list[Moved]) -> None:
     """In motion and, for most arms, at standstill in gravity."""
     for truth, stated, least in (

@@ -61,6 +61,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Trial]]:
     return found
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_intervals_cover_pairs_of_arms(
     pairs: dict[str, list[Trial]], variant: str

@@ -40,6 +40,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
     return found
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_intervals_cover_arms_that_the_models_have_not_seen(
     trials: Trials, variant: str
@@ -53,6 +54,7 @@ def test_intervals_cover_arms_that_the_models_have_not_seen(
     assert np.abs(np.append(joints, supply)).max() < 4.0
 
 
+@pytest.mark.truth
 def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
     anchored = [trial.width for trial in trials["bus"] if trial.anchored]
     assert anchored

@@ -119,6 +119,7 @@ def _friction(joint: JointModel) -> tuple[float, float]:
     return value, float(np.sqrt(slope @ joint.current_covariance @ slope))
 
 
+@pytest.mark.truth
 def test_intervals_cover_the_truth(scores: tuple[str, Scores]) -> None:
     fields, found = scores
     for quantity, least in (LEAST if fields == "neither" else ENOUGH).items():

@@ -18,6 +18,7 @@ import pytest
 from test.energy.known_arm import changed
 from test.identification.exact_arm import ExactArm, write_bag
 from test.identification.wall_cells import RUNNING, Work, fit_of, irregular
+from test.truth import first_fast
 from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
@@ -45,7 +46,7 @@ def straight_line(work: Work) -> np.ndarray:
     return np.polyfit(work.bus[known], columns["wall_power"][known], 1)
 
 
-@pytest.mark.parametrize("switched_off", [0.0, 0.1])
+@pytest.mark.parametrize("switched_off", first_fast([0.1, 0.0]))
 def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> None:
     errors = []
     nulls = []
@@ -211,6 +212,7 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
     assert with_other["wall_energy"] == pytest.approx(energy + truth, rel=0.01)
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize("late", [0.0, 1.0])
 def test_the_interval_of_a_measured_energy_covers(tmp_path: Path, late: float) -> None:
     arm = ExactArm(power_noise=0.5)

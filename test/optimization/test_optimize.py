@@ -125,6 +125,7 @@ def test_locks_and_speedup_are_kept_and_the_others_share_the_time(
         assert np.abs(qd).max() <= 1.03 * 1.2 * np.abs(each.move.qd).max()
 
 
+@pytest.mark.truth
 def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(
     tmp_path: Path,
 ) -> None:

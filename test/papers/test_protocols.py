@@ -140,6 +140,7 @@ def here(outcome: Outcome, figure: str) -> np.ndarray:
     return np.asarray(row.here, dtype=float)
 
 
+@pytest.mark.truth
 def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     on_arm(session, "ur5e")
     outcome = run_protocol("s0", session)
@@ -167,6 +168,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     check_fails(outcome, replace(outcome, rows=rows))
 
 
+@pytest.mark.truth
 def test_s2_predicts_power_from_the_motion_alone(
     session: UndrawnRun, tmp_path: Path
 ) -> None:
@@ -190,6 +192,7 @@ def test_s2_predicts_power_from_the_motion_alone(
     check_fails(outcome, replace(outcome, rows=rows))
 
 
+@pytest.mark.truth
 def test_s1_finds_base_parameters(
     session: UndrawnRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +225,7 @@ def test_s1_finds_base_parameters(
     check_evidence("s1", session, outcome)
 
 
+@pytest.mark.truth
 def test_s4_on_the_robot_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +274,7 @@ def test_s3_agrees_with_the_drive_of_the_slides_only(
     check_fails(*(Outcome("s3", "", "ur5", True, rows) for rows in (true, wrong)))
 
 
+@pytest.mark.truth
 def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     """Without a mount that part is skipped."""
     outcome = run_protocol("s4", session)

@@ -16,6 +16,7 @@ import pytest
 
 from test.energy.work_cycles import LIFT, PICK, PLACE, ROBOT, pick_and_place
 from test.identification.exact_arm import write_bag
+from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.plant.before_after import SAME_SESSION, ProductionSaving, compare
 from ur_energy_model.plant.production import (
@@ -283,6 +284,7 @@ def printed_json(
     return found
 
 
+@pytest.mark.truth
 def test_a_small_measured_saving_is_found_and_proven(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,7 +303,7 @@ def test_a_small_measured_saving_is_found_and_proven(
     assert found["total_source"] == {"before": "measured", "after": "measured"}
 
 
-@pytest.mark.parametrize("step", [1, 10, 100])
+@pytest.mark.parametrize("step", first_fast([10, 1, 100]))
 def test_any_sample_rate(tmp_path: Path, step: int) -> None:
     sides = []
     for kind in ("hasty", "calm"):
@@ -330,7 +332,7 @@ def test_another_session_of_the_arm_is_no_saving(tmp_path: Path) -> None:
         assert comparison.interval[0] < 0.0 < comparison.interval[1]
 
 
-@pytest.mark.parametrize("apart", [600.0, DAY])
+@pytest.mark.parametrize("apart", first_fast([DAY, 600.0]))
 def test_recordings_of_one_day_are_one_session(tmp_path: Path, apart: float) -> None:
     """On another day nothing shows the friction of moves that all changed."""
     sides = []
@@ -367,7 +369,7 @@ def test_cycles_with_an_outage_are_left_out(tmp_path: Path) -> None:
     assert found.energy.mean() == pytest.approx(usual.energy.mean(), rel=0.002)
 
 
-@pytest.mark.parametrize("which", [(True, True), (True, False)])
+@pytest.mark.parametrize("which", first_fast([[True, False], [True, True]]))
 def test_without_bus_power_on_a_side_the_model_is_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], which: tuple[bool, bool]
 ) -> None:

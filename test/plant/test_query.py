@@ -37,8 +37,13 @@ def peak(pid: int) -> float:
         "SELECT repeat('x', 2000000000)",
         "SELECT list_sort(range(200000000))",
         "SELECT format('{:>2000000000}', 'x')",
-        "SELECT array_agg(range) FROM range(1000000000)",
-        "SELECT string_agg(range::text, ',') FROM range(1000000000)",
+        pytest.param(
+            "SELECT array_agg(range) FROM range(1000000000)", marks=pytest.mark.truth
+        ),
+        pytest.param(
+            "SELECT string_agg(range::text, ',') FROM range(1000000000)",
+            marks=pytest.mark.truth,
+        ),
     ],
 )
 def test_memory_is_that_of_the_process(plant: Path, sql: str) -> None:
@@ -51,12 +56,11 @@ def test_time_is_that_of_the_computation(plant: Path) -> None:
     with pytest.raises(SqlError, match=r"takes longer than 0\.5 s.*--timeout"):
         Query(str(plant), ENDLESS, timeout=0.5)
     assert time.monotonic() - began < 60.0
-    with Query(
-        str(plant), "SELECT range AS x FROM range(1000000000000)", timeout=20.0
-    ) as result:
+    endless = "SELECT range AS x FROM range(1000000000000)"
+    with Query(str(plant), endless, timeout=5.0) as result:
         assert next(result.batches)["x"][0].as_py() == 0
         with result.paused():  # a reader that waits uses none of it
-            time.sleep(21.0)
+            time.sleep(5.5)
         assert next(result.batches)["x"][0].as_py() > 0
         assert peak(result.pid) < 0.5 * MEMORY
     with pytest.raises(SqlError, match="takes longer"):  # noqa: PT012, SIM117

@@ -387,6 +387,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
+@pytest.mark.truth
 def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
     """Also one that has lost data and commits."""
     boto3 = pytest.importorskip("boto3")

@@ -31,6 +31,7 @@ from test.simulation.simulated_cell import (
     movej,
     program,
 )
+from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.client_interfaces import DashboardSession
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -117,7 +118,7 @@ def test_waiting_in_a_cheaper_pose(
     assert_saved(pose, before, after)
 
 
-@pytest.mark.parametrize("kind", ["moves", "line"])
+@pytest.mark.parametrize("kind", first_fast(["moves", "line"]))
 def test_what_the_command_prints_is_typed(
     kind: str, before: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -133,6 +134,7 @@ def test_what_the_command_prints_is_typed(
     assert_saved(measure, before, after)
 
 
+@pytest.mark.truth
 def test_the_right_payload_is_set(
     as_set: Path, wrongly_set: Path, model_file: Path, capsys: Capture
 ) -> None:
@@ -182,6 +184,7 @@ def shift(folder: Path, *, switched_off: bool) -> Recorded:
     return cell.record(folder, again + 10.0, rate=25.0, at=what)
 
 
+@pytest.mark.truth
 def test_switching_off_in_a_pause(
     model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -197,6 +200,7 @@ def test_switching_off_in_a_pause(
     assert "pause" not in kinds
 
 
+@pytest.mark.truth
 def test_work_that_begins_right_after_other_work(tmp_path: Path, capsys: Capture) -> None:
     """A CB3 arm: its controller's cycle is four times as long, and so is what this may take."""
     cell = SimulatedCell(robot="ur5", warmth=0.0, version=(3, 15, 8))
@@ -211,6 +215,7 @@ def test_work_that_begins_right_after_other_work(tmp_path: Path, capsys: Capture
     assert high - low < 2.0 * start["in_recording"]["energy"]
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize("seed", [21, 22, 23])
 def test_poses_of_other_arms_without_a_model(
     seed: int, tmp_path: Path, capsys: Capture

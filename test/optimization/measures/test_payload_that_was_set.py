@@ -15,6 +15,7 @@ import pytest
 from test.cli.conftest import Capture, answer, end_of
 from test.identification.exact_arm import write_bag
 from test.simulation.simulated_cell import SimulatedCell, movej, program
+from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.identification.pipeline import identify
@@ -46,7 +47,7 @@ def words_of(command: str, tmp_path: Path, bag: Path, model: Path) -> list[str]:
     return COMMANDS[command].format(bag=bag, model=model, new=tmp_path, plan=plan).split()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", first_fast(COMMANDS, 2))
 def test_every_command_states_it_first(
     command: str,
     as_set: Path,
@@ -127,9 +128,10 @@ MOVES = (
 )
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", first_fast([11, 12, 13]))
 @pytest.mark.parametrize(
-    ("set_there", "carried"), [(0.0, 0.0), (2.0, 2.0), (0.0, 1.5), (2.5, 0.5)]
+    ("set_there", "carried"),
+    first_fast([(2.0, 2.0), (2.5, 0.5), (0.0, 0.0), (0.0, 1.5)], 2),
 )
 def test_arms_of_their_type_are_judged_by_the_type(
     seed: int, set_there: float, carried: float, tmp_path: Path
