@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import zstandard
+from mcap.opcode import Opcode
+from mcap.records import Channel, Metadata, Schema
 
 from test.model.made_up import with_tensors
 from test.telemetry.bag.bag_files import chunk_record, record, text
@@ -25,7 +27,8 @@ from ur_energy_model.files import config_file
 from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Channel, Op, Schema, pack
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC
+from ur_energy_model.telemetry.bag.mcap_format import packed as file_records
 from ur_energy_model.telemetry.bag.metadata import GAP_RECORD_NAME
 from ur_energy_model.trajectory.fourier import load_trajectory
 
@@ -195,9 +198,9 @@ def _bomb(pattern: bytes) -> bytes:
     return packed.getvalue()
 
 
-SMALL = record(Op.MESSAGE, bytes(22))
+SMALL = record(Opcode.MESSAGE, bytes(22))
 LABELS = {"k": "v" * 100}
-MARK = struct.pack("<BQ", Op.CHUNK, 60 << 20) + bytes(28) + b"\x04\0\0\0zstd"
+MARK = struct.pack("<BQ", Opcode.CHUNK, 60 << 20) + bytes(28) + b"\x04\0\0\0zstd"
 GAP = {"index": "3", "start": "1.5", "end": "2.5", "missing": "4", "cause": "x"}
 
 
@@ -215,15 +218,13 @@ def _unsized(size: int) -> bytes:
 
 
 MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
-    "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 10_000,
-    "schemas": _many(
-        20_000, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))
-    ),
+    "gaps": lambda: file_records([Metadata(GAP_RECORD_NAME, GAP)]) * 10_000,
+    "schemas": _many(20_000, lambda i: file_records([Schema(i, b"c" * 1000, "b", "a")])),
     "channels": _many(
-        20_000, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))
+        20_000, lambda i: file_records([Channel(i, "a" * 900, "b", LABELS, 1)])
     ),
-    "metadata": lambda: pack(Op.METADATA, "m", {}) * 510_000,
-    "a large message": lambda: record(Op.MESSAGE, bytes(150 << 20)),
+    "metadata": lambda: file_records([Metadata("m", {})]) * 510_000,
+    "a large message": lambda: record(Opcode.MESSAGE, bytes(150 << 20)),
     "a large chunk": lambda: packed(SMALL * 3_000_000),
     "chunks that unpack to gigabytes": lambda: packed(bytes(60 << 20), 100),
     "a chunk larger than it says": lambda: chunk_record(1000, _unsized(200 << 20)),
@@ -237,15 +238,15 @@ MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
 
 def mcap_file(folder: Path, random: Random) -> tuple[str, Path]:
     """An MCAP file of countless or lying records."""
-    header = MAGIC + record(Op.HEADER, text("ros2") + text("x"))
+    header = MAGIC + record(Opcode.HEADER, text("ros2") + text("x"))
     lying = struct.pack(
-        "<BQ", random.choice([int(op) for op in Op]), 1 << random.randint(20, 62)
+        "<BQ", random.choice([int(op) for op in Opcode]), 1 << random.randint(20, 62)
     )
     make: list[Callable[[], bytes]] = [
         *MCAP_BOMBS.values(),
         lambda: lying + bytes(100),
         lambda: random.randbytes(3000),
-        lambda: record(Op.METADATA, text("m") + struct.pack("<I", 0xFFFFFFFF)),
+        lambda: record(Opcode.METADATA, text("m") + struct.pack("<I", 0xFFFFFFFF)),
     ]
     path = folder / "file.mcap"
     path.write_bytes(header + random.choice(make)())

@@ -9,11 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from mcap.records import Chunk, Header
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from test.layouts.viewers import STORE
-from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op, pack
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, packed
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -47,14 +48,22 @@ def record(op: int, content: bytes) -> bytes:
 
 
 def chunk_record(
-    size: int, packed: bytes, compression: str = "zstd", checksum: int = 0
+    size: int, data: bytes, compression: str = "zstd", checksum: int = 0
 ) -> bytes:
     """A chunk that claims to unpack to so many bytes."""
-    return pack(Op.CHUNK, 0, 0, size, checksum, compression, packed)
+    chunk = Chunk(
+        compression=compression,
+        data=data,
+        message_end_time=0,
+        message_start_time=0,
+        uncompressed_crc=checksum,
+        uncompressed_size=size,
+    )
+    return packed([chunk])
 
 
 def write_file(path: Path, *records: bytes) -> Path:
-    path.write_bytes(MAGIC + pack(Op.HEADER, "ros2", "x") + b"".join(records))
+    path.write_bytes(MAGIC + packed([Header("ros2", "x")]) + b"".join(records))
     return path
 
 

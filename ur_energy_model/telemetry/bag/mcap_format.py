@@ -1,25 +1,42 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The MCAP container: its records, packed and unpacked.
+"""The MCAP container: its records, and its messages as arrays.
 
-The library `mcap` has the same records. It is not used here, for three reasons: it reads
-each entry of a message index in Python (which takes a third of the time to read a bag),
-reads records of any size into memory, and is not packaged for Ubuntu, while every
-recorder needs this chapter.
+The library `mcap` packs and unpacks the records. Two things are done here, because it
+handles one message at a time and holds whatever a file states in memory: messages of one
+size are arrays (`MessageBlock`), and the contents of records are bounded before they are
+unpacked (`McapReader`). The specification is at https://mcap.dev/spec.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import lru_cache
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
+from mcap.data_stream import ReadDataStream, RecordBuilder
+from mcap.exceptions import EndOfFile
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+    SummaryOffset,
+)
 from numpy.typing import NDArray
 
 from ur_energy_model.typing import Bytes
@@ -27,152 +44,69 @@ from ur_energy_model.typing import Bytes
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""
 MAGIC = b"\x89MCAP0\r\n"
-PREFIX = struct.Struct("<BQ")  # type and length of a record
+PREFIX = struct.Struct("<BQ")
+"""Type and length of a record."""
 RECORD_HEAD = struct.Struct("<BQH")
 """The same and the first number of the content, which is the channel of a message."""
 MESSAGE_HEAD = 22
 """Size of channel, sequence number, log time and publish time of a message [bytes]."""
 
-
-class Op(IntEnum):
-    """Record types."""
-
-    HEADER = 0x01
-    FOOTER = 0x02
-    SCHEMA = 0x03
-    CHANNEL = 0x04
-    MESSAGE = 0x05
-    CHUNK = 0x06
-    MESSAGE_INDEX = 0x07
-    CHUNK_INDEX = 0x08
-    ATTACHMENT = 0x09
-    ATTACHMENT_INDEX = 0x0A
-    STATISTICS = 0x0B
-    METADATA = 0x0C
-    METADATA_INDEX = 0x0D
-    SUMMARY_OFFSET = 0x0E
-    DATA_END = 0x0F
-
-
-_FIELDS: Mapping[Op, str] = {
-    Op.HEADER: "ss",  # profile, library
-    Op.FOOTER: "QQI",  # starts of the summary and of its offsets, checksum
-    Op.SCHEMA: "Hssb",
-    Op.CHANNEL: "HHssm",
-    # first and last log time, unpacked size, checksum, compression, records
-    Op.CHUNK: "QQQIsr",
-    Op.MESSAGE_INDEX: "Hb",  # channel, log times and offsets
-    Op.CHUNK_INDEX: "QQQQpQsQQ",
-    Op.STATISTICS: "QHIIIIQQp",
-    Op.METADATA: "sm",
-    Op.METADATA_INDEX: "QQs",
-    Op.SUMMARY_OFFSET: "BQQ",
-    Op.DATA_END: "I",
+_PARSERS: Mapping[int, Callable[[ReadDataStream], McapRecord]] = {
+    Opcode.HEADER: Header.read,
+    Opcode.SCHEMA: Schema.read,
+    Opcode.CHANNEL: Channel.read,
+    Opcode.CHUNK: Chunk.read,
+    Opcode.CHUNK_INDEX: ChunkIndex.read,
+    Opcode.STATISTICS: Statistics.read,
+    Opcode.METADATA: Metadata.read,
+    Opcode.METADATA_INDEX: MetadataIndex.read,
 }
-"""Kinds of the fields of records: numbers by their codes in `struct`, s text, b bytes, r bytes with
-a long length, m a map of texts, p pairs of a channel and a number."""
-_NUMBERS = {code: struct.Struct(f"<{code}") for code in "BHIQ"}
-_LENGTH = _NUMBERS["I"]
-_LONG = _NUMBERS["Q"]
-_PAIR = struct.Struct("<HQ")
 
 
-def pack(op: Op, *values: Any) -> bytes:
-    """One record with these values of its fields."""
-    kinds = _FIELDS[op]
-    content = b"".join(
-        _packed(kind, value) for kind, value in zip(kinds, values, strict=True)
-    )
-    return PREFIX.pack(op, len(content)) + content
+def packed(records: Iterable[McapRecord]) -> bytes:
+    """Records as they are in a file, one behind the other."""
+    builder = RecordBuilder()
+    for record in records:
+        record.write(builder)
+    content: bytes = builder.end()  # type: ignore[no-untyped-call]
+    return content
 
 
-def _packed(kind: str, value: Any) -> bytes:
-    if kind in _NUMBERS:
-        return _NUMBERS[kind].pack(value)
-    if kind == "s":
-        value = value.encode()
-    elif kind == "m":
-        value = b"".join(_packed("s", text) for item in value.items() for text in item)
-    elif kind == "p":
-        value = b"".join(_PAIR.pack(*item) for item in value.items())
-    return b"".join([(_LONG if kind == "r" else _LENGTH).pack(len(value)), value])
+class _Content(ReadDataStream):
+    """Content of a record, which ends where it ends: the library returns what there is."""
+
+    def read(self, length: int) -> bytes:
+        """The next bytes.
+
+        Raises:
+            EndOfFile: there are fewer.
+        """
+        data = super().read(length)
+        if len(data) < length:
+            raise EndOfFile
+        return data
 
 
-def unpack(op: int, content: bytes | memoryview) -> list[Any]:
-    """Values of a record's fields; those of a chunk are not copied. ValueError: malformed."""
-    view = memoryview(content)
-    position = 0
-    values = []
+def parsed(op: int, content: bytes) -> McapRecord:
+    """The record of a type with this content.
+
+    Args:
+        op: header, schema, channel, chunk, chunk index, statistics, metadata, or index of
+            metadata.
+        content: of the record, without its prefix.
+
+    Raises:
+        ValueError: malformed.
+    """
     try:
-        for kind in _FIELDS[Op(op)]:
-            value, position = _unpacked(kind, view, position)
-            values.append(value)
-    except (struct.error, UnicodeDecodeError):
+        return _PARSERS[op](_Content(BytesIO(content)))
+    except (struct.error, ValueError, EndOfFile):
         raise ValueError(f"a malformed record (type {op})") from None
-    return values
-
-
-def _unpacked(kind: str, view: memoryview, position: int) -> tuple[Any, int]:
-    """Value of a field at a position, and the position behind it."""
-    head = _NUMBERS.get(kind, _LONG if kind == "r" else _LENGTH)
-    number = head.unpack_from(view, position)[0]
-    start = position + head.size
-    if kind in _NUMBERS:
-        return number, start
-    stop = start + number
-    if stop > len(view):
-        raise struct.error
-    part = view[start:stop]
-    if kind == "s":
-        return bytes(part).decode(), stop
-    if kind == "p":
-        return dict(_PAIR.iter_unpack(part)), stop
-    if kind == "m":
-        values = {}
-        at = 0
-        while at < len(part):
-            key, at = _unpacked("s", part, at)
-            values[key], at = _unpacked("s", part, at)
-        return values, stop
-    return part if kind == "r" else bytes(part), stop
-
-
-class Schema(NamedTuple):
-    """A message definition in a file."""
-
-    id: int
-    name: str
-    encoding: str
-    data: bytes
-
-
-class Channel(NamedTuple):
-    """A topic in a file."""
-
-    id: int
-    schema_id: int
-    topic: str
-    message_encoding: str = "cdr"
-    metadata: Mapping[str, str] = {}
-
-
-class ChunkIndex(NamedTuple):
-    """Position and content of a chunk."""
-
-    start_time: int
-    end_time: int
-    offset: int
-    length: int
-    message_index_offsets: Mapping[int, int]
-    message_index_length: int
-    compression: str
-    compressed_size: int
-    uncompressed_size: int
 
 
 @lru_cache(maxsize=1000)
 def record_type(size: int) -> np.dtype[Any]:
-    """The record of a message whose payload has this size."""
+    """The record of a message whose payload has this size [bytes], with its prefix."""
     return np.dtype([
         ("op", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"),
         ("log_time", "<u8"), ("publish_time", "<u8"), ("payload", "u1", (size,)),
@@ -180,7 +114,12 @@ def record_type(size: int) -> np.dtype[Any]:
 
 
 class MessageBlock(NamedTuple):
-    """Messages of one channel and size in order: their records [n], see `record_type`."""
+    """Messages of one channel and one size, in order.
+
+    Attributes:
+        channel: its number in the file.
+        records: of the messages [n], see `record_type`.
+    """
 
     channel: int
     records: NDArray[np.void]
@@ -190,11 +129,12 @@ class MessageBlock(NamedTuple):
         """Messages with log times [n], ns, and payload [n, size]."""
         count, size = payload.shape
         records = np.zeros(count, record_type(size))
-        records["op"] = Op.MESSAGE
+        records["op"] = Opcode.MESSAGE
         records["length"] = MESSAGE_HEAD + size
         records["channel"] = channel
         records["payload"] = payload
-        records["log_time"] = records["publish_time"] = time
+        records["log_time"] = time
+        records["publish_time"] = time
         return cls(channel, records)
 
     @property
@@ -211,12 +151,20 @@ class MessageBlock(NamedTuple):
 
 @dataclass
 class Summary:
-    """Summary section of a file; metadata are (place, length, name) of its records."""
+    """What the end of a file states about it.
 
-    schemas: list[Schema] = field(default_factory=list)
-    channels: list[Channel] = field(default_factory=list)
+    Attributes:
+        schemas: by their numbers.
+        channels: by their numbers.
+        chunks: in the order of the file.
+        metadata: places of the metadata records, in the order of the file.
+        counts: number of messages by the number of the channel.
+    """
+
+    schemas: dict[int, Schema] = field(default_factory=dict)
+    channels: dict[int, Channel] = field(default_factory=dict)
     chunks: list[ChunkIndex] = field(default_factory=list)
-    metadata: list[tuple[int, int, str]] = field(default_factory=list)
+    metadata: list[MetadataIndex] = field(default_factory=list)
     counts: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -227,44 +175,48 @@ class Summary:
     @property
     def start_time(self) -> int:
         """Log time of the earliest message [ns], 0 if there is none."""
-        return min((chunk.start_time for chunk in self.chunks), default=0)
+        return min((chunk.message_start_time for chunk in self.chunks), default=0)
 
     @property
     def end_time(self) -> int:
         """Log time of the latest message [ns], 0 if there is none."""
-        return max((chunk.end_time for chunk in self.chunks), default=0)
+        return max((chunk.message_end_time for chunk in self.chunks), default=0)
 
     def tail(self, offset: int) -> bytes:
         """The end of the file, from its data-end record at `offset` to the closing magic."""
-        sizes = (
-            len(self.schemas),
-            len(self.channels),
-            0,
-            len(self.metadata),
-            len(self.chunks),
+        statistics = Statistics(
+            attachment_count=0,
+            channel_count=len(self.channels),
+            channel_message_counts=dict(sorted(self.counts.items())),
+            chunk_count=len(self.chunks),
+            message_count=self.messages,
+            message_end_time=self.end_time,
+            message_start_time=self.start_time,
+            metadata_count=len(self.metadata),
+            schema_count=len(self.schemas),
         )
-        times = (self.start_time, self.end_time)
-        counts = dict(sorted(self.counts.items()))
-        groups: dict[Op, Sequence[tuple[Any, ...]]] = {
-            Op.SCHEMA: self.schemas,
-            Op.CHANNEL: self.channels,
-            Op.CHUNK_INDEX: self.chunks,
-            Op.METADATA_INDEX: self.metadata,
-            Op.STATISTICS: [(self.messages, *sizes, *times, counts)],
+        groups: dict[Opcode, Iterable[McapRecord]] = {
+            Opcode.SCHEMA: self.schemas.values(),
+            Opcode.CHANNEL: self.channels.values(),
+            Opcode.CHUNK_INDEX: self.chunks,
+            Opcode.METADATA_INDEX: self.metadata,
+            Opcode.STATISTICS: [statistics],
         }
-        data_end = pack(Op.DATA_END, 0)
-        start = position = offset + len(data_end)
-        summary = []
+        data_end = packed([DataEnd(0)])
+        start = offset + len(data_end)
+        body = b""
         offsets = []
         for op, records in groups.items():
-            group = b"".join(pack(op, *record) for record in records)
+            group = packed(records)
             if group:
-                summary.append(group)
-                offsets.append(pack(Op.SUMMARY_OFFSET, op, position, len(group)))
-            position += len(group)
-        body = b"".join([*summary, *offsets]) + pack(Op.FOOTER, start, position, 0)[:-4]
-        return data_end + body + _LENGTH.pack(zlib.crc32(body)) + MAGIC
+                offsets.append(SummaryOffset(op, start + len(body), len(group)))
+                body += group
+        footer = Footer(start, start + len(body), 0)
+        body += packed(offsets)
+        before_checksum = packed([footer])[:-4]
+        footer.summary_crc = zlib.crc32(body + before_checksum)
+        return data_end + body + packed([footer]) + MAGIC
 
 
-PROVISIONAL_TAIL = pack(Op.DATA_END, 0) + pack(Op.FOOTER, 0, 0, 0) + MAGIC
+PROVISIONAL_TAIL = packed([DataEnd(0), Footer(0, 0, 0)]) + MAGIC
 """End of a growing file, without summary, so that every reader opens it."""

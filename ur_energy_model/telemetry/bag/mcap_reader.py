@@ -14,9 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+)
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import Budget, open_regular
@@ -28,14 +40,10 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     PREFIX,
     RECORD_HEAD,
     RECOVER,
-    Channel,
-    ChunkIndex,
     MessageBlock,
-    Op,
-    Schema,
     Summary,
+    parsed,
     record_type,
-    unpack,
 )
 from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.samples import equal_runs
@@ -49,9 +57,9 @@ MAX_RATIO = 200
 _FREE = 512 << 20
 _MEMORY = 128 << 20
 _ITEMS = 500_000
-_DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
-_INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
-_KNOWN = frozenset(Op)
+_DEFINITIONS = frozenset({Opcode.SCHEMA, Opcode.CHANNEL, Opcode.METADATA, Opcode.HEADER})
+_INDEXES = frozenset({Opcode.MESSAGE_INDEX, Opcode.CHUNK_INDEX})
+_KNOWN = frozenset(Opcode)
 _CHUNK_MARK = re.compile(rb"\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4")
 """The name of the compression, by which a chunk is found among arbitrary bytes."""
 _LONGEST_MARK = 8  # of these names with their lengths [bytes]
@@ -121,17 +129,21 @@ class McapReader:
         """Groups of chunks that overlap in time, in order; None if the file is in order itself."""
         summary = self.summary
         chunks = (
-            [] if summary is None else [each for each in summary.chunks if each.end_time]
+            []
+            if summary is None
+            else [each for each in summary.chunks if each.message_end_time]
         )
         groups: list[list[ChunkIndex]] = []
         latest = -1
-        for chunk in sorted(chunks, key=lambda each: (each.start_time, each.offset)):
-            if groups and chunk.start_time < latest:
+        for chunk in sorted(
+            chunks, key=lambda each: (each.message_start_time, each.chunk_start_offset)
+        ):
+            if groups and chunk.message_start_time < latest:
                 groups[-1].append(chunk)
             else:
                 groups.append([chunk])
-            latest = max(latest, chunk.end_time)
-        offsets = [chunk.offset for group in groups for chunk in group]
+            latest = max(latest, chunk.message_end_time)
+        offsets = [chunk.chunk_start_offset for group in groups for chunk in group]
         in_order = all(len(group) == 1 for group in groups) and offsets == sorted(offsets)
         return None if in_order else groups
 
@@ -144,8 +156,8 @@ class McapReader:
         """
         blocks: dict[int, list[MessageBlock]] = {}
         volume = 0
-        for chunk in sorted(chunks, key=lambda each: each.offset):
-            for block in self.blocks_of(self.chunk(chunk.offset), end):
+        for place in sorted(each.chunk_start_offset for each in chunks):
+            for block in self.blocks_of(self.chunk(place), end):
                 blocks.setdefault(block.channel, []).append(block)
                 volume += block.records.nbytes
             if volume > _MOST_SORTED:
@@ -169,15 +181,15 @@ class McapReader:
                     op, start, end = _record_at(
                         file, len(MAGIC), file.seek(0, os.SEEK_END)
                     )
-                    if op == Op.HEADER:
+                    if op == Opcode.HEADER:
                         self.note(
                             op, _read(file, start, min(end - start, MAX_DEFINITION + 1))
                         )
         except OSError:  # it is read again
             return None
         if summary is not None:
-            self.schemas.update({schema.id: schema for schema in summary.schemas})
-            self.channels.update({channel.id: channel for channel in summary.channels})
+            self.schemas.update(summary.schemas)
+            self.channels.update(summary.channels)
         return summary
 
     def bodies(self) -> Iterator[bytes]:
@@ -186,12 +198,12 @@ class McapReader:
         try:
             with open_regular(self.path) as file:
                 for op, body in self._scan(file, file.seek(0, os.SEEK_END)):
-                    if op == Op.MESSAGE:
+                    if op == Opcode.MESSAGE:
                         loose += body
-                    if loose and (op != Op.MESSAGE or len(loose) > _LOOSE):
+                    if loose and (op != Opcode.MESSAGE or len(loose) > _LOOSE):
                         yield bytes(loose)
                         loose.clear()
-                    if op == Op.CHUNK:
+                    if op == Opcode.CHUNK:
                         yield body
                 if loose:
                     yield bytes(loose)
@@ -225,7 +237,7 @@ class McapReader:
             intact = False
         while size - place >= PREFIX.size:
             op, start, end = _record_at(file, place, size)
-            if end and (op, end - start) in ((Op.DATA_END, 4), (Op.FOOTER, 20)):
+            if end and (op, end - start) in ((Opcode.DATA_END, 4), (Opcode.FOOTER, 20)):
                 return
             damaged = "" if end else f"the record at byte {place}"
             if damaged and report is None:
@@ -240,9 +252,7 @@ class McapReader:
                     report(f"more than any recording holds, from byte {place} on", True)
                     return
                 if op not in _DEFINITIONS:
-                    damaged = (
-                        f"the {'chunk' if op == Op.CHUNK else 'record'} at byte {place}"
-                    )
+                    damaged = f"the {'chunk' if op == Opcode.CHUNK else 'record'} at byte {place}"
             intact = intact and not damaged
             place = self._next_chunk(file, place + 1, size, damaged) if damaged else end
         if report is not None and place < size:
@@ -256,18 +266,18 @@ class McapReader:
         A definition is noted, and everything else is passed over.
         """
         length = end - start
-        if op == Op.CHUNK:
+        if op == Opcode.CHUNK:
             if length > MAX_CHUNK:
                 raise self.refuse(
                     f"has a chunk of {length} bytes", "convert it to smaller chunks"
                 )
             return self._unpacked(_read(file, start, length))
-        if op == Op.MESSAGE:
+        if op == Opcode.MESSAGE:
             place = start - PREFIX.size
             return _read(file, place, end - place) if length <= MAX_CHUNK else b""
         if op not in _KNOWN and self._report is not None:
             raise self.refuse(f"has a record of the unknown type {op}")
-        if op not in _INDEXES and not (op == Op.METADATA and self._is_indexed):
+        if op not in _INDEXES and not (op == Opcode.METADATA and self._is_indexed):
             known = op in _DEFINITIONS
             self.note(
                 op, _read(file, start, min(length, MAX_DEFINITION + 1)) if known else b""
@@ -287,7 +297,7 @@ class McapReader:
                 op, start, end = _record_at(file, chunk, stop)
                 packed = int.from_bytes(window[found.end() : found.end() + 8], "little")
                 head = 28 + len(found.group()) + 8
-                if op == Op.CHUNK and end and end - start == packed + head:
+                if op == Opcode.CHUNK and end and end - start == packed + head:
                     return chunk
             mark = mark + size
             size = min(4 * size, _MOST_WINDOW)
@@ -296,9 +306,12 @@ class McapReader:
     def _unpacked(self, content: bytes) -> bytes:
         """Records of a chunk."""
         try:
-            _, _, size, checksum, compression, packed = unpack(Op.CHUNK, content)
+            chunk = parsed(Opcode.CHUNK, content)
         except ValueError:
             raise self.refuse("has a malformed chunk") from None
+        assert isinstance(chunk, Chunk)
+        size = chunk.uncompressed_size
+        compression = chunk.compression
         if size > MAX_CHUNK:
             remedy = "convert the bag to smaller chunks"
             raise self.refuse(
@@ -306,7 +319,7 @@ class McapReader:
             )
         self.budget.spend(volume=size)
         try:
-            body = unpacked(compression, packed, size)
+            body = unpacked(compression, chunk.data, size)
         except KeyError:
             remedy = "convert the bag to zstd"
             raise self.refuse(
@@ -314,7 +327,7 @@ class McapReader:
             ) from None
         except UnpackingError:
             raise self.refuse("has a chunk that cannot be unpacked") from None
-        if checksum and zlib.crc32(body) != checksum:
+        if chunk.uncompressed_crc and zlib.crc32(body) != chunk.uncompressed_crc:
             raise self.refuse("has a chunk whose checksum is wrong")
         return body
 
@@ -331,25 +344,26 @@ class McapReader:
         if self._contents.get(key) == content:
             return  # some writers repeat them in each chunk
         self.budget.spend(items=1, memory=len(content))
-        if op == Op.METADATA:
+        if op == Opcode.METADATA:
             self._metadata.append(content)
             return
-        values = self._unpack(op, content)
+        record = self._parsed(op, content)
         self._contents[key] = content
-        if op == Op.HEADER:
-            self.library = values[1]
-        elif op == Op.SCHEMA:
-            self.schemas[values[0]] = Schema(*values)
-        else:
-            self.channels[values[0]] = Channel(*values)
+        if isinstance(record, Header):
+            self.library = record.library
+        elif isinstance(record, Schema):
+            self.schemas[record.id] = record
+        elif isinstance(record, Channel):
+            self.channels[record.id] = record
 
     def note_indexed_metadata(self) -> None:
         """Note all metadata now, where the summary lists them: recovered files have them last."""
         summary = self.summary
         with suppress(OSError), open_regular(self.path) as file:  # it is read again
-            for place, length, _ in [] if summary is None else summary.metadata:
-                op, start, end = _record_at(file, place, place + length)
-                self._is_indexed = op == Op.METADATA and end == place + length
+            for each in [] if summary is None else summary.metadata:
+                stop = each.offset + each.length
+                op, start, end = _record_at(file, each.offset, stop)
+                self._is_indexed = op == Opcode.METADATA and end == stop
                 if not self._is_indexed:
                     self._metadata.clear()
                     return
@@ -360,16 +374,17 @@ class McapReader:
         taken = self._metadata
         self._metadata = []
         for content in taken:
-            name, values = self._unpack(Op.METADATA, content)
-            yield name, values
+            record = self._parsed(Opcode.METADATA, content)
+            assert isinstance(record, Metadata)
+            yield record.name, record.metadata
 
     def refuse(self, problem: str, remedy: str = RECOVER) -> RecordingError:
         """Error that names the file."""
         return RecordingError(self.path, problem, remedy)
 
-    def _unpack(self, op: int, content: bytes) -> list[Any]:
+    def _parsed(self, op: int, content: bytes) -> McapRecord:
         try:
-            return unpack(op, content)
+            return parsed(op, content)
         except ValueError as error:
             raise self.refuse(f"has {error}") from None
 
@@ -389,7 +404,7 @@ class McapReader:
         # arrays of heads where records repeat in a pattern was no faster, and needed a
         # hundred lines.
         unpack_head = RECORD_HEAD.unpack_from
-        message = int(Op.MESSAGE)
+        message = int(Opcode.MESSAGE)
         prefix = PREFIX.size
         place = 0
         last = len(body) - RECORD_HEAD.size
@@ -498,7 +513,7 @@ def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
 
 MARK = "mark"  # kind of the events that a user puts into a bag
 _SUMMARY = frozenset({
-    Op.SCHEMA, Op.CHANNEL, Op.CHUNK_INDEX, Op.METADATA_INDEX, Op.STATISTICS,
+    Opcode.SCHEMA, Opcode.CHANNEL, Opcode.CHUNK_INDEX, Opcode.METADATA_INDEX, Opcode.STATISTICS,
 })  # fmt: skip
 _MOST_SUMMARY = 32 << 20
 """Largest summary that is read [bytes]; larger files are read as a whole."""
@@ -513,7 +528,9 @@ def summary_of(path: Path) -> Summary | None:
         tail = _read(file, max(stop, 0), _END)
         place = int.from_bytes(tail[PREFIX.size : PREFIX.size + 8], "little")
         intact = (
-            PREFIX.unpack_from(tail) == (Op.FOOTER, 20) if stop > len(MAGIC) else False
+            PREFIX.unpack_from(tail) == (Opcode.FOOTER, 20)
+            if stop > len(MAGIC)
+            else False
         )
         if not (
             intact and tail.endswith(MAGIC) and 0 < place < stop <= place + _MOST_SUMMARY
@@ -528,17 +545,18 @@ def summary_of(path: Path) -> Summary | None:
                 if op not in _SUMMARY:
                     continue
                 known += 1
-                values = unpack(op, _read(file, start, place - start))
-                if op == Op.SCHEMA:
-                    summary.schemas.append(Schema(*values))
-                elif op == Op.CHANNEL:
-                    summary.channels.append(Channel(*values))
-                elif op == Op.CHUNK_INDEX and values[2] < stop:
-                    summary.chunks.append(ChunkIndex(*values))
-                elif op == Op.METADATA_INDEX and values[0] < stop:
-                    summary.metadata.append((values[0], values[1], values[2]))
-                elif op == Op.STATISTICS:
-                    summary.counts.update(values[-1])
+                record = parsed(op, _read(file, start, place - start))
+                if isinstance(record, Schema):
+                    summary.schemas[record.id] = record
+                elif isinstance(record, Channel):
+                    summary.channels[record.id] = record
+                elif isinstance(record, Statistics):
+                    summary.counts.update(record.channel_message_counts)
+                elif isinstance(record, ChunkIndex):
+                    if record.chunk_start_offset < stop:
+                        summary.chunks.append(record)
+                elif isinstance(record, MetadataIndex) and record.offset < stop:
+                    summary.metadata.append(record)
         except ValueError:
             return None
     return summary if known else None
@@ -563,7 +581,7 @@ def file_contents(path: Path) -> FileContents:
         summary = summary_of(path)
         blocks = reader.blocks()
         if summary is not None:
-            reader.channels = {channel.id: channel for channel in summary.channels}
+            reader.channels = summary.channels
             events = {
                 n
                 for n, each in reader.channels.items()
@@ -574,7 +592,7 @@ def file_contents(path: Path) -> FileContents:
                 for each in summary.chunks
                 if events & each.message_index_offsets.keys()
             ]
-            bodies = (reader.chunk(each.offset) for each in chunks)
+            bodies = (reader.chunk(each.chunk_start_offset) for each in chunks)
             blocks = (
                 block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC)
             )

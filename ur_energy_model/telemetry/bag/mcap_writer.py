@@ -15,6 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    Header,
+    MessageIndex,
+    Metadata,
+    MetadataIndex,
+    Schema,
+)
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
@@ -24,13 +35,9 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     PREFIX,
     PROVISIONAL_TAIL,
-    Channel,
-    ChunkIndex,
     MessageBlock,
-    Op,
-    Schema,
     Summary,
-    pack,
+    packed,
 )
 from ur_energy_model.telemetry.samples import equal_runs
 
@@ -64,7 +71,7 @@ class McapWriter:
         with suppress(OSError):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
-            self._append(MAGIC + pack(Op.HEADER, profile, LIBRARY))
+            self._append(MAGIC + packed([Header(profile, LIBRARY)]))
         except OSError:
             self.abandon()
             with suppress(OSError):
@@ -77,22 +84,19 @@ class McapWriter:
         return self._end
 
     def add_channel(self, channel: Channel, schema: Schema) -> None:
-        """Add a topic."""
-        known = schema in self.summary.schemas
-        self._append(
-            (b"" if known else pack(Op.SCHEMA, *schema)) + pack(Op.CHANNEL, *channel)
-        )
-        if not known:
-            self.summary.schemas.append(schema)
-        self.summary.channels.append(channel)
+        """Add a topic, and its schema if the file lacks it."""
+        is_known = self.summary.schemas.get(schema.id) == schema
+        self._append(packed([channel] if is_known else [schema, channel]))
+        self.summary.schemas[schema.id] = schema
+        self.summary.channels[channel.id] = channel
         self.summary.counts[channel.id] = 0
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
         """Append named key-value pairs."""
-        data = pack(Op.METADATA, name, values)
+        data = packed([Metadata(name, dict(values))])
         place = self._end
         self._append(data)
-        self.summary.metadata.append((place, len(data), name))
+        self.summary.metadata.append(MetadataIndex(place, len(data), name))
 
     def write_chunk(
         self, blocks: Sequence[MessageBlock], *, numbered: bool = False
@@ -138,23 +142,33 @@ class McapWriter:
         `index` has for each channel in it the log time [ns] and offset of its messages
         [n, 2].
         """
-        packed = self._packing.pack(body)
-        compression = self._packing.name
-        start = min(int(entries[:, 0].min()) for entries in index.values())
-        end = max(int(entries[:, 0].max()) for entries in index.values())
-        head = start, end, len(body)
-        chunk = pack(Op.CHUNK, *head, zlib.crc32(body), compression, packed)
+        chunk = Chunk(
+            compression=self._packing.name,
+            data=self._packing.pack(body),
+            message_end_time=max(int(each[:, 0].max()) for each in index.values()),
+            message_start_time=min(int(each[:, 0].min()) for each in index.values()),
+            uncompressed_crc=zlib.crc32(body),
+            uncompressed_size=len(body),
+        )
+        data = packed([chunk])
         indexes = b""
         places = {}
         for channel, entries in index.items():
-            places[channel] = self._end + len(chunk) + len(indexes)
-            indexes += pack(Op.MESSAGE_INDEX, channel, entries.astype("<u8").tobytes())
-        place = start, end, self._end, len(chunk)
-        self._append(chunk + indexes)
-        sizes = len(packed), len(body)
-        self.summary.chunks.append(
-            ChunkIndex(*place, places, len(indexes), compression, *sizes)
+            places[channel] = self._end + len(data) + len(indexes)
+            indexes += packed([MessageIndex(channel, entries.tolist())])
+        chunk_index = ChunkIndex(
+            chunk_length=len(data),
+            chunk_start_offset=self._end,
+            compression=chunk.compression,
+            compressed_size=len(chunk.data),
+            message_end_time=chunk.message_end_time,
+            message_index_length=len(indexes),
+            message_index_offsets=places,
+            message_start_time=chunk.message_start_time,
+            uncompressed_size=chunk.uncompressed_size,
         )
+        self._append(data + indexes)
+        self.summary.chunks.append(chunk_index)
         for channel, entries in index.items():
             self.summary.counts[channel] += len(entries)
 
@@ -216,9 +230,10 @@ class McapWriter:
         """Check that the file at the path begins as MCAP does, and these chunks as written."""
         heads = {0: MAGIC}
         for each in chunks:
-            head = PREFIX.pack(Op.CHUNK, each.length - PREFIX.size)
-            times = each.start_time, each.end_time, each.uncompressed_size
-            heads[each.offset] = head + struct.pack("<3Q", *times)
+            prefix = PREFIX.pack(Opcode.CHUNK, each.chunk_length - PREFIX.size)
+            times = struct.pack("<2Q", each.message_start_time, each.message_end_time)
+            size = struct.pack("<Q", each.uncompressed_size)
+            heads[each.chunk_start_offset] = prefix + times + size
         with open_regular(self.path) as file:
             if any(
                 os.pread(file.fileno(), len(each), at) != each

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
+from mcap.records import Channel, Schema
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import (
@@ -31,7 +32,6 @@ from ur_energy_model.telemetry.bag.cdr import (
     CdrParser,
     Template,
 )
-from ur_energy_model.telemetry.bag.mcap_format import Channel, Schema
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Event
 from ur_energy_model.typing import Array, Bytes
@@ -195,8 +195,20 @@ class BagTopic(NamedTuple):
             profiles = offered_qos_profiles(self.latched)
             qos = yaml.dump(profiles, Dumper=DUMPER, sort_keys=False).rstrip()
             metadata = {"offered_qos_profiles": qos, "topic_type_hash": kind.digest}
-        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition_bytes)
-        return Channel(number, number, self.name, kind.message_encoding, metadata), schema
+        schema = Schema(
+            id=number,
+            data=kind.definition_bytes,
+            encoding=kind.schema_encoding,
+            name=kind.name,
+        )
+        channel = Channel(
+            id=number,
+            topic=self.name,
+            message_encoding=kind.message_encoding,
+            metadata=metadata,
+            schema_id=number,
+        )
+        return channel, schema
 
 
 TOPICS: Mapping[int, BagTopic] = {

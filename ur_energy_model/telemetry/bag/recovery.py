@@ -161,8 +161,8 @@ def _metadata_of(
     gaps: list[Gap] = []
     first = 0
     for file in files:
-        schemas = {schema.id: schema.name for schema in file.summary.schemas}
-        for channel in file.summary.channels:
+        schemas = {number: each.name for number, each in file.summary.schemas.items()}
+        for channel in file.summary.channels.values():
             before = topics[channel.topic].messages if channel.topic in topics else 0
             topics[channel.topic] = TopicEntry(
                 channel.topic,

@@ -529,7 +529,7 @@ class BagWriter(ClosedOnExit):
             self._pending = (
                 [waiting.cut(slice(count, None))] if count < len(waiting) else []
             )
-            age = self._last_log_time - file.summary.chunks[0].start_time
+            age = self._last_log_time - file.summary.chunks[0].message_start_time
             if self._split.is_due(age, file.size):
                 self._close()
                 self._open()
