@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli.output import progress
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.published_models import Ecbot
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s0, s1, s2
 from ur_energy_model.papers.page import PaperResult, markdown, run_papers
 from ur_energy_model.papers.protocol import Row, cell, paper
+from ur_energy_model.papers.published_models import Ecbot
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
 

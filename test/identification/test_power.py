@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from ur_energy_model.errors import InputError
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_structures import JointPowerEvidence
 from ur_energy_model.telemetry.samples import Telemetry
@@ -67,23 +68,16 @@ def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
     assert without.residual == pytest.approx(plain.residual, rel=0.03)
 
 
-def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
-    """Clochiatti et al. 2024, eq. 23: W = (torque / k_m)^2 + torque * speed / 0.89."""
-    made = ARM.record(40.0, seed=21)
-    result = fitted(made, "catalogue")
-    motor_constant = np.array([0.27426] * 3 + [0.06632] * 3)
-    np.testing.assert_allclose(
-        result.winding_resistance, (TORQUE_CONSTANT / motor_constant) ** 2
-    )
-    np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT / 0.89)
-    assert not result.bus.driver.any()
-    assert result.bus.kind == result.source == "catalogue"
-    assert result.bus.source == "bus_power"  # the standby power and the residual
-    assert result.bus.residual > fitted(made).bus.residual
+def test_without_bus_power_the_prior_is_what_remains() -> None:
     prior = fitted(None)
     assert prior.source == "prior"
     assert prior.bus.standby == ARM.robot.standby_power
     assert prior.bus.std["standby"] == pytest.approx(10.0)
+
+
+def test_power_models_that_no_room_adds_are_refused() -> None:
+    with pytest.raises(InputError, match="use physical"):
+        fitted(None, "psychic")
 
 
 @pytest.mark.parametrize("drag", [0.0, 6e-3])

@@ -17,13 +17,13 @@ import pytest
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.experiment.design import Design
-from ur_energy_model.identification.published_models import Ecbot
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import protocol, s0, s2, s3, s4
 from ur_energy_model.papers import s1 as friction_campaign
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper
+from ur_energy_model.papers.published_models import Ecbot
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart

@@ -93,8 +93,8 @@ def fit_drives(
 ) -> FittedDrives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
-    `powers` are those of each session, `kind` of the power model is "physical", "ecbot"
-    or "catalogue", and `prior` that of the torque constants, None for the robot file's.
+    `powers` are those of each session, `kind` is the name of the power model
+    and `prior` that of the torque constants, None for the robot file's.
     `order`: numbers of the sessions in order of time, None where that is not known. The
     friction of the model is that of a session after them. `stated` are the torque
     constants of the controller, `meter` what the voltages at the joints show.

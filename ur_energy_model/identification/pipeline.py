@@ -55,7 +55,9 @@ from ur_energy_model.identification.payload_check import (
 )
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import (
+    PHYSICAL,
     JointPowerEvidence,
+    added_power_model,
     expected_resistance,
 )
 from ur_energy_model.identification.quality import MOTION_WORDS
@@ -83,8 +85,8 @@ class IdentificationOptions:
     """What to identify, and what the user states."""
 
     friction: str = AUTO  # name of a friction law, or "auto" to choose one per joint
-    # or "ecbot", "catalogue" (Clochiatti et al. 2024, eq. 23)
-    power_model: str = "physical"
+    # name of the power model: "physical", or of one that a room adds
+    power_model: str = PHYSICAL
     setup: Setup | None = None  # mounting and payload as stated, a prior for the estimate
     # On the flange, if another one is set in the controller; None for the one in
     # target_moment, or the one identified where the currents contradict that
@@ -135,6 +137,7 @@ def identify(
         UrEnergyError: unusable input, with place and remedy.
     """
     options = options or IdentificationOptions()
+    added_power_model(options.power_model)  # refused before recordings are read
     described = load_robot(robot) if isinstance(robot, str) else robot
     with ExitStack() as opened:
         work = _Work(each, progress)

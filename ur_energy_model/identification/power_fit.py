@@ -27,15 +27,16 @@ from ur_energy_model.identification.least_squares import (
 from ur_energy_model.identification.power_structures import (
     CONVERSION_FACTOR,
     EXACT,
+    PHYSICAL,
     STANDBY,
     JointPowerEvidence,
     PowerLayout,
+    PowerModel,
     PowerPrior,
     Structure,
+    added_power_model,
     breaking_away,
-    catalogue,
     expected_constant,
-    free,
     physical,
     power_columns,
     power_rows,
@@ -72,7 +73,8 @@ class PowerFitResult:
     torque_constant: Array
     torque_constant_std: Array
     current_delay: float  # of the currents behind the speeds [s]
-    # of resistances and back-EMF constants: "bus_power", "prior" or "catalogue"
+    # of resistances and back-EMF constants: "bus_power", "prior", or the name of a power
+    # model that assumes them
     source: str
     comparison: dict[str, float]  # held-out RMSE by structure [W]
     # Estimate and standard deviation of each parameter, by name
@@ -132,12 +134,6 @@ class PowerFit:
         self.robot = robot
         self.known = known
         self.data = data or PowerData()
-        layout = PowerLayout(robot.dof)
-        gram = self.data.gram
-        # of versions without drag
-        if len(gram) and gram.blocks.shape[-1] == layout.width:
-            wider = np.insert(np.eye(layout.width), layout.drag, 0.0, axis=1)
-            self.data = replace(self.data, gram=gram.transformed(wider))
         # Weights of the delays, and of power given back: neither may vanish without a
         # robot file's.
         self._constant = expected_constant(robot)
@@ -250,26 +246,28 @@ class PowerFit:
         """Power model from the data, or from the priors alone without data.
 
         Args:
-            kind: "physical", "ecbot" or "catalogue".
+            kind: "physical", or the name of a power model that a room adds.
             torque_constant: motor side [n], N m/A.
             torque_constant_std: their deviations [n], N m/A; None for exact ones.
             stated: joints [n] whose constants the controller states; None for none.
             meter: what a meter at the joints shows; used by the physical model.
+
+        Raises:
+            InputError: no room adds this power model.
         """
         n = self.robot.dof
         counts = self.data.counts.blocks
         deviation = np.zeros(n) if torque_constant_std is None else torque_constant_std
-        if kind == "catalogue":
-            reason = "motors of a catalogue (Clochiatti et al. 2024, eq. 23), not fitted"
-            return self._result(kind, catalogue(self.robot, torque_constant), {}, reason)
-        if kind == "ecbot" and self.samples:
-            return self._result("ecbot", free(n), {}, "EcBot's 4n+1 free coefficients")
+        added = added_power_model(kind)
+        if added is not None and (self.samples or not added.fits_motors):
+            structure = added.structure(self.robot, torque_constant)
+            return self._result(structure, {}, added.reason, added=added)
         structure = physical(
             self.robot, torque_constant, deviation, self.known, stated=stated, meter=meter
         )
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
-            return self._result("physical", structure, {}, reason, deviation)
+            return self._result(structure, {}, reason, deviation)
         structure = self._with_evident_drag(structure)
         if meter is not None:
             structure = with_meter(structure, meter)
@@ -284,9 +282,7 @@ class PowerFit:
             for name, each in compared.items()
         }
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        return self._result(
-            "physical", structure, rmse, f"held-out RMSE: {words}", deviation
-        )
+        return self._result(structure, rmse, f"held-out RMSE: {words}", deviation)
 
     def _with_evident_drag(self, structure: Structure) -> Structure:
         """The structure with a prior of drag no wider than the data show (empirical Bayes)."""
@@ -339,13 +335,24 @@ class PowerFit:
 
     def _result(
         self,
-        kind: str,
         structure: Structure,
         comparison: dict[str, float],
         reason: str,
         constant_std: Array | None = None,
+        added: PowerModel | None = None,
     ) -> PowerFitResult:
-        """The result of a structure; `constant_std` [n] of torque constants from currents."""
+        """The result of a structure.
+
+        Args:
+            structure: of the power.
+            comparison: held-out RMSE by structure [W].
+            reason: for the model file.
+            constant_std: standard deviations of the torque constants from currents [n],
+                N m/A; None for exact ones.
+            added: the room's power model that the structure is of; None for the physical
+                one.
+        """
+        assumed = added is not None and not added.fits_motors
         if self.samples:
             solution = solve(
                 self._project(structure), structure.prior, self.data.counts.blocks
@@ -370,8 +377,8 @@ class PowerFit:
         # What no coefficient explains is an error of each joint's conversion that is
         # independent of the others, its torque constant's included: further rows beside
         # those of the covariance's square root.
-        error = np.full(layout.joints, 0.0 if kind == "catalogue" else MODEL_ERROR)
-        if kind == "physical" and self.samples:
+        error = np.full(layout.joints, 0.0 if assumed else MODEL_ERROR)
+        if added is None and self.samples:
             error = self.conversion_error(conversion)
         if constant_std is not None:
             error = np.hypot(
@@ -397,7 +404,7 @@ class PowerFit:
             omitted = np.concatenate(parts)
         errors = np.concatenate([roots.T, omitted])
         bus = BusModel(
-            kind=kind,
+            kind=PHYSICAL if added is None else added.name,
             standby=float(max(coefficients[layout.standby], 0.0)),
             driver=coefficients[layout.driver],
             inductance=coefficients[layout.inductance],
@@ -431,7 +438,7 @@ class PowerFit:
             current_delay=factors["current_delay"][0]
             if "current_delay" in factors
             else 0.0,
-            source="catalogue" if kind == "catalogue" else source,
+            source=added.name if added is not None and assumed else source,
             comparison=comparison,
             factors=factors,
             coefficients=coefficients,
@@ -497,7 +504,7 @@ def fit_sessions(
         shifts -= shifts.mean()
         result = merged().fit(kind, constant, std, stated=stated, meter=meter)
     standby = result.bus.standby + shifts
-    if kind != "physical" or result.source != "bus_power":
+    if kind != PHYSICAL or result.source != "bus_power":
         return joints, result, standby
     updated = list(joints)
     omitted = everything.conversion_error(result.torque_constant)
@@ -521,7 +528,7 @@ def with_capacitor_energy(
 
     `model`: all other parameters identified. `recordings`: those it was identified from.
     """
-    if model.bus.kind != "physical":
+    if model.bus.kind != PHYSICAL:
         return model
     fit = CapacitorFit(model)
     for recording in recordings:

@@ -3,9 +3,8 @@
 
 """Structures of the power model, linear in their parameters, with the priors of these.
 
-EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical
-structure keeps the relations that energy conservation and the robot file give: standby
-power, a copper factor (R = factor * winding resistance), a conversion factor of all
+The physical structure keeps the relations that energy conservation and the robot file
+give: standby power, a copper factor (R = factor * winding resistance), a conversion factor of all
 joints, the driver loss, the delays. The conversions of the joints relative to each other
 lie between those of the robot file's torque constants, which the null model has, and
 those identified from currents: bus power decides where. Where the controller states the
@@ -14,15 +13,18 @@ torque constants, these take the place of both.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.energy.motor_powers import backward_difference
+from ur_energy_model.errors import InputError
 from ur_energy_model.identification.least_squares import Prior, pseudo_inverse
-from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.rooms import extensions
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
@@ -241,48 +243,61 @@ def _typical(robot: RobotDescription, table: tuple[float, ...]) -> tuple[Mask, A
     return sized, np.exp(np.interp(rated, np.log(_RATED_TORQUE), np.log(table)))
 
 
-def free(n: int) -> Structure:
-    """EcBot's model for n joints: free coefficients without a prior."""
-    layout = PowerLayout(n)
-    size = layout.without_delays.stop
-    names = (
-        "standby",
-        *(f"{kind}_{j}" for kind in ("R", "k", "driver", "L") for j in range(n)),
-    )
-    return Structure(
-        names,
-        np.eye(layout.width, size),
-        Prior(np.zeros(size), np.full(size, np.inf)),
-        np.zeros((n, size)),
-        np.zeros(n),
-        np.zeros(n, dtype=bool),
-        np.zeros(size, dtype=bool),
-    )
+# Models of bus power that rooms add.
+
+PHYSICAL = "physical"
+"""Name of this package's own structure, see `physical`."""
+POWER_MODELS = "power models"
+"""Subject of the rooms' extensions that provide a `PowerModel`."""
 
 
-def catalogue(robot: RobotDescription, constant: Array) -> Structure:
-    """The motors of Clochiatti et al. 2024, eq. 23, from the catalogue; standby power is free.
+@dataclass(frozen=True)
+class PowerModel:
+    """A structure of bus power beside the physical one, such as that of a paper.
 
-    Copper loss (torque / k_m)^2 and conversion k_b / k_t with k_t / k_b = 0.89; no driver
-    losses. The paper has no standby power; without one its model could not be compared
-    with the bus. `constant`: torque constants identified from currents [n], N m/A.
+    Rooms add them with an `Extension` of the subject POWER_MODELS.
+
+    Attributes:
+        name: as in `--power-model`, and as `BusModel.kind` of the models that have it.
+        reason: what the model is, one line for the model file.
+        structure: makes it of the robot and the torque constants [n], N m/A, motor side.
+        fits_motors: whether bus power determines the motors' constants. Then the physical
+            structure is used where no bus power was recorded. Otherwise the constants of
+            the motors are assumed, and the model's name is the source of these.
+    """
+
+    name: str
+    reason: str
+    structure: Callable[[RobotDescription, Array], Structure]
+    fits_motors: bool
+
+
+def power_model_names() -> tuple[str, ...]:
+    """Names of all power models: "physical", and those that rooms add."""
+    return (PHYSICAL, *_added_models())
+
+
+def added_power_model(name: str) -> PowerModel | None:
+    """The power model of a room by its name; None for the physical one.
 
     Raises:
-        InputError: an arm for which the paper chose no motors.
+        InputError: no room provides it.
     """
-    layout = PowerLayout(robot.dof)
-    motors = layout.coefficients(
-        layout.copper, (constant / catalogue_motor_constants(robot)) ** 2
-    ) + layout.coefficients(layout.conversion, constant / KT_OVER_KB)
-    return Structure(
-        ("standby", "motors"),
-        np.column_stack([layout.coefficients(layout.standby, 1.0), motors]),
-        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, EXACT])),
-        np.zeros((robot.dof, 2)),
-        constant,
-        np.zeros(robot.dof, dtype=bool),
-        np.zeros(2, dtype=bool),
-    )
+    if name == PHYSICAL:
+        return None
+    added = _added_models()
+    if name not in added:
+        raise InputError(
+            f"power model {name}",
+            "is not in this installation",
+            f"use {' or '.join(power_model_names())}",
+        )
+    return added[name]
+
+
+def _added_models() -> dict[str, PowerModel]:
+    loaded: list[PowerModel] = [each.load() for each in extensions(POWER_MODELS)]
+    return {model.name: model for model in loaded}
 
 
 class PowerPrior(NamedTuple):
@@ -299,7 +314,7 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
     """Prior of an arm not yet identified, or of one with a model, in any session."""
     standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
     drag = DRAG * float(expected_constant(robot).mean())
-    if model is None or model.bus.kind != "physical":
+    if model is None or model.bus.kind != PHYSICAL:
         own = np.zeros(robot.dof)
         return PowerPrior((standby, STANDBY[1]), COPPER_FACTOR, own, DRIVER, (0.0, drag))
     bus, (expected, _) = model.bus, expected_resistance(robot)

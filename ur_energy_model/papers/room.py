@@ -39,6 +39,14 @@ ROOM = Room(
             provides="ur_energy_model.papers.genetic:SEARCH",
             options=GeneticOptions,
         ),
+        Extension(
+            subject="power models",
+            provides="ur_energy_model.papers.power_models:ECBOT",
+        ),
+        Extension(
+            subject="power models",
+            provides="ur_energy_model.papers.power_models:CATALOGUE",
+        ),
     ),
     tests=("test/papers",),
     pages=("docs/papers",),

@@ -23,7 +23,18 @@ from ur_energy_model.identification.pipeline import (
     IdentificationOptions,
     identify,
 )
-from ur_energy_model.identification.published_models import (
+from ur_energy_model.identification.torque_constants import split_inertia
+from ur_energy_model.model.drives import (
+    KT_OVER_KB,
+    motor_constant,
+)
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.geometry import load_capsules
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.papers.power_models import catalogue_motor_constants
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row, cell
+from ur_energy_model.papers.published_models import (
     PublishedCurrentModel,
     PublishedSeries,
     fit_current_model,
@@ -31,17 +42,6 @@ from ur_energy_model.identification.published_models import (
     published_series,
     torque_errors,
 )
-from ur_energy_model.identification.torque_constants import split_inertia
-from ur_energy_model.model.drives import (
-    KT_OVER_KB,
-    catalogue_motor_constants,
-    motor_constant,
-)
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.geometry import load_capsules
-from ur_energy_model.model.model_file import save_model
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row, cell
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.chart import BoxChart, Chart, Role
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart

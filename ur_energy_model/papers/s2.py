@@ -20,11 +20,11 @@ import numpy as np
 
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.published_models import Ecbot, EcbotTest
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.published_models import Ecbot, EcbotTest
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array

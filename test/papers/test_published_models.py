@@ -17,13 +17,13 @@ from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.identification.comparison import recorded_motions
 from ur_energy_model.identification.evaluation import ErrorStatistics
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.published_models import (
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers.published_models import (
     Ecbot,
     EcbotErrors,
     fit_current_model,
     published_series,
 )
-from ur_energy_model.model.robots import load_robot
 
 STANDBY = 30.0
 RESISTANCE = 0.5
