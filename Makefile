@@ -21,7 +21,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n + n / 2)))
 SEED ?= 0
 MINUTES ?= 13
 
-NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2
+NPM_PACKAGES := @foxglove/ws-protocol@0.8.0 ws@8.23.0 node-opcua-client@2.182.2 sparkplug-payload@1.0.3
 
 .PHONY: setup demo test lint types tests truth coverage bench torture papers removable servers docs clean
 

@@ -116,6 +116,7 @@ ROS_EXPORTED = re.compile(
 
 ON_PYPI = NAMES_ON_PYPI | {
     "foxglove": "foxglove-sdk",
+    "google": "protobuf",
     "paho": "paho-mqtt",
     "prometheus_client": "prometheus-client",
     "rtde_control": "ur-rtde",

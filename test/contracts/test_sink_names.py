@@ -136,7 +136,8 @@ def check_prometheus(live: Live) -> None:
 
 def check_mqtt(live: Live) -> None:
     """Topics; Sparkplug metrics of births with types; keys of the plain JSON topic."""
-    from pysparkplug import MessageType
+    from test.sinks.mqtt.received import received
+    from ur_energy_model.sinks.mqtt.payload import DataType
 
     def messages(kind: str) -> list[tuple[str, bytes, bool]]:
         return [each for each in live.broker.published if f"/{kind}/" in each[0]]
@@ -145,21 +146,17 @@ def check_mqtt(live: Live) -> None:
     until(lambda: messages("DDATA"), "data")
     plain = [each for each in live.broker.published if not each[0].startswith("spBv1.0")]
     births: dict[str, Any] = {}
-    device = None
     for kind in ("NBIRTH", "DBIRTH", "DDATA"):
         topic, payload, retained = messages(kind)[0]
-        decode = MessageType(kind).payload.decode  # type: ignore[attr-defined]
-        metrics = (content := decode(payload, birth=device)).metrics
-        device = content if kind == "DBIRTH" else None
         births[kind] = {
             "topic": topic,
             "retained": retained,
             "metrics": {
-                str(each.name): [
-                    each.datatype.name,
-                    getattr(each, "alias", None) is not None,
+                each.name: [
+                    each.datatype and DataType(each.datatype).name,
+                    each.has_alias,
                 ]
-                for each in metrics
+                for each in received(payload).metrics
             },
         }
     data = births.pop("DDATA")
@@ -285,7 +282,7 @@ def test_sinks(tmp_path: Path) -> None:
         "foxglove",
         "paho.mqtt.client",
         "prometheus_client",
-        "pysparkplug",
+        "google.protobuf",
     ):
         pytest.importorskip(package)
     for number in range(MOST_SESSIONS):

@@ -42,7 +42,7 @@ from ur_energy_model.energy.topics import (
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.foxglove.sink import ReadingMessages
 from ur_energy_model.sinks.live_arm import LiveState
-from ur_energy_model.sinks.mqtt.sink import ReadingStore, json_messages
+from ur_energy_model.sinks.mqtt.edge_node import ReadingStore, json_messages
 from ur_energy_model.sinks.opcua.nodes import (
     JOULES_PER_WATT_HOUR,
     POWER,

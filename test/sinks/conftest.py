@@ -7,5 +7,5 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-_PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client", "pysparkplug")
+_PACKAGES = ("asyncua", "foxglove", "paho", "prometheus_client")
 collect_ignore_glob = [] if all(map(find_spec, _PACKAGES)) else ["test_*.py"]

@@ -26,10 +26,11 @@ import paho.mqtt.client as mqtt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paho.mqtt.enums import CallbackAPIVersion
 from pymodbus.server import ModbusTcpServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
-from test.sinks.mosquitto import Mosquitto
+from test.sinks.mosquitto import Mosquitto, with_password
 from test.sinks.peers import free_port, needs_program, until
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.scripted_source import ScriptedSource
@@ -371,7 +372,7 @@ def test_no_meter_at_the_address() -> None:
 @needs_program("mosquitto")
 def test_mqtt(tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path, "allow_anonymous true")
-    publisher = mqtt.Client()
+    publisher = mqtt.Client(CallbackAPIVersion.VERSION2)
     with Meter(f"mqtt://127.0.0.1:{broker.port}/cell/meter#ENERGY.Power") as meter:
         refused(meter, "refused")
         with broker:
@@ -407,6 +408,33 @@ def test_mqtt(tmp_path: Path) -> None:
         until(lambda: comes(97.0))
         publisher.loop_stop()
         broker.kill()
+
+
+@needs_program("mosquitto")
+@needs_program("openssl")
+def test_mqtt_with_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, certificate = with_password(tmp_path, "arm", "secret")
+    settings = {"USERNAME": "arm", "PASSWORD": "wrong", "CA": str(certificate)}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"UR_ENERGY_MQTT_{name}", value)
+    publisher = mqtt.Client(CallbackAPIVersion.VERSION2)
+    publisher.username_pw_set("arm", "secret")
+    publisher.tls_set(str(certificate))
+    with broker:
+        url = f"mqtts://127.0.0.1:{broker.port}/meter"
+        with Meter(url) as meter:
+            refused(meter, "authorized")
+        monkeypatch.setenv("UR_ENERGY_MQTT_PASSWORD", "secret")
+        publisher.connect("127.0.0.1", broker.port)
+        publisher.loop_start()
+
+        def comes(power: float) -> bool:
+            publisher.publish("meter", str(power)).wait_for_publish(20.0)
+            return reads(meter, power)()
+
+        with Meter(url) as meter:
+            until(lambda: comes(80.0))
+        publisher.loop_stop()
 
 
 # Modbus TCP.

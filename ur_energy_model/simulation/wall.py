@@ -321,7 +321,8 @@ def _mqtt(meter: SimulatedMeter, host: str, port: int, topic: str) -> Iterator[s
     """Publishes to a broker, as soon as it is there."""
     with optional_import("meters"):
         import paho.mqtt.client as mqtt
-    client = mqtt.Client()
+        from paho.mqtt.enums import CallbackAPIVersion
+    client = mqtt.Client(CallbackAPIVersion.VERSION2)
     client.connect_async(host, port)
     client.loop_start()
     meter.listeners.append(lambda shown: client.publish(topic, _status(shown)))

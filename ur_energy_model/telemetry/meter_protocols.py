@@ -273,9 +273,11 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
         raise _wrong("has no topic without wildcards")
     with optional_import("meters"):
         import paho.mqtt.client as mqtt
+        from paho.mqtt.enums import CallbackAPIVersion
+        from paho.mqtt.reasoncodes import ReasonCode
     tls = parts.scheme == "mqtts"
 
-    class Subscriber(mqtt.Client):  # type: ignore[misc]
+    class Subscriber(mqtt.Client):
         """paho's client, with limits where it reads its socket, before memory is reserved.
 
         By itself it takes messages of 256 MB, and any number of those that it has to
@@ -283,16 +285,31 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
         """
 
         def __init__(self) -> None:
-            super().__init__(protocol=mqtt.MQTTv311)
+            super().__init__(
+                CallbackAPIVersion.VERSION2,
+                protocol=mqtt.MQTTv311,
+                # a broker that refuses the version is not asked again with an older one
+                reconnect_on_failure=False,
+            )
             self.received: deque[bytes] = deque()
             self.refused: str | None = None
             self.budget = _StreamBudget()
+            self.on_connect = self._connected
+            self.on_subscribe = self._subscribed
+            self.on_message = self._arrived
 
         def _sock_recv(self, size: int) -> bytes:
-            if size > ANSWER_BYTES:
-                raise OSError(f"sends a message longer than {ANSWER_BYTES} bytes")
-            received: bytes = super()._sock_recv(size)
-            self.budget.spend(size=len(received), reads=1)
+            # An OSError ends the connection; paho reports no more than that it is lost.
+            try:
+                if size > ANSWER_BYTES:
+                    raise OSError(f"sends a message longer than {ANSWER_BYTES} bytes")
+                received = super()._sock_recv(size)
+                self.budget.spend(size=len(received), reads=1)
+            except BlockingIOError:
+                raise
+            except OSError as error:
+                self.refused = self.refused or str(error)
+                raise
             return received
 
         def check_waiting(self) -> None:
@@ -302,21 +319,35 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
                     "sends messages of a quality of service that was not asked for"
                 )
 
-    def connected(client: Subscriber, _data: Any, _flags: Any, code: int) -> None:
-        client.subscribe(topic)
-        if code:
-            client.refused = mqtt.connack_string(code)
+        def _connected(
+            self,
+            _client: mqtt.Client,
+            _data: Any,
+            _flags: mqtt.ConnectFlags,
+            reason: ReasonCode,
+            _properties: Any,
+        ) -> None:
+            self.subscribe(topic)
+            if reason.is_failure:
+                self.refused = f"the broker refuses the connection: {reason}"
 
-    def subscribed(
-        client: Subscriber, _data: Any, _number: int, granted: tuple[int, ...]
-    ) -> None:
-        if 128 in granted:
-            client.refused = f"the broker refuses the topic {topic}"
+        def _subscribed(
+            self,
+            _client: mqtt.Client,
+            _data: Any,
+            _number: int,
+            reasons: list[ReasonCode],
+            _properties: Any,
+        ) -> None:
+            if any(reason.is_failure for reason in reasons):
+                self.refused = f"the broker refuses the topic {topic}"
 
-    def arrived(client: Subscriber, _data: Any, message: Any) -> None:
-        client.budget.spend(messages=1)
-        if not message.retain:  # a retained one may be old
-            client.received.append(message.payload)
+        def _arrived(
+            self, _client: mqtt.Client, _data: Any, message: mqtt.MQTTMessage
+        ) -> None:
+            self.budget.spend(messages=1)
+            if not message.retain:  # a retained one may be old
+                self.received.append(bytes(message.payload))
 
     def read(closed: threading.Event) -> Iterator[Item]:
         client = Subscriber()
@@ -325,9 +356,6 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
         if tls:
             authority = os.environ.get("UR_ENERGY_MQTT_CA")
             client.tls_set_context(ssl.create_default_context(cafile=authority))
-        client.on_connect = connected
-        client.on_subscribe = subscribed
-        client.on_message = arrived
         try:
             client.connect(host, parts.port or (8883 if tls else 1883), keepalive=15)
             while not closed.is_set():
@@ -338,8 +366,10 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
                 while client.received:
                     yield json_reading(client.received.popleft(), path, ANSWER_BYTES)
         finally:
-            # no cycles
-            client.on_connect = client.on_subscribe = client.on_message = None
+            # Without callbacks there is no cycle of objects, so memory is freed at once.
+            client.on_connect = None
+            client.on_subscribe = None
+            client.on_message = None
             if (sock := client.socket()) is not None:
                 sock.close()
 

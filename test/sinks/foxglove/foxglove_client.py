@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import websocket
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from ur_energy_model.telemetry.bag.messages import MessageType

@@ -1,60 +1,42 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sparkplug messages compared with recorded ones; the MQTT sink with the real broker."""
+"""The MQTT sink with the real broker, which is killed, stalled and asks for passwords."""
 
 from __future__ import annotations
 
 import json
-import math
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from sys import getsizeof
 from typing import Any
 
-import numpy as np
-import paho.mqtt.client as mqtt
 import pytest
-from pysparkplug import DataType, DBirth, DData, DDeath, Metric, NBirth, NCmd, NDeath
 
-from test.sinks.mosquitto import Mosquitto, SparkplugHost
+from test.sinks.mosquitto import Mosquitto, with_password
+from test.sinks.mqtt.received import SparkplugHost
+from test.sinks.mqtt.test_edge_node import NAME, stamps_of
 from test.sinks.peers import free_port, needs_program, program, until
-from test.sinks.readings import LOST, START, made_up_reading, without_bus
+from test.sinks.readings import LOST, made_up_reading
 from ur_energy_model.errors import InputError
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
+from ur_energy_model.sinks.mqtt import connection
 from ur_energy_model.sinks.mqtt import sink as mqtt_sink
+from ur_energy_model.sinks.mqtt.connection import BrokerConnection, broker_of
 from ur_energy_model.sinks.mqtt.credentials import (
     VARIABLE,
     MqttCredentials,
     read_credentials,
 )
+from ur_energy_model.sinks.mqtt.edge_node import Message
 from ur_energy_model.sinks.mqtt.room import MqttOptions
-from ur_energy_model.sinks.mqtt.sink import (
-    BirthNumbers,
-    BrokerConnection,
-    EdgeNode,
-    Message,
-    ReadingStore,
-    broker_of,
-    json_messages,
-)
 from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
 from ur_energy_model.sinks.sink import NOT_OPEN, Sink
-from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.meters import Meter
-
-NAME = "energy/total/energy"
-NOW = START // 1_000_000 + 5_000
-COMMANDS = "spBv1.0/plant/NCMD/cell"
-HOST = "spBv1.0/STATE/scada"
 
 
 def given(*urls: str, credentials: Path | None = None, **options: Any) -> Given:
@@ -64,64 +46,13 @@ def given(*urls: str, credentials: Path | None = None, **options: Any) -> Given:
     return Given(MqttOptions(mqtt=urls, **options), common, *others)
 
 
-# The store, and the messages of an edge node.
-
-
-def store_of(*numbers: int, most: int = 100) -> ReadingStore:
-    store = ReadingStore(most)
-    for number in numbers:
-        store.add(made_up_reading(number))
-    return store
-
-
-def stamps_of(numbers: range) -> list[int]:
-    return [made_up_reading(number).stamp // 1_000_000 for number in numbers]
-
-
-def test_readings_stay_until_they_are_confirmed_or_the_store_is_full() -> None:
-    store = store_of(*range(5))
-    readings, newest = store.oldest(3)
-    assert [reading.stamp for reading in readings] == stamps_of(range(3))
-    assert [newest["arm-1"].stamp] == stamps_of(range(4, 5))
-    assert store.oldest(3)[0] == readings
-    store.confirm(readings)
-    assert [reading.stamp for reading in store.oldest(9)[0]] == stamps_of(range(3, 5))
-    assert (store.delivered, store.dropped, len(store)) == (3, 0, 2)
-    first, second, ended, later = store_of(1, 2, 10, 11).oldest(9)[0]
-    assert first.names is second.names  # which keeps them small
-    assert getsizeof(first) + getsizeof(first.values) < 400
-    assert ended.cycle is later.cycle
-    store = store_of(*range(4), most=4)
-    readings, _ = store.oldest(2)
-    for number in range(4, 7):
-        store.add(made_up_reading(number))
-    store.confirm(readings)  # both were dropped meanwhile
-    assert [reading.stamp for reading in store.oldest(9)[0]] == stamps_of(range(3, 7))
-    assert (store.delivered, store.dropped) == (0, 3)
-
-
-def will_numbers(path: Path | None, count: int) -> list[int]:
-    """The bdSeq of the connections of one start."""
-    node = EdgeNode("plant", "cell", BirthNumbers(path))
-    wills = [NDeath.decode(node.will(NOW).payload) for _ in range(count)]
-    return [int(str(will.bd_seq_metric.value)) for will in wills]
-
-
-@pytest.mark.parametrize("content", [None, "", "no number", "1" * 400, "-3"])
-def test_numbers_of_births_go_on_over_restarts(
-    tmp_path: Path, content: str | None
-) -> None:
-    path = tmp_path / "numbers"
-    if content is not None:
-        path.write_text(content)
-    first = will_numbers(path, 254)
-    assert (np.diff(first) % 256 == 1).all()
-    again = [*will_numbers(path, 3), *will_numbers(path, 1)]
-    assert [(number - first[-1]) % 256 for number in again] == [1, 2, 3, 4]
-    assert will_numbers(None, 2) == [0, 1]
-    assert will_numbers(tmp_path / "none" / "numbers", 2) == [0, 1]  # its folder is made
-    # a folder cannot be written: nothing is kept
-    assert will_numbers(tmp_path, 2) == [0, 1]
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"POLL": 0.005, "BIRTH_PAUSE": 0.0}.items():
+        monkeypatch.setattr(mqtt_sink, name, seconds)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(Sink, "longest_pause", 0.05)
+    monkeypatch.setattr(mqtt_sink.MqttSink, "longest_pause", 0.05)
 
 
 def open_and_close(urls: tuple[str, ...], state_file: Path | None) -> None:
@@ -141,120 +72,6 @@ def test_each_broker_has_its_numbers_beside_the_state_file(tmp_path: Path) -> No
     files = [path.name for path in tmp_path.iterdir()]
     assert len(files) == len(urls)
     assert all(name.startswith("state.db.sparkplug_") for name in files)
-
-
-@pytest.fixture
-def node() -> EdgeNode:
-    made = EdgeNode("plant", "cell")
-    made.will(NOW)
-    made.birth(NOW, {})
-    return made
-
-
-def test_golden_certificates() -> None:
-    """Bytes recorded once, and read with the Sparkplug protobuf definition."""
-    node = EdgeNode("plant", "cell")
-    death = node.will(NOW)
-    assert (death.topic, death.qos) == ("spBv1.0/plant/NDEATH/cell", 1)
-    # varint of NOW; name bdSeq
-    now = "88df83a1f732"
-    metric = "0a056264536571"
-    sequence = f"1212{metric}18{now}20045800"  # timestamp, datatype Int64, long_value 0
-    assert death.payload.hex() == f"08{now}{sequence}"
-    (birth,) = node.birth(NOW, {})
-    assert (birth.topic, birth.qos) == ("spBv1.0/plant/NBIRTH/cell", 0)
-    name = b"Node Control/Rebirth".hex()
-    rebirth = f"12210a14{name}18{now}200b7000"  # datatype Boolean, boolean_value false
-    assert birth.payload.hex() == f"08{now}{sequence}{rebirth}1800"  # seq 0
-    for number in (*range(1, 256), 0):  # a will and its birth have the same number
-        death_again = NDeath.decode(node.will(NOW).payload)
-        again = NBirth.decode(node.birth(NOW, {})[0].payload)
-        assert death_again.bd_seq_metric.value == number
-        assert {metric.name: metric.value for metric in again.metrics}["bdSeq"] == number
-
-
-def test_a_birth_with_all_topics_then_changes_then_rebirth_and_death(
-    node: EdgeNode,
-) -> None:
-    (message,) = node.data(*store_of(1).oldest(50), NOW)
-    assert (message.topic, message.qos) == ("spBv1.0/plant/DBIRTH/cell/arm-1", 0)
-    birth = DBirth.decode(message.payload)
-    assert (birth.seq, birth.timestamp) == (1, NOW)
-    metrics = {metric.name: metric for metric in birth.metrics}
-    for name, value in made_up_reading(1).numbers().items():
-        found = metrics[name]
-        assert (found.value, found.datatype) == (value, DataType.DOUBLE)
-        assert [found.timestamp] == stamps_of(range(1, 2))
-        assert "[" in str(found.metadata and found.metadata.description)
-    assert (metrics["state"].value, metrics["samples_lost"].value) == ("moving", 3)
-    assert metrics["energy/cycle/number"].is_null
-    (message,) = node.data(*store_of(2).oldest(50), NOW)
-    assert (message.topic, message.qos) == ("spBv1.0/plant/DDATA/cell/arm-1", 0)
-    data = DData.decode(message.payload, birth=birth)
-    assert data.seq == 2
-    changed = {metric.name for metric in data.metrics if not metric.is_historical}
-    assert "energy/shoulder_joint/energy" in changed
-    assert "energy/shoulder_joint/power" not in changed
-    assert node.data(*store_of(2).oldest(50), NOW) == []  # nothing new
-    newest = store_of(10).newest
-    births = node.birth(NOW, newest)
-    assert [message.topic.split("/")[2] for message in births] == ["NBIRTH", "DBIRTH"]
-    birth = DBirth.decode(births[1].payload)
-    assert birth.seq == 1
-    assert {m.name: m.value for m in birth.metrics}["energy/cycle/peak_power"] == 77.0
-    (death,) = node.device_death("arm-1", NOW)
-    assert DDeath.decode(death.payload).seq == 2
-    assert node.device_death("arm-1", NOW) == []
-    assert len(node.birth(NOW, newest)) == 1
-
-
-def test_new_metrics_need_a_new_birth_and_unknown_numbers_are_null(
-    node: EdgeNode,
-) -> None:
-    store = ReadingStore()
-    reading = made_up_reading(1)
-    power = reading.snapshot.power.copy()
-    power[reading.snapshot.channels.arm["standby"]] = math.nan
-    snapshot = replace(reading.snapshot, power=power)
-    store.add(without_bus(replace(reading, snapshot=snapshot)))
-    (birth,) = node.data(*store.oldest(1), NOW)
-    assert b"energy/bus" not in birth.payload
-    metrics = {metric.name: metric for metric in DBirth.decode(birth.payload).metrics}
-    assert metrics["energy/standby/power"].is_null
-    (again,) = node.data(*store_of(2).oldest(1), NOW)
-    assert "DBIRTH" in again.topic
-    assert b"energy/bus/energy" in again.payload
-
-
-def test_commands_are_answered_and_nothing_else(node: EdgeNode) -> None:
-    for name in ("", "a/b", "a+", "#"):
-        with pytest.raises(InputError):
-            EdgeNode("plant", name)
-    assert COMMANDS in node.topics
-    for name, value in (("Rebirth", True), ("Rebirth", False), ("x", True)):
-        metric = Metric(NOW, f"Node Control/{name}", DataType.BOOLEAN, value=value)
-        for types in (True, False):  # which may be left out
-            payload = NCmd(NOW, (metric,)).encode(include_dtypes=types)
-            answered = node.needs_birth(COMMANDS, payload, retained=False)
-            assert answered == (name == "Rebirth" and value)
-    for payload in (
-        b"", b"\xff\x00 no protobuf", b"[]", b'{"online": true}',
-        b'{"online": true, "timestamp": 1e999}', b"[" * 100_000, b'{"online": true' + b" " * 2000,
-    ):  # fmt: skip
-        for topic in (COMMANDS, HOST):
-            assert not node.needs_birth(topic, payload, retained=False)
-
-    def came(online: bool, stamp: int, host: str = HOST, retained: bool = False) -> bool:
-        payload = json.dumps({"online": online, "timestamp": stamp}).encode()
-        return node.needs_birth(host, payload, retained=retained)
-
-    # A host that comes online needs the births, not if it was there before the
-    # connection.
-    assert not came(True, 5, retained=True)
-    asked = [came(True, 5), came(False, 5), came(True, 9), came(True, 9)]
-    assert asked == [False, False, True, False]
-    births = sum(came(True, 9, f"{HOST}_{number}") for number in range(2, 200))
-    assert 1 <= births < 100  # bounded
 
 
 @pytest.mark.parametrize(
@@ -279,49 +96,6 @@ def test_what_is_no_broker_is_a_problem_of_the_connection(answer: bytes) -> None
                 broker, MqttCredentials(), Message("will", b""), ["topic"], print
             )
         thread.join()
-
-
-def test_readings_that_waited_are_historical_and_sent_once(node: EdgeNode) -> None:
-    store = store_of(*range(1, 8))
-    message, *first = node.data(*store.oldest(5), NOW)
-    birth = DBirth.decode(message.payload)
-    assert {metric.timestamp for metric in birth.metrics} == set(stamps_of(range(7, 8)))
-    store.confirm(store.oldest(5)[0])
-    found = {}
-    for message in (*first, *node.data(*store.oldest(5), NOW)):
-        for metric in DData.decode(message.payload, birth=birth).metrics:
-            assert metric.is_historical
-            if metric.name == NAME:
-                found[metric.timestamp] = metric.value
-    values = [made_up_reading(k).numbers()[NAME] for k in range(1, 7)]
-    assert found == dict(zip(stamps_of(range(1, 7)), values, strict=True))
-
-
-def test_plain_json_has_all_metrics_in_each_message(node: EdgeNode) -> None:
-    """Those of the last cycle too: a client that comes later needs no earlier message."""
-    batch = store_of(9, 10, 11).oldest(50)
-    (birth, *_) = node.data(*batch, NOW)
-    messages = json_messages("plant", "cell", *batch)
-    assert {message.topic for message in messages} == {"plant/cell/arm-1/energy"}
-    contents = [json.loads(message.payload) for message in messages]
-    assert [content["historical"] for content in contents] == [True, True, False]
-    metrics = {
-        metric.name: metric.value for metric in DBirth.decode(birth.payload).metrics
-    }
-    assert contents[-1].items() >= metrics.items()
-    assert [content["energy/cycle/number"] for content in contents] == [None, 1, 1]
-
-
-# The sink with the real broker.
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in {"POLL": 0.005, "BIRTH_PAUSE": 0.0}.items():
-        monkeypatch.setattr(mqtt_sink, name, seconds)
-    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(Sink, "longest_pause", 0.05)
-    monkeypatch.setattr(mqtt_sink.MqttSink, "longest_pause", 0.05)
 
 
 @pytest.fixture
@@ -399,7 +173,7 @@ def test_births_follow_commands_and_hosts_at_most_one_in_a_while(
         begun = time.monotonic()
 
         def births_after_asking() -> int:
-            early.ask_for_rebirth("plant", "cell", types=False)
+            early.ask_for_rebirth("plant", "cell", typed=False)
             return early.kinds.count("NBIRTH") - before
 
         until(lambda: births_after_asking() >= 3, 60.0)
@@ -452,7 +226,7 @@ def test_a_killed_broker_gets_every_reading_once(
 def test_a_broker_that_falls_silent_is_left(
     broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mqtt_sink, "LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(connection, "LONGEST_WAIT", 0.3)
     with SparkplugHost(broker.port) as host:
         sink = sink_to(broker.port)
         offer(sink, range(1, 4))
@@ -468,32 +242,10 @@ def test_a_broker_that_falls_silent_is_left(
 
 @needs_program("mosquitto")
 @needs_program("openssl")
-def test_passwords_and_certificates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = tmp_path / "key.pem"
-    certificate = tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
-            *(
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            ),
-            *("-keyout", key, "-out", certificate),
-        ],
-        capture_output=True,
-        check=True,
-    )
-    passwords = tmp_path / "passwords"
+def test_passwords_and_certificates(tmp_path: Path) -> None:
     credentials = tmp_path / "credentials.yaml"
-    passwords.touch()
-    command = [str(program("mosquitto_passwd")), "-b", str(passwords), "arm", "secret"]
-    subprocess.run(command, check=True, capture_output=True)
-    lines = (f"certfile {certificate}", f"keyfile {key}", f"password_file {passwords}")
-    with Mosquitto(tmp_path, *lines, "allow_anonymous false") as broker:
+    secured, certificate = with_password(tmp_path, "arm", "secret")
+    with secured as broker:
         url = f"mqtts://127.0.0.1:{broker.port}"
 
         def problem_with(text: str) -> str | None:
@@ -505,30 +257,10 @@ def test_passwords_and_certificates(
 
         right = f"mqtt: {{username: arm, password: secret, ca: {certificate}}}"
         assert problem_with(right) is None
-        assert "authorised" in str(problem_with(right.replace("secret", "wrong")))
+        assert "authorized" in str(problem_with(right.replace("secret", "wrong")))
         assert "certificate" in str(
             problem_with("mqtt: {username: arm, password: secret}")
         )
-        # A power meter on the same broker, with the credentials of the environment.
-        settings = {"USERNAME": "arm", "PASSWORD": "wrong", "CA": str(certificate)}
-        for name, value in settings.items():
-            monkeypatch.setenv(f"UR_ENERGY_MQTT_{name}", value)
-        with Meter(f"{url}/meter") as meter:
-            until(lambda: "authorised" in str(meter.problem))
-        monkeypatch.setenv("UR_ENERGY_MQTT_PASSWORD", "secret")
-        publisher = mqtt.Client()
-        publisher.username_pw_set("arm", "secret")
-        publisher.tls_set(str(certificate))
-        publisher.connect("127.0.0.1", broker.port)
-        publisher.loop_start()
-
-        def measured() -> bool:
-            publisher.publish("meter", "80").wait_for_publish(20.0)
-            return meter.latest(np.array([HOST_CLOCK.now()]))[0, 0] == 80.0
-
-        with Meter(f"{url}/meter") as meter:
-            until(measured)
-        publisher.loop_stop()
 
 
 def test_credentials_of_the_file_are_completed_from_the_environment(
