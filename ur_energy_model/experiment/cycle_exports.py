@@ -42,6 +42,12 @@ def trajectory_points(motion: Chain) -> Plan:
 
     They lie every step within moves and at their ends, none in the rest between. Two
     points stand at each end of a move, as its acceleration may start with a step.
+
+    Args:
+        motion: from rest to rest.
+
+    Returns:
+        Times, positions, speeds and accelerations of the points.
     """
     fine = np.arange(0.0, motion.duration, 0.004)
     truth = motion.sample(fine)[0]
@@ -68,7 +74,12 @@ def trajectory_points(motion: Chain) -> Plan:
 
 
 def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
-    """The message as YAML, as `ros2 topic pub` takes it; joints are named as in the URDF."""
+    """A motion as trajectory_msgs/JointTrajectory in YAML, as `ros2 topic pub` takes it.
+
+    Args:
+        motion: from rest to rest.
+        robot: whose joints are named as in the URDF.
+    """
     plan = trajectory_points(motion)
     assert plan.qd is not None
     assert plan.qdd is not None
@@ -151,9 +162,15 @@ RESULT = "result.json"
 def export_cycle(
     optimized: OptimizedCycle, robot: RobotDescription, folder: str | Path
 ) -> dict[Path, str]:
-    """Write all files of an optimized cycle; returns them in the order of use, and their purpose.
+    """Write all files of an optimized cycle.
 
-    The folder is created if necessary; files of the same names are replaced.
+    Args:
+        optimized: the cycle.
+        robot: the arm.
+        folder: is created if necessary; files of the same names are replaced.
+
+    Returns:
+        The paths in the order of use, with the purpose of each.
 
     Raises:
         InputError: a file cannot be written, or the moves of the cycle do not follow each

@@ -122,6 +122,9 @@ class Proof:
 
         Joint velocity, acceleration, torque and tool speed are raised; positions and
         clearance are not.
+
+        Args:
+            usual: limits of the arm in its workplace.
         """
         _, q, qd, qdd = sample_period(RepeatedMotion(self.robot, self.before), CHECK_RATE)
         robot = usual.dynamics.robot
@@ -144,6 +147,10 @@ class Proof:
 def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
     """Saving of a recorded run, with its 95 % interval from pairs of consecutive cycles.
 
+    Args:
+        bag: recording of the run.
+        proof: that was run.
+
     Raises:
         RecordingError: the bag has no voltage or current of the bus, or not the whole
             run.
@@ -157,8 +164,12 @@ def saving_of(
 ) -> MeasuredSaving:
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
 
-    From energies of cycles in turns [2 cycles], J, NaN where samples are missing, which
-    of them are `new`, and the mean temperatures of the joints [2 cycles, n], degC.
+    Args:
+        energy: of the cycles in turns [2 cycles], J; NaN where samples are missing.
+        new: which of the cycles are the new one [2 cycles].
+        temperature: mean temperatures of the joints in each cycle [2 cycles, n], degC; None
+            where they were not recorded.
+        source: name of the recording, for the error.
 
     Raises:
         RecordingError: no complete pair.
@@ -182,8 +193,13 @@ def require_predicted(
 ) -> MeasuredSaving:
     """The measured saving, if its energies are those that were predicted and recorded.
 
+    Args:
+        measured: saving of the run.
+        optimized: the cycle with the predicted energies.
+        bag: recording of the run, for the error.
+
     Raises:
-        RecordingError: they are far from it: it was another arm, load or state.
+        RecordingError: the energies are far from it: it was another arm, load or state.
     """
     recorded = optimized.cycle.measured_energy
     first = "the recorded cycle"
@@ -211,11 +227,15 @@ def require_predicted(
 
 
 def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | None]:
-    """Measured energy of every cycle of a run, found by its motion [2 cycles], J.
+    """Measured energy of every cycle of a run, found by its motion.
 
-    NaN where samples or their bus power are missing; with the mean temperatures of the
-    joints [2 cycles, n], degC, None where they were not recorded. `telemetry` has the
-    `FIELDS`.
+    Args:
+        telemetry: of the run, with the `FIELDS`.
+        proof: that was run.
+
+    Returns:
+        Energies [2 cycles], J, NaN where samples or their bus power are missing, and mean
+        temperatures of the joints [2 cycles, n], degC, None where they were not recorded.
 
     Raises:
         RecordingError: no power at the bus, or not the whole run.

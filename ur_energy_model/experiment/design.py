@@ -53,7 +53,10 @@ class Design:
     starts: int
 
     def figures(self) -> dict[str, Any]:
-        """Figures of merit for JSON output and the trajectory file."""
+        """Figures of merit for JSON output and the trajectory file.
+
+        Ratios are the largest shares of the joint limits, 1 at the limit.
+        """
         names = ("position", "velocity", "acceleration", "torque")
         verdict = self.verdict
         return {
@@ -73,10 +76,13 @@ class Design:
 
 
 def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> Design:
-    """Design of free coefficients x, with its figures in the trajectory's metadata.
+    """The design of free coefficients, with its figures in the trajectory's metadata.
 
-    The search began at the monotonic time `begin` [s] and tried so many descents or
-    individuals.
+    Args:
+        problem: whose checks the coefficients passed.
+        x: free coefficients [2 L - 1, n], rad.
+        begin: monotonic time at which the search began [s].
+        tried: number of descents, or individuals, that were tried.
     """
     request = problem.request
     plain = problem.trajectory(x)
@@ -231,18 +237,30 @@ def design_trajectory(
 def descend(
     problem: DesignProblem, x: Array, deadline: float = float("inf")
 ) -> tuple[float, Array] | None:
-    """Objective and result of one descent from x [2 L - 1, n]; None if it does not pass the checks.
+    """One descent. Results differ between processors: rounding can change hundreds of steps.
 
-    Results differ between processors: rounding can change the path of hundreds of steps.
+    Args:
+        problem: objective and limits.
+        x: free coefficients from which it starts [2 L - 1, n], rad.
+        deadline: monotonic time at which it stops early [s].
+
+    Returns:
+        Objective and free coefficients of the result; None if it does not pass the checks.
     """
     end, verdict = problem.finish(minimised(problem, x, deadline))
     return (problem.value(problem.trajectory(end)), end) if verdict.passed else None
 
 
 def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) -> Array:
-    """Free coefficients after a descent from x [2 L - 1, n], without checks.
+    """Free coefficients after a descent, without checks.
 
-    It stops early at the monotonic time `deadline` [s].
+    The penalty of violated limits grows from stage to stage, and the smooth objective
+    approaches the exact one.
+
+    Args:
+        problem: objective and limits.
+        x: free coefficients from which it starts [2 L - 1, n], rad.
+        deadline: monotonic time at which it stops early [s].
     """
 
     def stop_at_deadline(intermediate_result: Any) -> None:

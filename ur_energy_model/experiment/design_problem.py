@@ -47,7 +47,13 @@ _OF_A_JOINT = ("speed", "load", "acceleration")
 
 
 class SpeedGap(NamedTuple):
-    """Speeds of a joint, index from 0, that a trajectory is to show: low to high, rad/s."""
+    """Speeds of a joint that a trajectory is to show.
+
+    Attributes:
+        joint: index, from 0.
+        low: lowest speed [rad/s].
+        high: highest speed [rad/s].
+    """
 
     joint: int
     low: float
@@ -55,10 +61,14 @@ class SpeedGap(NamedTuple):
 
 
 def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
-    """What a learned model lacks, as stated in it; `path` is that of its file.
+    """What a learned model lacks, as stated in it.
+
+    Args:
+        model: that was learned.
+        path: of its file, for the error.
 
     Raises:
-        InputError: it states nothing.
+        InputError: the model states nothing.
     """
     try:
         return tuple(built(list[Need], model.provenance[NEEDS]))
@@ -72,7 +82,12 @@ def gaps_among(
 ) -> tuple[SpeedGap, ...]:
     """The gaps among the needs of an arm that a motion of single joints closes.
 
-    Speeds beyond 0.9 of its limits are left out; `path` is that of the model.
+    Speeds beyond 0.9 of the arm's limits are left out.
+
+    Args:
+        needs: of a learned model.
+        robot: its arm.
+        path: of the model, for the error.
 
     Raises:
         InputError: there is none, or a joint is not the arm's.
@@ -97,7 +112,16 @@ def gaps_among(
 def shown(
     gaps: Sequence[SpeedGap], trajectory: FourierTrajectory, robot: RobotDescription
 ) -> list[dict[str, Any]]:
-    """What one run of a trajectory shows of each gap, for its file and for JSON output."""
+    """What one run of a trajectory shows of each gap, for its file and for JSON output.
+
+    Args:
+        gaps: that the trajectory was designed for.
+        trajectory: all of its repetitions count.
+        robot: the arm.
+
+    Returns:
+        For each gap the joint's name, the range of speeds [rad/s], and the time in it [s].
+    """
     speed = np.abs(sample_period(trajectory, VALUE_RATE)[2])
     rows = []
     for joint, low, high in gaps:
@@ -122,19 +146,19 @@ class DesignRequest:
     """Requirements on an exciting trajectory.
 
     Attributes:
-        robot: TODO.
+        robot: type of the arm, n joints.
         setup: mounting and payload.
-        harmonics: of the Fourier series.
-        period: s.
-        repetitions: TODO.
-        objective: to minimise.
+        harmonics: number of harmonics L of the Fourier series.
+        period: of the series [s].
+        repetitions: number of periods that are run.
+        objective: to minimise, by its name.
         walls: forbidden half-spaces, base frame.
         tool: capsules of the tool, flange frame.
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
         seed: of all random choices.
         centre: of the series [n], rad; None searches it.
-        gaps: to show with the greatest accuracy.
+        gaps: speeds to show with the greatest accuracy; they replace the objective.
         base: columns whose condition number counts; () for several choices.
     """
 
@@ -155,7 +179,7 @@ class DesignRequest:
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
-    """Safety limits of a request."""
+    """Safety limits of a request: those of its arm among its walls, with its tool."""
     return SafetyLimits(
         ArmDynamics(request.robot, request.setup),
         ArmGeometry(request.robot, request.walls, request.tool),
@@ -165,7 +189,21 @@ def limits_of(request: DesignRequest) -> SafetyLimits:
 
 
 class DesignProblem:
-    """Objective, limits and random starts of one request; x are free coefficients [2 L - 1, n]."""
+    """Objective, limits and random starts of one request.
+
+    Free coefficients x are [2 L - 1, n]; motions on the grid of the search are
+    [samples, n].
+
+    Args:
+        request: what the trajectory must be.
+
+    Attributes:
+        request: the same.
+        limits: safety limits of the request.
+        regressor: of the arm's parameters.
+        bases: choices of base columns whose condition numbers count.
+        objective: to minimise.
+    """
 
     def __init__(self, request: DesignRequest) -> None:
         self.request = request
@@ -203,9 +241,15 @@ class DesignProblem:
         return q, qd, qdd
 
     def cost(self, x: Array, weight: float, sharpness: float) -> tuple[float, Array]:
-        """Smooth objective plus `weight` times the penalty of violated limits, and its gradient.
+        """Smooth objective plus the penalty of violated limits, and its gradient.
 
-        `sharpness` is that of the objective, see `Objective.smooth`.
+        Args:
+            x: free coefficients [2 L - 1, n], rad.
+            weight: of the penalty.
+            sharpness: of the smooth objective, see `Objective.smooth`.
+
+        Returns:
+            The cost, and its gradient [2 L - 1, n].
         """
         motion = self.motion(x)
         value, slopes = self.objective.smooth(*motion, sharpness=sharpness)
@@ -261,7 +305,14 @@ class DesignProblem:
         return np.asarray(out)
 
     def finish(self, x: Array) -> tuple[Array, TrajectoryVerdict]:
-        """Free coefficients [2 L - 1, n], scaled down a little if that makes them pass; verdict."""
+        """Free coefficients, scaled down a little if that makes them pass the checks.
+
+        Args:
+            x: free coefficients [2 L - 1, n], rad.
+
+        Returns:
+            Free coefficients, and the verdict of the checks on them.
+        """
         x = self.within_joint_limits(x)
         verdict = check(self.trajectory(x), self.limits)
         for _ in range(5):

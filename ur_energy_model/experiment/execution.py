@@ -62,8 +62,8 @@ class ExecutionPlan:
         limits: of the arm in its workplace.
         warm_up: time to run the trajectory before recording [s].
         speed_fraction: of the designed speed, at most 1.
-        arm: that it was recorded on or planned for, if known.
-        another_arm: run on another arm of the same model, too.
+        arm: that it was recorded on or planned for; None if unknown.
+        another_arm: whether it may run on another arm of the same model, too.
     """
 
     trajectory: PeriodicMotion
@@ -81,22 +81,22 @@ class ExecutionPlan:
 
 @dataclass(frozen=True)
 class MotionSummary:
-    """Planned motion, shown for approval; arrays [n].
+    """Planned motion, shown for approval before the robot moves.
 
     Attributes:
-        host: TODO.
-        robot: TODO.
-        serial: TODO.
-        here: current joint positions, rad.
-        start: of the trajectory, rad.
-        travel: of the joints along the trajectory, rad.
-        joint_speed: largest, rad/s.
-        tool_speed: largest of flange and elbow, m/s.
-        clearance: smallest distance found by the check, m.
-        duration: s.
-        warm_up: s.
-        program_running: a program that will be replaced.
-        other_arm: how the robot differs from the expected one.
+        host: address of the controller.
+        robot: type of the arm.
+        serial: number of the connected arm; None if unknown.
+        here: current joint positions [n], rad.
+        start: of the trajectory [n], rad.
+        travel: of the joints along the trajectory [n], rad.
+        joint_speed: largest of each joint [n], rad/s.
+        tool_speed: largest of flange and elbow [m/s].
+        clearance: smallest distance found by the check [m].
+        duration: of the recorded run [s].
+        warm_up: time before the recorded run [s].
+        program_running: whether a program runs that will be replaced.
+        other_arm: how the robot differs from the expected one; empty if it does not.
         remarks: on what could not be compared.
     """
 
@@ -193,7 +193,14 @@ class SafetyMonitor:
         )
 
     def latest(self, name: str) -> Array | None:
-        """Latest value of a field [width]; None if it is not known yet."""
+        """Latest value of a field.
+
+        Args:
+            name: of the RTDE field.
+
+        Returns:
+            The value [width]; None if it is not known yet.
+        """
         batch = self.batch
         return (
             None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
@@ -212,11 +219,18 @@ _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 
 
 def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Array]:
-    """Joint positions to move through in straight lines from the current to the start position [n].
+    """Joint positions to move through in straight lines from the current to the start position.
 
-    These are the start, rad, preceded by up to two upright positions. Required is a
-    distance of `_TIGHT`, or slightly less than that at the ends if they are closer. Walls
-    that the arm already intersects cannot be real and do not count.
+    Required is a distance of `_TIGHT`, or slightly less than that at the ends if they are
+    closer. Walls that the arm already intersects cannot be real and do not count.
+
+    Args:
+        current: joint positions [n], rad.
+        start: of the trajectory [n], rad.
+        limits: of the arm in its workplace.
+
+    Returns:
+        The start, preceded by up to two upright positions, each [n], rad.
 
     Raises:
         MotionRefusedError: every path comes too close to an obstacle.
@@ -273,12 +287,18 @@ def execute(
     approve: Callable[[MotionSummary], bool],
     progress: Progress | None = None,
 ) -> ExecutionResult:
-    """Move to the start, run the trajectory and record it into a new bag; check `completed`.
+    """Move to the start, run the trajectory and record it into a new bag.
 
     On problems (protective stop, following error, lost connection) and on a request to
     end (Ctrl-C, SIGTERM, SIGHUP) the robot is stopped smoothly, and the recording is
-    kept. The robot moves only if `approve` returns True for the summary; `progress` is
-    called with a fraction and a text.
+    kept; `ExecutionResult.completed` is then False.
+
+    Args:
+        plan: trajectory, limits and arm.
+        host: address of the controller.
+        bag: path of the new recording.
+        approve: the robot moves only if it returns True for the summary.
+        progress: called with a fraction and a text.
 
     Raises:
         MotionRefusedError: the trajectory does not pass the checks, the robot is not

@@ -26,8 +26,12 @@ from ur_energy_model.typing import Array
 class RepeatedMotion:
     """A `Motion` that starts and ends at the same position, at rest, repeated.
 
-    Attributes as those of `FourierTrajectory`. Trapezoidal speed profiles start with a
-    step of the acceleration.
+    Trapezoidal speed profiles start with a step of the acceleration.
+
+    Args:
+        robot: name of the arm.
+        motion: one repetition.
+        repetitions: their number.
     """
 
     starts_smoothly = False
@@ -61,9 +65,15 @@ PeriodicMotion = FourierTrajectory | RepeatedMotion
 def sample_period(
     motion: PeriodicMotion, rate: float
 ) -> tuple[Array, Array, Array, Array]:
-    """Time [samples], position, velocity, acceleration [samples, n] over one repetition.
+    """A motion over one repetition, both ends included.
 
-    At `rate` Hz, both ends included.
+    Args:
+        motion: to sample.
+        rate: samples per second [Hz].
+
+    Returns:
+        Time [samples], s, position, velocity and acceleration [samples, n], rad, rad/s,
+        rad/s^2.
     """
     time = np.linspace(0.0, motion.period, max(2, round(motion.period * rate) + 1))
     return time, *motion.sample(time)
@@ -84,7 +94,7 @@ class SafetyLimits:
     identification.
 
     Attributes:
-        dynamics: TODO.
+        dynamics: the arm in its setup, n joints.
         geometry: of the arm and its surroundings.
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
@@ -136,9 +146,16 @@ class SafetyLimits:
     ) -> tuple[float, tuple[Array, Array, Array]]:
         """Mean square of relative violations, and its gradient with respect to the motion.
 
-        q, qd, qdd and the three gradients are [samples, n]. The limits are slightly
-        tightened so that a motion that is feasible on the grid is feasible between its
-        points.
+        The limits are slightly tightened so that a motion that is feasible on the grid is
+        feasible between its points.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+
+        Returns:
+            The penalty, and its gradients with respect to q, qd and qdd, each [samples, n].
         """
         value = 0.0
         gradient = [np.zeros_like(q) for _ in range(3)]
@@ -194,15 +211,15 @@ class TrajectoryVerdict:
     """Result of the checks of a trajectory; ratios are relative to the joint limits.
 
     Attributes:
-        max_position_ratio: TODO.
-        max_velocity_ratio: TODO.
-        max_acceleration_ratio: TODO.
-        max_torque_ratio: without friction.
-        max_tool_speed: of elbow and flange, m/s.
-        end_velocity: largest at both ends, rad/s.
-        end_acceleration: rad/s^2.
+        max_position_ratio: largest position of a joint over its limit.
+        max_velocity_ratio: likewise of velocity.
+        max_acceleration_ratio: likewise of acceleration.
+        max_torque_ratio: likewise of torque, without friction.
+        max_tool_speed: of elbow and flange [m/s].
+        end_velocity: largest of a joint at both ends [rad/s].
+        end_acceleration: likewise [rad/s^2].
         clearance: lower bound of the distance to links and walls, between the samples
-            too, m.
+            too [m].
         closest: the two closest bodies.
         problems: violated limits in words; empty if the trajectory may run.
     """
@@ -233,7 +250,12 @@ class TrajectoryVerdict:
 
 
 def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
-    """Check a motion on a fine grid over one repetition."""
+    """Check a motion on a fine grid over one repetition.
+
+    Args:
+        motion: to be run.
+        limits: of the arm in its workplace.
+    """
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)
     ends = motion.sample(np.array([0.0, motion.duration]))

@@ -44,8 +44,10 @@ def export_trajectory(
 ) -> None:
     """Write a trajectory for other tools in the format given by the suffix.
 
-    A .csv is a table for `ur_energy predict` with `rate` rows per second, a .script or
-    .urscript a program.
+    Args:
+        path: a .csv is a table for `ur_energy predict`, a .script or .urscript a program.
+        trajectory: to write.
+        rate: rows of a table per second [Hz].
 
     Raises:
         InputError: unknown suffix, or the file cannot be written.
@@ -128,7 +130,13 @@ _PRIORITY = 20
 
 
 class MoveTo(NamedTuple):
-    """Joint move: target [n] in rad, speed in rad/s, acceleration in rad/s^2."""
+    """Joint move to a position.
+
+    Attributes:
+        q: target [n], rad.
+        speed: of the leading joint [rad/s].
+        acceleration: of the leading joint [rad/s^2].
+    """
 
     q: Array
     speed: float
@@ -136,14 +144,25 @@ class MoveTo(NamedTuple):
 
 
 class FollowTrajectory(NamedTuple):
-    """Follow a trajectory from its start at `speed_fraction` of its speed."""
+    """Follow a trajectory from its start.
+
+    Attributes:
+        trajectory: whose start the arm is at.
+        speed_fraction: of its speed, at most 1.
+    """
 
     trajectory: PeriodicMotion
     speed_fraction: float = 1.0
 
 
 class MotionReport(NamedTuple):
-    """Report of the motion process: state, time along the path [s], reason of a failure."""
+    """Report of the motion process.
+
+    Attributes:
+        state: of the motion.
+        time: along the path [s].
+        reason: of a failure; empty without one.
+    """
 
     state: State
     time: float = 0.0
@@ -213,7 +232,11 @@ class MotionProcess:
         return self.report
 
     def stop(self, timeout: float = 3.0) -> None:
-        """Stop the motion smoothly; wait at most `timeout` s until it has stopped."""
+        """Stop the motion smoothly.
+
+        Args:
+            timeout: longest time to wait until it has stopped [s].
+        """
         if self.update().state != "moving":
             return
         self._send("stop")

@@ -50,10 +50,19 @@ class MotionRegressor:
         """Joints whose position changes the regressor: not the first if its axis is vertical."""
 
     def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
-        """Regressor [samples, n, 13 n]; `smooth` replaces sign(qd) by a hyperbolic tangent.
+        """The regressor of a sampled motion.
 
-        The sign is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends,
+        The sign of a speed is zero at rest: rounding leaves speeds of 1e-16 rad/s at both ends,
         whose signs differ between processors.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            smooth: replaces sign(qd) by a hyperbolic tangent.
+
+        Returns:
+            Regressor [samples, n, 13 n].
         """
         moving = np.where(np.abs(qd) > REST, qd, 0.0)
         coulomb = np.tanh(qd / COULOMB_SMOOTHING) if smooth else np.sign(moving)
@@ -102,15 +111,20 @@ class MotionRegressor:
 
 
 def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Array, ...]:
-    """Maps [13 n, b] of the full regressor onto common choices of base regressors.
-
-    With `names` of base columns, such as a paper's, onto these alone.
+    """Common choices of base regressors.
 
     The choice of base parameters is not unique, and the condition number depends on it.
     The first choice is that of the identification (`regroup`), whose condition number is
     reported. The others are QR with column pivoting of the regressor over uniform random
     states within the limits, the first and the last independent columns, and the singular
     vectors.
+
+    Args:
+        dynamics: the arm in its setup, n joints.
+        names: base columns, such as a paper's; then they are the only choice.
+
+    Returns:
+        Maps of the full regressor onto base regressors, each [13 n, b].
     """
     regressor = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
     if names:
@@ -150,7 +164,11 @@ class ConditionNumber:
     """Condition number of the stacked base regressor (Raviola et al. 2021; Machines 2024).
 
     It depends on the choice of base columns, so the objective is the geometric mean over
-    several choices: maps [13 n, b] onto base regressors.
+    several choices.
+
+    Attributes:
+        regressor: of the arm's parameters.
+        bases: maps onto base regressors, each [13 n, b].
     """
 
     regressor: MotionRegressor

@@ -51,7 +51,7 @@ class KnownArm:
     Attributes:
         source: bag, trajectory or address.
         robot: name of the description, n joints.
-        serial: TODO.
+        serial: number of the arm.
         gravity: in the base frame [3], m/s^2; it shows the mounting.
         payloads: configured mass and centre of mass [k, 4], kg and m.
         tools: poses of the flange's tool centre point [k, 4, 4].
@@ -72,7 +72,10 @@ def arm_of_recording(
 ) -> KnownArm:
     """The arm of a recording, of which the first quarter of an hour is read.
 
-    `positions` [k, n], rad, are those of the cycle that is run.
+    Args:
+        bag: the recording.
+        robot: type of the arm.
+        positions: of the cycle that is run [k, n], rad.
 
     Raises:
         RecordingError: it cannot be read.
@@ -93,7 +96,14 @@ def arm_of_recording(
 def arm_of_plan(
     source: str, setup: Setup, robot: str, serial: str | None = None
 ) -> KnownArm:
-    """The arm that a motion is planned for."""
+    """The arm that a motion is planned for.
+
+    Args:
+        source: of the motion, such as the path of a trajectory.
+        setup: mounting and payload that it is planned with.
+        robot: name of the description.
+        serial: number of the arm; None if unknown.
+    """
     payload = np.array([[setup.payload.mass, *setup.payload.center_of_mass]])
     return KnownArm(source, robot, serial, np.asarray(setup.gravity, float), payload)
 
@@ -108,8 +118,13 @@ def arm_in(
 ) -> KnownArm:
     """The arm that telemetry shows, from a bag or an address.
 
-    `positions` as in `KnownArm`; `mounting`, gravity [3], applies as far as the telemetry
-    does not show it; None for that of the recording, or an upright arm.
+    Args:
+        telemetry: some samples.
+        robot: type of the arm.
+        source: bag or address.
+        positions: as in `KnownArm`.
+        mounting: gravity [3], m/s^2, which applies as far as the telemetry does not show it;
+            None for that of the recording, or an upright arm.
     """
     info = telemetry.info
     payloads = _payloads(telemetry)
@@ -217,7 +232,15 @@ def check_model(
 def compared(
     expected: KnownArm, found: KnownArm, *, another_arm: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """How the connected arm differs from the expected one, "" if it does not, and remarks.
+    """How the connected arm differs from the expected one.
+
+    Args:
+        expected: the arm that the motion is for.
+        found: the connected arm.
+        another_arm: whether another arm is allowed.
+
+    Returns:
+        The differences in words, empty without any, and remarks on what is unknown.
 
     Raises:
         MotionRefusedError: it differs, and another arm is not allowed; with both serial
