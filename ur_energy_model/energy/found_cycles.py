@@ -35,7 +35,12 @@ function ends in between."""
 
 
 class MoveAndRest(NamedTuple):
-    """A move of a recording, and the sample at which the rest after it ends."""
+    """A move of a recording with the rest after it.
+
+    Attributes:
+        move: its samples.
+        until: sample at which the rest ends.
+    """
 
     move: MoveSpan
     until: int
@@ -49,8 +54,8 @@ class FoundCycles(NamedTuple):
         moves: of each cycle, the same number in all.
         ends: samples at which the dwells after the last moves of the cycles end.
         closed: whether a cycle ends where it starts.
-        runs: : for each move of a cycle, all the times that it was run: in the complete
-            cycles, and in : incomplete ones beside them.
+        runs: for each move of a cycle, all the times that it was run: in the complete cycles,
+            and in incomplete ones beside them.
         others: moves between the cycles that are other work.
         lead: standstill before the first move that belongs to its begin [s].
     """
@@ -70,6 +75,10 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     Where the recording has several kinds of cycles, the most frequent one counts. It
     begins as the program does (`program_begin`). Without repetition the motion from first
     to last standstill is one cycle.
+
+    Args:
+        motion: of the recording.
+        moves: all of its complete moves.
 
     Raises:
         RecordingError: no move from standstill to standstill is in it.
@@ -156,10 +165,16 @@ def _repeated(
 
 
 def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, int]]]:
-    """Samples at which each complete cycle begins and ends, whatever its moves; and what shows it.
+    """Complete cycles of a recording, whatever their moves.
 
     A cycle is complete if the next one has begun, which shows the length of its last
     dwell.
+
+    Args:
+        motion: of the recording.
+
+    Returns:
+        What shows the cycles, and the samples at which each begins and ends.
     """
     departing = _departing(motion)
     on_the_way = CycleDetector()

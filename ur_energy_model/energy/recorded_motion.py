@@ -76,7 +76,12 @@ class RecordedMotion:
 def read_motion(
     path: str | Path, robot: RobotDescription, longest: float = LONGEST
 ) -> RecordedMotion:
-    """Read the motion of a bag, of a longer one the first `longest` seconds.
+    """Read the motion of a bag.
+
+    Args:
+        path: of the bag.
+        robot: type of the arm, n joints.
+        longest: of a longer bag, the part from its begin that is read [s].
 
     Raises:
         RecordingError: unusable values, or the arm was moved by hand (freedrive).

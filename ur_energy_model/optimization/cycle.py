@@ -139,7 +139,7 @@ class Move:
         peak_power: largest supply power [W].
         payload: on the flange, as set in the controller; None: the model's.
         lines: of the program that run it, ascending; empty if unknown.
-        rest: TODO.
+        rest: the standstill after it.
         reason: why it must stay as recorded; empty where it may change.
     """
 
@@ -178,7 +178,7 @@ class Switching(NamedTuple):
     Attributes:
         time: of both changes together [s].
         energy: of both changes at the supply [J].
-        power: in between [W].
+        power: at the supply in between [W].
     """
 
     time: float
@@ -219,7 +219,7 @@ class WorkCycle:
         switching: None where the recording lacks it.
         leading: how many waits of the last rest the program has before its first move.
         scaling: speed slider times limiter while it was recorded.
-        others: TODO.
+        others: what the recording has between its cycles.
     """
 
     source: str
@@ -325,7 +325,13 @@ CLOSED = 2e-3
 
 
 class Stretch(NamedTuple):
-    """A move or a standstill as it is run, with its payload; None stands for the model's."""
+    """A move or a standstill as it is run.
+
+    Attributes:
+        plan: its motion.
+        payload: on the flange; None for the model's.
+        moving: whether it is a move.
+    """
 
     plan: Plan
     payload: Payload | None
@@ -335,8 +341,9 @@ class Stretch(NamedTuple):
 def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretch]:
     """A cycle as recorded: each move, and the rest after it where there is one.
 
-    `stretch` is a factor on the durations of the moves; slack is left out where it is not
-    1.
+    Args:
+        cycle: the cycle.
+        stretch: factor on the durations of the moves; slack is left out where it is not 1.
     """
     out = []
     for move in cycle.moves:
@@ -372,6 +379,10 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
     A small distance between the end of a move and the start of the next is spread over
     the latter.
 
+    Args:
+        source: of the cycle, for the error.
+        stretches: of the cycle, in order.
+
     Raises:
         InputError: a move does not start where the one before it ended.
     """
@@ -406,7 +417,7 @@ class StretchEnergy(NamedTuple):
     """Energy of a stretch of k samples and n joints, whole arm at the supply.
 
     Attributes:
-        stretch: TODO.
+        stretch: that was run.
         energy: J.
         motion: without the standby power [J].
         sensitivity: change per standard deviation of each independent parameter error, J.
@@ -432,8 +443,9 @@ def total_energy(parts: Sequence[StretchEnergy]) -> float:
 class CycleEnergies:
     """Computes the energies of cycles of one arm, by the same calculation as `predict`.
 
-    The model is best in the session of the recording; temperatures [n], degC, None if
-    unknown.
+    Args:
+        model: of the arm, best in the session of the recording.
+        temperature: of the joints [n], degC; None if unknown.
     """
 
     def __init__(self, model: EnergyModel, temperature: Array | None = None) -> None:
@@ -454,7 +466,12 @@ class CycleEnergies:
     def of(
         self, stretches: Sequence[Stretch], *, std: bool = True
     ) -> list[StretchEnergy]:
-        """Energies of the stretches of a cycle that repeats, in order; `std` with sensitivities."""
+        """Energies of the stretches of a cycle that repeats.
+
+        Args:
+            stretches: in order; the last one leads into the first.
+            std: whether sensitivities to the errors of the model's parameters are computed.
+        """
         powers = PlanPowers(self.model, self.temperature, std=False)
         self._in_turn(powers, stretches[-2:])  # as the cycle before left it
         return self._in_turn(powers.restarted(std=std), stretches)

@@ -55,7 +55,7 @@ class Allocation(NamedTuple):
     """Time laws of all moves of a cycle.
 
     Attributes:
-        laws: TODO.
+        laws: of the free moves, in order.
         waiting: time left over, to be waited [s].
         gap: how far the energy may be above the optimum [J].
     """
@@ -115,10 +115,12 @@ class Allocator:
         return known[shadow_price]
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
-        """The laws of least energy for a total duration of moves and waiting [s].
+        """The laws of least energy for a total duration of moves and waiting.
 
-        `near` is a shadow price [W] from which the search starts, as a coarser
-        calculation gives.
+        Args:
+            duration: of moves and waiting [s].
+            near: shadow price [W] from which the search starts, as a coarser calculation gives;
+                None for none.
         """
         shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
@@ -473,7 +475,16 @@ class CycleProblem:
 def switched_off(
     problem: CycleProblem, parts: Sequence[StretchEnergy]
 ) -> tuple[list[StretchEnergy], list[str]]:
-    """Energies of a cycle whose long waits are spent switched off, and a note on it."""
+    """Energies of a cycle whose long waits are spent switched off.
+
+    Args:
+        problem: the recorded cycle.
+        parts: energies of the stretches of the cycle.
+
+    Returns:
+        Energies of the stretches with switching, and a note on it; no note without a wait
+        that is long enough.
+    """
     after = problem.options.power_off_after
     switching = problem.cycle.switching
     if after is None:

@@ -66,8 +66,8 @@ its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
 class Stages:
     """Progress of a calculation in stages; each counts steps, of which about so many are expected.
 
-    `report` is called with the fraction that is done and what is being done; None for
-    nobody.
+    Args:
+        report: called with the fraction that is done and what is being done; None for nobody.
     """
 
     def __init__(self, report: Progress | None) -> None:
@@ -79,7 +79,14 @@ class Stages:
         self._expected = 1
 
     def begin(self, text: str, start: float, until: float, expected: int = 1) -> None:
-        """Begin a stage that leads from a fraction of the whole towards another one."""
+        """Begin a stage.
+
+        Args:
+            text: what is being done.
+            start: fraction of the whole at its begin.
+            until: fraction at its end.
+            expected: number of steps that it will take, about.
+        """
         self._text = text
         self._from = start
         self._until = until

@@ -76,11 +76,11 @@ class Ceiling:
     """What can be saved at all, of the arm and at the wall, where control box and supply count.
 
     Attributes:
-        wall: TODO.
+        wall: power at the mains, by the model or a meter.
         standby_share: part of the recorded cycle's energy that is standby.
         wall_standby_share: the same at the wall, the control box included.
         most_saving_percent: at this cycle time, with all moves and all waits free.
-        wall_most_saving_percent: TODO.
+        wall_most_saving_percent: the same at the wall.
         joules_per_second: saved at the wall by a cycle a second shorter [J]; None:
             impossible.
         break_power: what switching off saves at the wall while the arm waits [W].
@@ -100,7 +100,7 @@ class Ceiling:
         return DAYS_PER_YEAR * 60.0 * BREAK * self.break_power / 3.6e6
 
     def as_json(self) -> dict[str, Any]:
-        """`ceiling` of `ur_energy optimize --json`."""
+        """`ceiling` of `ur_energy optimize --json`: shares, percent, J and W."""
         names = ("standby_share", "most_saving_percent", "joules_per_second")
         of_wall = ("wall_standby_share", "wall_most_saving_percent")
         saved = {"break_minutes": BREAK, "break_kwh_per_year": self.break_kwh}
@@ -154,12 +154,12 @@ class OptimizedCycle:
         cycle: as recorded.
         stretches: the new cycle as set points.
         duration: of the new cycle [s].
-        moves: TODO.
+        moves: with their new time laws, in order.
         energy: as recorded.
         new_energy: as set points.
         saving_interval: of the set points: 95 % (low, high), percent of energy.
         time_optimal_duration: every move as fast as the limits allow [s].
-        time_optimal_energy: TODO.
+        time_optimal_energy: of the cycle at that duration.
         scaled_energy: slowed by speed scaling to the same duration, without slack.
         bound_gap: how far new_energy may be above the optimum of the allocation [J].
         pareto: cycle times [s] and energies [J] [k, 2]; None without the option.
@@ -168,9 +168,9 @@ class OptimizedCycle:
         typed_energy: when exactly the sheet is typed.
         typed_duration: when exactly the sheet is typed [s].
         typed_interval: of that saving, as `saving_interval`.
-        copied_saving_percent: : predicted saving if each step had values of its own,
-            percent of `energy`; None where no line : of the program runs several steps.
-        ceiling: TODO.
+        copied_saving_percent: predicted saving if each step had values of its own,
+            percent of `energy`; None where no line of the program runs several steps.
+        ceiling: what can be saved at all.
         loads: recorded, typed, as fast as possible.
         measured: None unless it was run.
     """

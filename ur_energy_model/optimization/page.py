@@ -50,7 +50,17 @@ _GROUP = "cycle"
 
 @dataclass(frozen=True)
 class CyclePowers(Timeline):
-    """Predicted powers [W] over one cycle: [k], of the motors and `qd` [k, n], from its start."""
+    """Predicted powers over one cycle, from its start.
+
+    Attributes:
+        time: of k samples [k], s (of `Timeline`).
+        breaks: none (of `Timeline`).
+        qd: joint speeds [k, n], rad/s.
+        standby: power of the arm without motors and drivers [k], W.
+        driver: power of the drivers [k], W.
+        electrical: power of the motors [k, n], W.
+        total: power of the whole arm at the supply [k], W.
+    """
 
     qd: Array
     standby: Array
@@ -61,10 +71,16 @@ class CyclePowers(Timeline):
 
 @dataclass(frozen=True)
 class OptimizationReport:
-    """The content of the page: powers of the cycle as recorded and as typed.
+    """The content of the page.
 
-    `scaled` are cycle times [s] and energies [J] of speed scaling [k, 2], None without
-    the curve of least energy.
+    Attributes:
+        optimized: the optimized cycle.
+        joint_names: from base to tool.
+        before: powers of the cycle as recorded.
+        after: powers of the cycle as typed.
+        scaled: cycle times [s] and energies [J] of speed scaling [k, 2]; None without the
+            curve of least energy.
+        tariff: price and CO2 of energy.
     """
 
     optimized: OptimizedCycle
@@ -78,7 +94,13 @@ class OptimizationReport:
 def make_optimization_report(
     model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
-    """Powers of an optimized cycle over time, and its energy with speed scaling."""
+    """Powers of an optimized cycle over time, and its energy with speed scaling.
+
+    Args:
+        model: of the arm in the session of the recording.
+        optimized: the cycle.
+        tariff: price and CO2 of energy; None for neither.
+    """
     cycle = optimized.cycle
     pareto = optimized.pareto
     scaled = None

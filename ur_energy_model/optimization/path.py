@@ -69,7 +69,12 @@ class PathLimits:
         )
 
     def with_speedup(self, shown: PathLimits, factor: float) -> PathLimits:
-        """These limits, lowered to a multiple of the largest speeds and accelerations of a move."""
+        """These limits, lowered to a multiple of the largest speeds and accelerations of a move.
+
+        Args:
+            shown: the largest values of the recorded move.
+            factor: on them.
+        """
         speed = factor * np.maximum(shown.speed, STILL * self.speed)
         acceleration = factor * np.maximum(shown.acceleration, STILL * self.acceleration)
         return replace(
@@ -104,7 +109,15 @@ class PathLimits:
 def reached(
     q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics
 ) -> PathLimits:
-    """The largest values of a motion [k, n] in SI; the torque includes friction."""
+    """The largest values of a motion of k samples.
+
+    Args:
+        q: positions [k, n], rad.
+        qd: velocities [k, n], rad/s.
+        qdd: accelerations [k, n], rad/s^2.
+        torque: joint side, friction included [k, n], N m.
+        dynamics: the arm with its payload.
+    """
     speed, acceleration, most = (
         np.abs(values).max(axis=0) for values in (qd, qdd, torque)
     )
@@ -116,7 +129,17 @@ def reached(
 def holding_power(
     model: EnergyModel, dynamics: ArmDynamics, q: Array, temperature: Array | None
 ) -> Array:
-    """Power of the whole arm at rest at joint positions [k, n], W."""
+    """Power of the whole arm at rest, brakes released.
+
+    Args:
+        model: of the arm.
+        dynamics: the arm with its payload.
+        q: joint positions [k, n], rad.
+        temperature: of the joints [n], degC; None if unknown.
+
+    Returns:
+        Power at the supply [k], W.
+    """
     zero = np.zeros_like(q)
     link = dynamics.gravity_torque(q)
     return model.from_link_torque(
@@ -127,10 +150,17 @@ def holding_power(
 def point_velocities(
     dynamics: ArmDynamics, q: Array, qd: Array
 ) -> tuple[Array, Array, Array]:
-    """Velocities of elbow and flange [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], and joint axes.
+    """Velocities of elbow and flange.
 
-    At joint positions and velocities [k, n]. The elbow is the far end of the second
-    moving link.
+    The elbow is the far end of the second moving link.
+
+    Args:
+        dynamics: the arm.
+        q: joint positions [k, n], rad.
+        qd: joint velocities [k, n], rad/s.
+
+    Returns:
+        Velocities [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], m, and the joint axes.
     """
     links, joints = dynamics.frames(q)
     axes = joints[..., :3, 2]
@@ -256,17 +286,27 @@ class PathDynamics:
         return SLOWEST / self.length
 
     def demand(self, speed: Array, rate: Array) -> Array:
-        """Power that the whole arm demands in each interval [..., N], W.
+        """Power that the whole arm demands in each interval.
 
-        At the speed of s and its rate [..., N], 1/s and 1/s^2.
+        Args:
+            speed: of s [..., N], 1/s.
+            rate: of the speed [..., N], 1/s^2.
+
+        Returns:
+            Power [..., N], W.
         """
         return np.asarray(self._powers(speed, rate)[0].demand.reshape(speed.shape))
 
     def powers(self, speed: Array, rate: Array) -> tuple[Array, Array, Array]:
         """`demand`, and torques and accelerations of the joints in each interval.
 
-        Torques, N m, joint side, friction included, and accelerations, rad/s^2, are [...,
-        N, n].
+        Args:
+            speed: of s [..., N], 1/s.
+            rate: of the speed [..., N], 1/s^2.
+
+        Returns:
+            Power [..., N], W, torques, joint side, friction included [..., N, n], N m, and
+            accelerations [..., N, n], rad/s^2.
         """
         found, qdd = self._powers(speed, rate)
         torque = found.motor_torque * self._gear_ratio
@@ -368,7 +408,7 @@ class TimeLaw:
     the same path.
 
     Attributes:
-        arm: TODO.
+        arm: on the path of the move.
         b: squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both
             ends.
         window: s.
@@ -390,7 +430,12 @@ class TimeLaw:
         return float(self.steps.sum()) + self.window
 
     def stretched(self, duration: float, window: float | None = None) -> TimeLaw:
-        """The same law, evenly slower or faster, for a duration [s]; its window where None."""
+        """The same law, evenly slower or faster.
+
+        Args:
+            duration: from rest to rest [s].
+            window: over which the motion is averaged [s]; None keeps that of the law.
+        """
         window = self.window if window is None else window
         factor = float(self.steps.sum()) / (duration - window)
         return replace(self, b=self.b * factor**2, window=window)
@@ -448,10 +493,13 @@ _TRIALS = 10
 
 
 def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
-    """The law averaged over a window, and as much longer, so that it keeps a jerk limit [rad/s^3].
+    """The law averaged over a window, and as much longer, so that it keeps a jerk limit.
 
-    On paths with sharp bends averaging does not suffice; there the law is slowed down
-    too.
+    On paths with sharp bends averaging does not suffice; there the law is slowed down too.
+
+    Args:
+        law: without a window.
+        limit: largest jerk of a joint [rad/s^3].
     """
     if np.isinf(limit):
         return law

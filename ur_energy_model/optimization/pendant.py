@@ -62,20 +62,20 @@ class Step:
     same per s; None for a wait and for a "move", whose path is neither moveJ nor moveL.
 
     Attributes:
-        do: TODO.
+        do: instruction of the program.
         move: number of the move, or of the move before the wait, from 0.
         waypoint: where the move ends [n], degrees as on the pendant.
         lines: of the program that run it, ascending; empty if unknown.
-        speed: TODO.
-        new_speed: TODO.
-        acceleration: TODO.
-        new_acceleration: TODO.
-        wait: s; None for a move.
-        new_wait: TODO.
+        speed: as recorded.
+        new_speed: to be typed.
+        acceleration: as recorded.
+        new_acceleration: to be typed.
+        wait: as recorded [s]; None for a move.
+        new_wait: to be typed [s]; None for a move.
         reason: why it stays as recorded; empty where it may change.
-        energy: : of the whole arm at the supply, as recorded and as typed [J]; a move's
-            with what the : controller takes before the next step.
-        new_energy: TODO.
+        energy: of the whole arm at the supply, as recorded [J]; that of a move includes what
+            the controller takes before the next step.
+        new_energy: the same as typed [J].
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
@@ -316,10 +316,16 @@ def with_energies(
     before: Sequence[StretchEnergy],
     after: Sequence[StretchEnergy],
 ) -> tuple[Step, ...]:
-    """The sheet with the energy of each step, from the cycle as recorded and as typed.
+    """The sheet with the energy of each step.
 
     They sum to the energies of both cycles. A standstill is divided by time over the
     waits in it and the controller's own pause, which belongs to the move before it.
+
+    Args:
+        cycle: as recorded.
+        sheet: without energies.
+        before: energies of the stretches as recorded.
+        after: the same as typed.
     """
     sides = []
     for parts, waited in ((before, "wait"), (after, "new_wait")):
@@ -422,7 +428,10 @@ def other_work_notes(
 ) -> list[str]:
     """A sentence on other work of the recording, and what it becomes by values of shared lines.
 
-    Durations are those of the moves of the cycle as typed [s].
+    Args:
+        cycle: as recorded.
+        sheet: what to type.
+        durations: of the moves of the cycle as typed [s].
     """
     others = cycle.others
     if not others.times:
@@ -469,9 +478,15 @@ def line_numbers(lines: Sequence[int]) -> str:
 
 
 def copy_advice(saving: float, copied: float | None) -> str:
-    """What a copy of a subprogram for each of its calls would save, from both savings [%].
+    """What a copy of a subprogram for each of its calls would save.
 
-    Empty where nothing is called several times, or where copies save hardly more.
+    Args:
+        saving: of the sheet [%].
+        copied: saving if each step had values of its own [%]; None where nothing is called
+            several times.
+
+    Returns:
+        A sentence; empty where copies save hardly more.
     """
     if copied is None or copied - saving < WORTH_COPYING:
         return ""
@@ -503,7 +518,10 @@ def with_locks(
 ) -> WorkCycle:
     """A cycle with the moves and waits that stay as recorded.
 
-    The dynamics are for the speed of the flange.
+    Args:
+        cycle: as recorded.
+        options: what the cycle may become.
+        dynamics: the arm, for the speed of the flange.
 
     Raises:
         InputError: the sheet has no such step.

@@ -93,11 +93,19 @@ def optimize_plan(
     temperature: Array | None = None,
     limits: PathLimits | None = None,
 ) -> Plan:
-    """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
+    """The plan with the time law of least energy on its path, from rest to rest.
 
-    From rest to rest, in `duration` s (that of the plan if None) and within limits (if
-    None those of the robot file, raised to what the plan itself needs); others as in
-    `optimize_moves`.
+    Args:
+        model: of the arm in its session.
+        plan: starts and ends at rest.
+        duration: of the new plan [s]; None keeps that of the plan.
+        dynamics: of the arm in its setup; the model's where None.
+        temperature: of the joints [n], degC; None if unknown.
+        limits: of the motion; None for those of the robot file, raised to what the plan itself
+            needs.
+
+    Returns:
+        The new plan; the plan itself if none is cheaper.
 
     Raises:
         InputError: the duration is below the time-optimal one.

@@ -48,8 +48,8 @@ class ProgrammedMove:
     rate of turn [rad/s] if it only turns; accelerations and distance in the same unit.
 
     Attributes:
-        kind: TODO.
-        distance: TODO.
+        kind: instruction of the program.
+        distance: of the leading joint or of the tool.
         speed: as recorded.
         acceleration: as recorded.
         start: joint positions [n], rad.
@@ -75,13 +75,21 @@ class ProgrammedMove:
 def programmed_move(
     time: Array, q: Array, robot: RobotDescription, tool: Array | None = None
 ) -> ProgrammedMove | None:
-    """The moveJ or moveL that a recorded move is; None if it is neither.
+    """The moveJ or moveL that a recorded move is.
 
     A short line of the tool is nearly straight in joint space, too: such a move is what
     it is the more nearly. Where it is exactly straight in joint space, as a turn of one
-    joint, it is a moveJ. Times are those since the start of the move [k], s, with target
-    positions [k, n], rad; nominal kinematics are used. The tool centre point [6], in the
-    flange frame (the flange where None), matters only where the tool turns on its way.
+    joint, it is a moveJ. Nominal kinematics are used.
+
+    Args:
+        time: since the start of the move [k], s.
+        q: target positions [k, n], rad.
+        robot: type of the arm.
+        tool: tool centre point in the flange frame [6], m and rad; None for the flange. It
+            matters only where the tool turns on its way.
+
+    Returns:
+        The instruction; None if it is neither.
     """
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
@@ -109,7 +117,7 @@ class _ToolLine(NamedTuple):
 
     Attributes:
         progress: travel of the tool at each sample [k], m (rad if it only turns).
-        path: TODO.
+        path: of the arm along the line, in joint space.
         off: largest distance from the line, as an angle of a joint [rad].
     """
 
@@ -161,10 +169,14 @@ def _monotone(share: Array) -> Array:
 
 
 def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
-    """Distance, peak speed and acceleration of the trapezoid nearest to a recorded move.
+    """The trapezoid of speed nearest to a recorded move, in the mean square of the distance.
 
-    In the mean square of the travelled distance, at times since the start of the move
-    [k], s, from 0 to the whole one [k].
+    Args:
+        time: since the start of the move [k], s.
+        progress: travelled distance, from 0 to the whole one [k].
+
+    Returns:
+        Distance, peak speed and acceleration, in the unit of `progress`.
     """
     distance = float(progress[-1])
     duration = float(time[-1])

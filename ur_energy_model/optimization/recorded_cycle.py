@@ -73,8 +73,12 @@ def find_cycle(
 ) -> WorkCycle:
     """The complete cycle of median duration in a recording, with the energies of the model.
 
-    The model is best in the session of the recording; waits up to `keep_dwell` s must
-    stay. Of a longer recording the first `longest` seconds are read.
+    Args:
+        model: of the arm, best in the session of the recording.
+        path: of the recording.
+        robot: type of the arm.
+        keep_dwell: waits up to this long must stay [s].
+        longest: part of a longer recording that is read, from its begin [s].
 
     Raises:
         UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be

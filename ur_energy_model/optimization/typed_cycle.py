@@ -39,8 +39,8 @@ class TypedCycle(NamedTuple):
     """A sheet, and the cycle that is run when it is typed.
 
     Attributes:
-        sheet: TODO.
-        parts: TODO.
+        sheet: the steps of the program.
+        parts: energies of the stretches of the cycle, in order.
         price: shadow price of time [W].
     """
 

@@ -80,8 +80,8 @@ class TypedLine:
             [speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)]
         )
         self._lowest = speeds[0]
-        # : candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J,
-        # with the : price of an unusual acceleration, infinite beyond a limit
+        # Candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J,
+        # with the price of an unusual acceleration, infinite beyond a limit.
         self.shapes = np.zeros((0, 2))
         self.time = np.zeros(0)
         self.energy = np.zeros(0)
@@ -149,11 +149,16 @@ class TypedLine:
         )
 
     def rounded(self, number: int, slower: float, time: float) -> tuple[Values, float]:
-        """Values that a person types, and what all moves take with them, a time [s] at most.
+        """Values that a person types, from a candidate that is run slower.
 
-        From a candidate that is run slower by a factor on its duration. Of the numbers
-        next to these values, those that take longest; the next larger ones if all take
-        longer than `time`.
+        Args:
+            number: of the candidate.
+            slower: factor on the duration of its moves.
+            time: that all moves may take at most [s].
+
+        Returns:
+            Of the numbers next to the candidate's values those that take longest, the next larger
+            ones if all take longer than `time`; and what all moves take with them [s].
         """
         speed, acceleration = self._values(self.shapes[[number]])
         exact = Values(float(speed[0]) / slower, float(acceleration[0]) / slower**2)
@@ -191,7 +196,7 @@ class Choice(NamedTuple):
     """Values of all lines, and what their moves take.
 
     Attributes:
-        values: TODO.
+        values: to type, of each line.
         time: of all moves [s].
         price: shadow price of time [W].
     """
@@ -202,10 +207,15 @@ class Choice(NamedTuple):
 
 
 def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choice:
-    """Typed values with the least energy of moves and of waiting for the rest of a time [s].
+    """Typed values with the least energy of moves and of waiting for the rest of a time.
 
-    Holding is the power of waiting [W]. Where the moves take longer than the time however
-    fast, they are as fast as the limits allow.
+    Where the moves take longer than the time however fast, they are as fast as the limits
+    allow.
+
+    Args:
+        lines: of the program.
+        time: of all moves and of waiting [s].
+        holding: power of waiting [W].
     """
     chosen, price = _choose(lines, time, holding)
     scale = 1.0

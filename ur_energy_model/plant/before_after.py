@@ -59,8 +59,8 @@ class ProductionSaving:
     """Saving per cycle from before to after a change.
 
     Attributes:
-        before: TODO.
-        after: TODO.
+        before: productions before the change.
+        after: productions after it.
         energy: mean of a cycle before [J].
         new_energy: mean of a cycle after [J].
         interval: 95 % interval of the saving (low, high) [J]; NaN where nothing shows the
@@ -122,6 +122,10 @@ def compare(
     With one session on each side the cycles are what scatters. With one cycle on one side
     it is taken to scatter as those of the other side; with one on each side nothing shows
     the scatter, so that the interval is unknown and nothing is proven.
+
+    Args:
+        before: recordings or days before the change, at least one.
+        after: recordings or days after it, at least one.
     """
     sides = (before, after)
     sessions = [_sessions(side) for side in sides]

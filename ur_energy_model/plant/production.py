@@ -80,7 +80,7 @@ class ModelledCycles(NamedTuple):
     """Energies of cycles by a model.
 
     Attributes:
-        channels: TODO.
+        channels: layout of the integrals.
         net: integral of each channel over each cycle [k, channels], J.
     """
 
@@ -96,7 +96,7 @@ class Production:
         source: recording or day.
         energy: of its cycles [k], J: measured totals, or the model's.
         duration: of them [k], s.
-        total_source: TODO.
+        total_source: where the energies come from.
         modelled: of a recording whose energy is the model's.
         model_std: of the mean energy of a cycle, where it is the model's [J].
         serial: of the arm.
@@ -136,7 +136,7 @@ class Production:
         return self.total_source.name == "measured"
 
     def as_json(self) -> dict[str, Any]:
-        """A recording in the JSON of `Comparison`."""
+        """A recording in the JSON of `ProductionSaving`."""
         return {
             "source": self.source,
             "cycles": len(self.energy),
@@ -165,8 +165,12 @@ def recorded_productions(
 ) -> tuple[list[Production], list[Production]]:
     """Cycles of recordings before and after a change: all measured, or else all modelled.
 
-    The model is the generic one of the arm's type. `progress` is called with the share
-    done.
+    The model is the generic one of the arm's type.
+
+    Args:
+        before: recordings before the change.
+        after: recordings after it.
+        progress: called with the share that is done.
 
     Raises:
         UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
@@ -247,8 +251,8 @@ class _CycleRows(NamedTuple):
     """First and last samples of complete cycles [cycles].
 
     Attributes:
-        firsts: TODO.
-        ends: TODO.
+        firsts: sample at which each cycle begins.
+        ends: sample at which each cycle ends.
         alike: whether they are those of `FoundCycles`, which have the same moves.
     """
 
@@ -422,6 +426,10 @@ def stored_productions(
     Where programs have names, the cycles are those of the program that ran most. Energies
     are the measured ones if both sides have cycles that are measured as a whole, else
     those of the model.
+
+    Args:
+        database: of the store, for one arm.
+        changed: when the program was changed.
 
     Raises:
         InputError: no whole cycle on one of the sides, or several arms.

@@ -66,7 +66,11 @@ class MeasuresAdviser:
         named: str | Path | None = None,
         host: str | None = None,
     ) -> Measures:
-        """`Adviser.advise`: payload, pauses, cold starts, and the cycle of the work."""
+        """The measures that a recording shows: payload, pauses, cold starts, and the cycle.
+
+        Arguments and errors are those of `energy.advice.Adviser.advise`. Where no cycle can be
+        found, the measures of cycles are listed as omitted, with the reason.
+        """
         wall = model.wall_of()
         carried = payload if wrong_payload is None else wrong_payload.shown
         in_session = in_session_of(model, bag, payload=carried, enough=ENOUGH)

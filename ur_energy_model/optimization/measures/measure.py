@@ -40,9 +40,9 @@ class Saving(NamedTuple):
 
     Attributes:
         energy: at the supply.
-        std: TODO.
+        std: standard deviation of `energy`.
         wall_energy: at the mains.
-        wall_std: TODO.
+        wall_std: standard deviation of `wall_energy`.
     """
 
     energy: float
@@ -101,7 +101,7 @@ class Measure:
     terminal.
 
     Attributes:
-        kind: TODO.
+        kind: what is to be done.
         title: what was found.
         action: what to set or to type.
         saving: in the recording; of a cold start, in one of them.
@@ -152,7 +152,7 @@ class Omitted(NamedTuple):
     """A kind of measure of which none is listed, and why.
 
     Attributes:
-        kind: TODO.
+        kind: what would be done.
         reason: a clause without a full stop.
     """
 
