@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
@@ -33,8 +32,7 @@ class Arm:
     """One arm: power of all joints in motion [W]; cycles [s], of which two thirds are motion.
 
     `bus`: whether its power is measured; program names follow each other, "" for an
-    unknown one; `earlier`: whether the totals are modelled all the same, as in rows of
-    earlier versions.
+    unknown one.
     """
 
     name: str
@@ -43,7 +41,6 @@ class Arm:
     bus: bool = True
     programs: tuple[str, ...] = ("palletize",)
     cycle: int = 30
-    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,8 @@ class Work:
         return [day for day in days if self.weekend or day.weekday() < 5]
 
 
-def write_plant(
-    store: Path, arms: list[Arm], work: Work = Work(), without: Sequence[str] = ()
-) -> Path:
-    """Write both tables, without some columns; one source per arm."""
+def write_plant(store: Path, arms: list[Arm], work: Work = Work()) -> Path:
+    """Write both tables; one source per arm."""
     random = np.random.default_rng(work.seed)
     for arm in arms:
         source = f"{arm.name}-{work.first}-{work.hour}-{work.seed}"
@@ -77,7 +72,6 @@ def write_plant(
         ]
         cycles = [cycles_table(arm, seconds, source) for seconds in days]
         tables = {"seconds": pa.concat_tables(days), "cycles": pa.concat_tables(cycles)}
-        tables = {name: table.drop_columns(without) for name, table in tables.items()}
         add_tables(store, arm.name, source, tables)
     return store
 
@@ -121,7 +115,7 @@ def seconds_table(
     bus = (
         model + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
     )
-    total = bus if arm.bus and not arm.earlier else model
+    total = bus if arm.bus else model
     columns = {
         "second": round(start.timestamp()) * 10**9 + at * 10**9,
         "source": source,

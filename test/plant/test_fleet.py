@@ -186,11 +186,6 @@ def test_evidence_is_read_back_from_a_model() -> None:
     known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
     for name, values in vars(stated).items():
         np.testing.assert_allclose(getattr(fleet_arm("a", known).evidence, name), values)
-    earlier = {key: value for key, value in plain(stated).items() if key != "session_std"}
-    known = replace(model, provenance={**model.provenance, EVIDENCE: earlier})
-    np.testing.assert_allclose(
-        fleet_arm("a", known).evidence.session_std, stated.torque_constant_std
-    )
     for provenance in ({}, {EVIDENCE: {"torque_constant": [1.0]}}):
         with pytest.raises(InputError, match="identify the arm again"):
             fleet_arm("a", replace(model, provenance=provenance))

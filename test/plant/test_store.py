@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The store: killed and concurrent writers, S3, damage, foreign content, compaction, old stores."""
+"""The store: killed and concurrent writers, S3, damage, foreign content, compaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from deltalake import DeltaTable
 
-from test.contracts.surface import fixture_copy
 from test.plant.made_up_bags import (
     HOUR,
     MODEL,
@@ -270,7 +269,7 @@ def test_a_folder_that_leads_out_of_the_store(
         assert [each.name for each in (cell / "outside").iterdir()] == ["victim.json"]
 
 
-# Compaction, and stores of earlier versions
+# Compaction
 
 
 def test_compaction_changes_no_row(
@@ -301,42 +300,19 @@ def test_compaction_changes_no_row(
     assert len(files_of(store)) == 1
 
 
-def test_a_store_of_before_is_read_and_taken_over(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    """Killed at any moment meanwhile; nothing counts twice. Also seconds/arm=ARM/day=DAY."""
-    old = fixture_copy("plant", tmp_path)
-    first = tmp_path / "first"
-    half = tmp_path / "half"
-    before, nothing = energy(old, capsys)
-    assert nothing == []
-    shutil.copytree(old, first)
-    moved = {}
-    for file in list(first.glob("*/day=*/*/*.parquet")):
-        table, day, arm, name = file.relative_to(first).parts
-        target = first / table / f"arm={arm}" / day / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file.rename(target)
-        moved[f"{table}/{day}/{arm}/{name}"] = str(target.relative_to(first))
-    for path in (first / "sources").glob("*.json"):
-        record = json.loads(path.read_text())
-        record["files"] = {
-            moved.get(name, name): found for name, found in record["files"].items()
-        }
-        path.write_text(json.dumps(record))
-    assert energy(first, capsys) == (before, [])
-    shutil.copytree(old, half)
-    for _ in range(2):
-        HistoryStore(half).take_over()
-        assert energy(half, capsys) == (pytest.approx(before), [])
-        assert not list(half.rglob("sources/*.json"))
-        # as if nothing had been removed yet
-        shutil.copytree(old, half, dirs_exist_ok=True)
-        assert energy(half, capsys) == (pytest.approx(before), [])
-    file = next((old / "seconds").rglob("*.parquet"))
-    flip(file)
-    _, (warning,) = energy(old, capsys)
-    assert file.name in warning
+def test_rows_without_logs_are_refused_and_left(tmp_path: Path) -> None:
+    """A folder of rows that no present version writes; nothing is added beside them."""
+    path = tmp_path / "store" / "seconds" / "day=2026-11-23" / "arm" / "source.parquet"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"rows")
+    store = tmp_path / "store"
+    reason = "before the first release; add its recordings to a new store"
+    with pytest.raises(StoreError, match=reason):
+        HistoryStore(store).holdings()
+    bag = Session(at=NOON, moving=2.0, still=1.0).bag(tmp_path / "bag")
+    with pytest.raises(StoreError, match=reason):
+        add(store, bag)
+    assert [each for each in store.rglob("*") if each.is_file()] == [path]
 
 
 def test_a_column_that_a_version_adds(

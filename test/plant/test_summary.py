@@ -34,7 +34,6 @@ from ur_energy_model.plant.summary import (
 )
 
 SHIFTS = shift_starts("06:00,14:00,22:00")
-NEWER = ("model_energy", "unexplained_energy", "measured", "total_source", "model_std")
 """Columns that files of versions whose total was the model's lack."""
 
 
@@ -120,56 +119,6 @@ def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
     assert sum(row["energy"] for row in every) == pytest.approx(
         found.total["energy"], rel=1e-9
     )
-
-
-def test_files_of_versions_without_regeneration_sum_up_to_the_same(
-    tmp_path: Path,
-) -> None:
-    new = ask(write_plant(tmp_path / "plant", [Arm("A1", earlier=True)]), "joint")
-    missing = ["regeneration_energy", "wall_energy", "wall_std", *NEWER]
-    store = write_plant(tmp_path / "older", [Arm("A1", earlier=True)], without=missing)
-    assert ask(store, "arm").total["wall_energy"] is None
-    with HistoryDatabase(HistoryStore(store)) as database:
-        fleet = read_fleet_days(database)
-    assert fleet.total("wall") == fleet.total("energy")
-    old = ask(store, "joint")
-    energies = [row["energy"] for row in new.rows]
-    assert [row["energy"] for row in old.rows] == pytest.approx(energies, rel=1e-9)
-    assert sum(energies) == pytest.approx(old.total["energy"], rel=1e-9)
-    assert {row["regeneration_energy"] for row in ask(store, "program").rows} == {None}
-
-
-def test_files_of_versions_whose_total_was_the_model_s_sum_up_and_are_added_to(
-    tmp_path: Path,
-) -> None:
-    """A row without the new columns has a modelled total, beside the bus energy as measured."""
-    store = write_plant(tmp_path, [Arm("A1", earlier=True)], Work(days=1), without=NEWER)
-    old = rows_of(store)
-    for keys in (("arm",), ("program",), ("joint",), ("arm", "day")):
-        assert ask(store, *keys).total["unexplained_energy"] == 0.0
-    (row,) = ask(store, "arm").rows
-    assert (
-        row["model_energy"] == row["energy"] == pytest.approx(old["total_energy"].sum())
-    )
-    assert total_source(row) == ("modelled", 0.0)
-    share = float(old["total_energy"].sum()) / float(old["bus_energy"].sum())
-    assert explained_share(row) == pytest.approx(share)
-    write_plant(store, [Arm("A1")], Work(days=1, hour=12, seed=1))
-    (both,) = ask(store, "arm").rows
-    source = total_source(both)
-    assert source is not None
-    assert (source.name, source.share) == ("mixed", pytest.approx(0.5))
-    joints = ask(store, "joint").rows
-    assert sum(each["energy"] for each in joints) == pytest.approx(
-        both["energy"], rel=1e-9
-    )
-    assert sum(each["model_energy"] for each in joints) == pytest.approx(
-        both["model_energy"]
-    )
-    fleet = fleet_of(store)
-    assert fleet.total("bus") == pytest.approx(both["measured_energy"])
-    missing = both["measured_energy"] - both["explained_energy"]
-    assert fleet.total("unexplained") == pytest.approx(missing, abs=1e-6)
 
 
 def test_programs_and_the_rest_are_all_of_the_energy(plant: Path) -> None:

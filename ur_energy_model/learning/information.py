@@ -288,8 +288,7 @@ class ArmInformation:
         self._number = saved["number"]
         self._use(model_from_document(saved["model"], "state"), fitted=saved["learned"])
         self._capacitor.errors = saved["capacitor"]
-        if "constants" in saved:  # states of earlier versions have none
-            self.constants.restore(saved["constants"])
+        self.constants.restore(saved["constants"])
         self._decide_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:

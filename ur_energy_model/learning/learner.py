@@ -274,21 +274,17 @@ class Learner:
             raise ValueError(f"it is of the arm {saved['serial']}, not {self.serial}")
         self.serial = self.serial or saved["serial"]
         self.model = model_from_document(saved["model"], "state")
-        # Before the data of sessions were kept, sums of another form were; the model goes
-        # on.
-        sums_only = "sessions" not in saved["information"]
-        prior = self.model if sums_only else model_from_document(saved["prior"], "state")
+        prior = model_from_document(saved["prior"], "state")
         self._information = ArmInformation(self.robot, prior)
-        if not sums_only:
-            self._information.restore(saved["information"])
+        self._information.restore(saved["information"])
         self._coverage.restore(saved["watch"]["coverage"])
         self._monitor = ChangeMonitor(self.model)
         self._monitor.restore(saved["watch"]["monitor"])
         self._monitor.changes = built(list[Change], saved["watch"]["changes"])
         self._learned = built(LearnedTime, saved["learned"])
-        for name in saved["numbers"].keys() & set(_NUMBERS):
+        for name in _NUMBERS:
             setattr(self, name, saved["numbers"][name])
-        trial = {} if sums_only else saved["trial"] or {}
+        trial = saved["trial"] or {}
         self._trial = {
             name: ModelRecord.restored(each, self.robot) for name, each in trial.items()
         }

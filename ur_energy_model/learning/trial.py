@@ -142,11 +142,8 @@ class ModelRecord:
         out.supply = saved["supply"]
         out.currents = list(saved["currents"])
         out._sums = np.array(saved["sums"])
-        columns = len(out._calculator().channels)
-        # Earlier versions had other channels: the intervals begin anew.
-        if saved["channels"] is not None and len(saved["channels"]) == columns:
-            out._channels = saved["channels"]
-            out._moving = saved["moving"]
+        out._channels = saved["channels"]
+        out._moving = saved["moving"]
         out._anchor.restore(saved["anchor"])
         return out
 

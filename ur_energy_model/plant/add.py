@@ -309,7 +309,6 @@ def add_bags(
     """
     store = HistoryStore(work.address)
     added = Added()
-    store.take_over()
     store.mend()
     work = replace(work, address=store.address)
 

@@ -119,29 +119,6 @@ _JOINT_SECONDS = ", ".join(
     for name, *_ in TABLES["joint_seconds"]
     if name not in ("second", "source")
 )
-MODELLED = """,
-    coalesce(model_energy, total_energy) AS model_energy,
-    coalesce(model_std, total_std) AS model_std,
-    coalesce(unexplained_energy, 0.0) AS unexplained_energy,
-    coalesce(measured, 0.0) AS measured,
-    coalesce(total_source, 'modelled') AS total_source
-"""
-"""Files of earlier versions lack them: there the total is the model's."""
-REGENERATION = """, coalesce(regeneration_energy,
-    total_energy - standby_energy - driver_energy - list_sum(joint_energy)) AS regeneration_energy
-"""
-"""Files of earlier versions lack it: it is what the other parts lack of the total."""
-_OF_NODES = """,
-    coalesce(model_joules, joules) AS model_joules,
-    coalesce(measured, 0.0) AS measured,
-    coalesce(total_source, 'modelled') AS total_source
-"""
-_FILLED = {
-    "seconds": REGENERATION + MODELLED,
-    "cycles": MODELLED,
-    "program_nodes": _OF_NODES,
-}
-"""Columns of files of earlier versions, by table."""
 
 
 class SqlError(InputError):
@@ -169,10 +146,9 @@ class QueryResult(NamedTuple):
 class HistoryDatabase(ClosedOnExit):
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
-    Tables that the store does not have yet are empty. Columns that older files lack are
-    NULL. The rows are those of a period, whose zone is that of dates and hours, and of
-    some arms, () for all. `holdings` are the files that they are read from, and what is
-    lost.
+    Tables that the store does not have yet are empty. The rows are those of
+    a period, whose zone is that of dates and hours, and of some arms, () for all.
+    `holdings` are the files that they are read from, and what is lost.
 
     Raises:
         StoreError: the store cannot be read.
@@ -217,9 +193,7 @@ class HistoryDatabase(ClosedOnExit):
                         )
                     if arms:
                         rows = rows.filter(ds.field("arm").isin(list(arms)))
-                    columns = (
-                        f"* REPLACE (CAST(day AS DATE) AS day {_FILLED.get(table, '')})"
-                    )
+                    columns = "* REPLACE (CAST(day AS DATE) AS day)"
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
                     f"CREATE VIEW {table} AS SELECT {columns} FROM {table}_files"

@@ -508,8 +508,6 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     stated: Any = model.provenance.get(EVIDENCE)
     columns: list[Array]
     try:
-        # of earlier versions
-        stated = {"session_std": stated["torque_constant_std"], **stated}
         columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
     except (KeyError, TypeError, ValueError):
         columns = []

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.plant.energy_parts import SECOND, TimeRanges
-from ur_energy_model.plant.old_stores import OldSource
 from ur_energy_model.plant.schema import TABLES, UNDIVIDED
-from ur_energy_model.plant.sources import UNKNOWN_BAG, SourceRecord
+from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store_content import may_have_had
 from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
 from ur_energy_model.plant.store_log import State
@@ -132,8 +131,6 @@ def compare(
     store: StoreFiles,
     state: State,
     records: Sequence[SourceRecord],
-    old: Sequence[OldSource],
-    left: Sequence[OldSource],
     first: str | None,
     last: str | None,
     arms: Collection[str],
@@ -144,15 +141,11 @@ def compare(
         store: its files.
         state: what its logs state.
         records: of its sources.
-        old: sources in the layout of an earlier version.
-        left: those of them that are in no table.
         first: day that matters, YYYY-MM-DD, or None; so is `last`.
         last: see `first`.
         arms: that matter, () for all.
     """
-    logged = state.select()
-    files = [*logged, *(file for each in left for file in each.files)]
-    records = [*records, *(each.record for each in left if each.record is not None)]
+    files = state.select()
     bad = bad_files(store, files)
     check = _Check(store, state, files, records, bad.words)
 
@@ -171,7 +164,7 @@ def compare(
     lines = [
         *_lines(lost, store.address),
         *_damaged(state, store.address),
-        *_foreign(store, files, old),
+        *_foreign(store, files),
     ]
     if (more := len(lines) - MOST_LINES) > 0:
         lines[MOST_LINES:] = [f"and {more} more of this kind"]
@@ -223,7 +216,6 @@ class _Check:
                     continue
                 words = {self._words[path] for path in files}
                 there = Path(record.bag).exists()
-                known = record.bag != UNKNOWN_BAG
                 yield Loss(
                     table=table,
                     arm=record.arm,
@@ -234,7 +226,7 @@ class _Check:
                     rows=None if expected is None else max(expected - have, 0),
                     files=files,
                     reason=words.pop() if len(words) == 1 else "lost",
-                    command=self._add(record.bag) if known else None,
+                    command=self._add(record.bag),
                     there=there,
                 )
 
@@ -321,7 +313,6 @@ def unrecorded(
     known = {record.source for record in records}
     rows: Counter[str | None] = Counter()
     files = [file for file in good if file.table == "seconds" and not file.live]
-    files = [file for file in files if own_path(file.path) is not None]
     for file in files:
         rows[file.arm] += file.rows or 0
     for record in records:
@@ -485,12 +476,9 @@ def _damaged(state: State, address: str) -> Iterator[str]:
             )
 
 
-def _foreign(
-    store: StoreFiles, files: Sequence[StoredFile], old: Sequence[OldSource]
-) -> Iterator[str]:
+def _foreign(store: StoreFiles, files: Sequence[StoredFile]) -> Iterator[str]:
     """Lines about files that no log names, but those of killed processes and replaced ones."""
-    known = {file.path for file in files} | {each.name for each in old}
-    known |= {file.path for each in old for file in each.files}
+    known = {file.path for file in files}
     names = {path.rpartition("/")[2] for path in known}
     copies: dict[str, list[str]] = {}
     for path, size in _listing(store).items():

@@ -17,14 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from ur_energy_model.plant.energy_parts import NOTHING
 from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for, unrecorded
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import UNDIVIDED, ModelRow, SourceKeys, model_row
-from ur_energy_model.plant.sources import COUNTED, SourceRecord, joined, records_table
-from ur_energy_model.plant.store_content import Change, StoreContent, is_open, joined_name
+from ur_energy_model.plant.sources import SourceRecord, joined, records_table
+from ur_energy_model.plant.store_content import Change, StoreContent, joined_name
 from ur_energy_model.plant.store_files import StoredFile
 from ur_energy_model.plant.store_log import State
 
@@ -81,7 +80,7 @@ class Mender:
         records = self._content.records(self._state)
         found = []
         for source in sorted(unrecorded(self._files, self._good, records)):
-            record = self._stated_record(source) or self._record_from_rows(source)
+            record = self._stated_record(source)
             found += [] if record is None else [record]
         return found
 
@@ -93,22 +92,6 @@ class Mender:
                 if part is not None and part.record is not None:
                     return part.record
         return None
-
-    def _record_from_rows(self, source: str) -> SourceRecord | None:
-        """What is left of a source of an earlier version whose record is lost."""
-        own = ds.field("source") == source
-        rows = {}
-        for table in COUNTED:
-            files = [
-                file
-                for file in self._good
-                if file.table == table and file.may_hold(source)
-            ]
-            rows[table] = self._files.dataset(table, files).to_table(filter=own)
-        if not len(rows["seconds"]):
-            return None
-        counts = {table: len(each) for table, each in rows.items()}
-        return SourceRecord.from_rows(source, rows["seconds"], counts)
 
     # Models
 
@@ -135,13 +118,9 @@ class Mender:
         for file in self._good:
             if file.table != "seconds":
                 continue
-            stated = [part.model for part in self._files.parts(file).values()]
-            if None in stated:  # of an earlier version
-                rows = self._files.dataset("seconds", [file]).to_table(
-                    columns=["model", "robot"]
-                )
-                yield from rows.group_by(["model", "robot"]).aggregate([]).to_pylist()
-            yield from filter(None, stated)
+            for part in self._files.parts(file).values():
+                if part.model is not None:
+                    yield part.model
 
     # Joints
 
@@ -152,9 +131,7 @@ class Mender:
         gone = [
             file
             for file in self._all
-            if file.table == "joint_seconds"
-            and file.path in self._bad.words
-            and not is_open(file)
+            if file.table == "joint_seconds" and file.path in self._bad.words
         ]
         lacking = {(file.arm, file.day) for file in gone}
         counts: dict[str | None, int] = {}  # joints of each arm
@@ -209,7 +186,7 @@ def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
     """Files as the log should name them: lost, found again, or of another size."""
     for file in files:
         if file.path in bad.words:
-            if not file.lost and not is_open(file):
+            if not file.lost:
                 yield replace(file, lost=True)
         elif file.lost or file.path in bad.sizes:
             yield replace(file, lost=False, size=bad.sizes.get(file.path, file.size))

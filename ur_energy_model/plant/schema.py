@@ -65,22 +65,18 @@ _WHOLE_ARM = (
 )  # fmt: skip
 _PEAK_POWER = Column("peak_power", "number", "W", "largest total power")
 _REGENERATION = Column("regeneration_energy", "number", "J", "what the supply cannot take back, "
-                       "stored or burnt, part of total_energy", nullable=True)  # fmt: skip
+                       "stored or burnt, part of total_energy")  # fmt: skip
 _WALL = (
     Column("wall_energy", "number", "J", "at the mains, by the model of control box and supply: of "
-           "a power meter's readings, else of any cell", nullable=True),
-    Column("wall_std", "number", "J", "standard deviation of wall_energy, as total_std",
-           nullable=True),
+           "a power meter's readings, else of any cell"),
+    Column("wall_std", "number", "J", "standard deviation of wall_energy, as total_std"),
 )  # fmt: skip
 _SOURCE_OF_TOTAL = (
-    Column("model_energy", "number", "J", "sum of the modelled parts; rows of earlier versions, "
-           "whose total_energy it is, lack it", nullable=True),
-    Column("unexplained_energy", "number", "J", "total_energy minus model_energy", nullable=True),
-    Column("measured", "number", "s", "time in which total_energy is measured", nullable=True),
-    Column("total_source", "text", "", "whether total_energy is measured, modelled or mixed",
-           nullable=True),
-    Column("model_std", "number", "J", "standard deviation of model_energy, as total_std",
-           nullable=True),
+    Column("model_energy", "number", "J", "sum of the modelled parts"),
+    Column("unexplained_energy", "number", "J", "total_energy minus model_energy"),
+    Column("measured", "number", "s", "time in which total_energy is measured"),
+    Column("total_source", "text", "", "whether total_energy is measured, modelled or mixed"),
+    Column("model_std", "number", "J", "standard deviation of model_energy, as total_std"),
 )  # fmt: skip
 _JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
 _JOINT_ENERGY = Column(
@@ -149,12 +145,11 @@ CYCLES: tuple[Column, ...] = (
     Column("idle_energy", "number", "J", "total_energy without motion"),
     _JOINTS,
     _JOINT_ENERGY,
-    Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
-    Column("driver_energy", "number", "J", "drivers, part of total_energy", nullable=True),
+    Column("standby_energy", "number", "J", "standby, part of total_energy"),
+    Column("driver_energy", "number", "J", "drivers, part of total_energy"),
     _REGENERATION,
     *_WALL,
-    Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy",
-           nullable=True),
+    Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy"),
     *_SOURCE_OF_TOTAL,
 )  # fmt: skip
 """Per program cycle; of one with a gap the energies are those of the rest."""
@@ -192,9 +187,9 @@ PROGRAM_NODES: tuple[Column, ...] = (
     Column("count", "integer", "", "how often it was begun"),
     Column("seconds", "number", "s", "time in it"),
     Column("joules", "number", "J", "energy at the supply in it, as total_energy of seconds"),
-    Column("model_joules", "number", "J", "as model_energy of seconds", nullable=True),
-    Column("measured", "number", "s", "as measured of seconds", nullable=True),
-    Column("total_source", "text", "", "as total_source of seconds", nullable=True),
+    Column("model_joules", "number", "J", "as model_energy of seconds"),
+    Column("measured", "number", "s", "as measured of seconds"),
+    Column("total_source", "text", "", "as total_source of seconds"),
 )  # fmt: skip
 """Per minute, arm and node of a running program."""
 

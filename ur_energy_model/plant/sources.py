@@ -5,38 +5,46 @@
 
 The footer of every file of a store states which sources its rows are of (`SourcePart`),
 with the record of each bag: files that are joined keep that, and what is lost can be made
-again from what is left. Files of earlier versions lack it; there it is found from the
-rows.
+again from what is left.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
+from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.schema import arrow_schema
 from ur_energy_model.typing import Self
 
 COUNTED = ("seconds", "cycles", "health", "program_nodes")
 """Tables whose rows a record counts; those of `joint_seconds` follow from `seconds`."""
-UNKNOWN_BAG = "unknown"
-"""Path in a record that was made from rows alone, after all that named the bag was lost."""
 
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """A source: a row of the table `sources`, see there; `bag` is "" for a live writer.
+    """A bag whose rows are in the store: a row of the table `sources`, see there.
 
-    `start` and `end` are ns since 1970 UTC, `rows` numbers of rows by table, without
-    those that an earlier version did not count; `settings` (JSON) are those of `BagWork`
-    that rows depend on.
+    Attributes:
+        source: name of the source in all tables.
+        bag: path of the bag when it was added.
+        arm: name of the arm.
+        robot: description name of the arm.
+        model: key of the model with which its energies were computed.
+        start: begin of the bag [ns since 1970 UTC].
+        end: end of the bag [ns since 1970 UTC].
+        host_time: whether these are times of the host's clock.
+        rows: numbers of rows by table of COUNTED.
+        energy: at the supply [J].
+        accounted: time integrated over [s].
+        left_out: time that other sources cover [s].
+        settings: those of `BagWork` that rows depend on, as JSON; None for none.
     """
 
     source: str
@@ -63,29 +71,9 @@ class SourceRecord:
         found = []
         for row in rows.to_pylist():
             counts = {name: row.pop(name) for name in COUNTED}
-            known = {name: count for name, count in counts.items() if count is not None}
             times = {name: nanoseconds(row[name]) for name in ("start", "end")}
-            found.append(cls(rows=known, **row | times))
+            found.append(cls(rows=counts, **row | times))
         return found
-
-    @classmethod
-    def from_rows(cls, source: str, seconds: pa.Table, rows: Mapping[str, int]) -> Self:
-        """What the rows of `seconds` [at least one] of a source tell of it, and its row counts."""
-        begins = seconds["second"].cast("int64").to_numpy() * 1000
-        return cls(
-            source=source,
-            bag=UNKNOWN_BAG,
-            arm=seconds["arm"][0].as_py(),
-            robot=seconds["robot"][0].as_py(),
-            model=seconds["model"][0].as_py(),
-            start=int(begins.min()),
-            end=int(begins.max()) + SECOND,
-            host_time=bool(begins.min() > 0),
-            rows=dict(rows),
-            energy=float(np.sum(seconds["total_energy"].to_numpy())),
-            accounted=float(np.sum(seconds["accounted"].to_numpy())),
-            left_out=0.0,
-        )
 
 
 def records_table(records: Iterable[SourceRecord]) -> pa.Table:
@@ -135,8 +123,6 @@ Parts = Mapping[str, SourcePart]  # by source
 
 PARTS = b"ur_energy_model.sources"
 """Key in the footer of a file: its `Parts` as JSON."""
-RANGES = b"ur_energy_model.ranges"
-"""The same in files of earlier versions: begins and ends of the time that all rows cover [ns]."""
 
 
 def joined(several: Iterable[Parts]) -> dict[str, SourcePart]:
@@ -185,62 +171,6 @@ def ranges_from(pairs: Iterable[Iterable[int]]) -> TimeRanges:
     return TimeRanges.of((int(start), int(end)) for start, end in pairs)
 
 
-def parts_from_rows(
-    rows: pa.Table, time: str, covered: TimeRanges
-) -> dict[str, SourcePart]:
-    """Parts of a file of an earlier version from its columns `source` and time (and `accounted`).
-
-    `covered` is the time that all its rows cover; NOTHING for other tables than
-    `seconds`. Where two sources share a second, each has as much of it as it accounts
-    for, on the side of its other rows.
-    """
-    sources = np.array(rows["source"].to_pylist(), dtype=object)
-    begins = rows[time].cast("int64").to_numpy() * 1000
-    found = {}
-    for source in dict.fromkeys(sources.tolist()):
-        own = sources == source
-        ranges = NOTHING
-        if covered:
-            known = rows["accounted"].to_numpy()[own]
-            others = set(begins[~own].tolist())
-            ranges = _within(_seconds_covered(begins[own], known, others), covered)
-        found[source] = SourcePart(int(own.sum()), ranges)
-    return found
-
-
-def _seconds_covered(
-    begins: np.ndarray, accounted: np.ndarray, others: set[int]
-) -> TimeRanges:
-    """Time of rows of `seconds` with these begins [ns] and accounted times [s] of one source.
-
-    `others` are begins of seconds [ns] in which other sources have rows, too.
-    """
-    own = set(begins.tolist())
-    pairs = []
-    for begin, seconds in zip(begins.tolist(), accounted.tolist(), strict=True):
-        start = begin
-        end = begin + SECOND
-        length = round(seconds * SECOND)
-        if begin in others and begin + SECOND in own:
-            start = end - length
-        elif begin in others:
-            end = start + length
-        pairs.append((start, end))
-    return TimeRanges.of(pairs)
-
-
-def _within(ranges: TimeRanges, limits: TimeRanges) -> TimeRanges:
-    """The parts of ranges that are in others."""
-    return TimeRanges.of(
-        pair for limit in limits.pairs() for pair in ranges.within(*limit).pairs()
-    )
-
-
 def without(parts: Parts, source: str) -> dict[str, SourcePart]:
     """The parts of all other sources."""
     return {name: part for name, part in parts.items() if name != source}
-
-
-def counted(record: SourceRecord, rows: Mapping[str, int]) -> SourceRecord:
-    """The record with numbers of rows of all tables that it counts."""
-    return replace(record, rows={name: rows.get(name, 0) for name in COUNTED})

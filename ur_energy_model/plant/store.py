@@ -17,8 +17,7 @@ twice.
 A bag whose rows are lost is added again with the model and settings of the first time,
 and all its rows are replaced; rows of other sources are never removed. What follows from
 other files (joints, records, rows of models, logs) is made again without the bag
-(`mend`). Nothing that the logs do not name is ever removed. Stores of earlier versions
-are read as they are, and become tables with the first writing (`take_over`).
+(`mend`). Nothing that the logs do not name is ever removed.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
@@ -47,7 +45,6 @@ from ur_energy_model.plant.delta_logs import ConflictError
 from ur_energy_model.plant.energy_parts import TimeRanges
 from ur_energy_model.plant.holdings import Holdings, compare
 from ur_energy_model.plant.mending import Mender
-from ur_energy_model.plant.old_stores import OldSource, old_sources
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import (
     LIVE,
@@ -63,14 +60,12 @@ from ur_energy_model.plant.sources import (
     COUNTED,
     SourcePart,
     SourceRecord,
-    counted,
     joined,
     without,
 )
 from ur_energy_model.plant.store_content import (
     Change,
     StoreContent,
-    is_open,
     joined_name,
     may_have_had,
 )
@@ -79,6 +74,7 @@ from ur_energy_model.plant.store_files import (
     StoreError,
     StoreFiles,
     divided,
+    own_path,
     with_arm,
 )
 from ur_energy_model.plant.store_log import State, StoreLog
@@ -129,7 +125,7 @@ class HistoryStore:
             return self._content.is_whole(self._log.read(), source)
 
     def records(self) -> list[SourceRecord]:
-        """Records of all sources; of bags, and of live writers of earlier versions."""
+        """Records of all bags."""
         with self._problems("read"):
             return self._content.records(self._log.read())
 
@@ -198,32 +194,30 @@ class HistoryStore:
         """
         with self._problems("read"):
             state = self._log.read()
-            # A killed process has made tables of the others, and not removed their files.
-            taken = {record.source for record in self._content.records(state)}
-            old = list(old_sources(self._files))
-            left = [
-                each
-                for each in old
-                if each.source not in taken and not _is_known(each, state)
-            ]
-            self._refuse_nothing(state, left)
-            return compare(
-                self._files,
-                state,
-                self._content.records(state),
-                old,
-                left,
-                first,
-                last,
-                arms,
-            )
+            self._refuse_nothing(state)
+            records = self._content.records(state)
+            return compare(self._files, state, records, first, last, arms)
 
-    def _refuse_nothing(self, state: State, old: Sequence[OldSource]) -> None:
+    def _refuse_nothing(self, state: State) -> None:
         """Refuse a folder that is no store, or an empty one."""
-        if not len(state.files) and not old:
+        self._refuse_other_layout(state)
+        if not len(state.files):
             remedy = "add recordings with ur_energy history add"
             raise StoreError(
                 self.address, "is no history store, or holds nothing yet", remedy
+            )
+
+    def _refuse_other_layout(self, state: State) -> None:
+        """Refuse a folder of rows without logs, to which nothing must be added."""
+        if state.log is not None or len(state.files):
+            return
+        rows = [name for name in self._files.listing("seconds") if ".parquet" in name]
+        foreign = [name for name in rows if own_path(name) is None]
+        if foreign:
+            raise StoreError(
+                self.address,
+                f"holds {foreign[0]}, but no log: a store of before the first release",
+                "add its recordings to a new store with ur_energy history add",
             )
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
@@ -259,7 +253,8 @@ class HistoryStore:
         """
         source = record.source
         arm = record.arm
-        record = counted(record, {name: len(rows) for name, rows in tables.items()})
+        counts = {name: len(tables.get(name, ())) for name in COUNTED}
+        record = replace(record, rows=counts)
         with self._problems("written"):
             if self._content.is_whole(self._log.read(), source):
                 return None
@@ -281,9 +276,7 @@ class HistoryStore:
             new = [self._files.write("sources", "", "", source, record.table(), {})]
             for table, parts in pieces.items():
                 for _, day, part, covered in parts:
-                    # Rows of a live writer of an earlier version have their own name.
-                    name = part["source"][0].as_py() if len(part) else source
-                    parts_of = {name: SourcePart(len(part), covered, record, named)}
+                    parts_of = {source: SourcePart(len(part), covered, record, named)}
                     new.append(self._files.write(table, arm, day, source, part, parts_of))
             again = False
 
@@ -325,6 +318,7 @@ class HistoryStore:
             None if model is None else {k: v for k, v in model.items() if k != "content"}
         )
         with self._problems("written"):
+            self._refuse_other_layout(self._log.read())
             new: dict[str, list[StoredFile]] = {table: [] for table in tables}
             for table, parts in tables.items():
                 for part in parts:
@@ -384,15 +378,14 @@ class HistoryStore:
         after, and how many old ones were removed.
         """
         with self._problems("read"):
-            self._refuse_nothing(self._log.read(), list(old_sources(self._files)))
-        self.take_over()
+            self._refuse_nothing(self._log.read())
         self.mend()
         with self._problems("written"):
             files = [file for file in self._log.read().select() if not file.lost]
             of_day = Counter((file.table, file.day) for file in files)
             days: dict[str | None, dict[object, list[StoredFile]]] = {}
             for file in files:
-                if not is_open(file) and of_day[file.table, file.day] >= least:
+                if of_day[file.table, file.day] >= least:
                     groups = days.setdefault(file.day, {})
                     groups.setdefault((file.table, file.arm, file.live), []).append(file)
             each = list(days.values())
@@ -425,43 +418,6 @@ class HistoryStore:
         if max(files.values(), default=0) > MOST_SMALL:
             self.compact(least=MOST_SMALL)
 
-    def take_over(self) -> None:
-        """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated."""
-        with self._problems("written"):
-            for old in old_sources(self._files):
-                if old.name:
-                    self._take_over(old)
-                else:
-                    self._keep_models(self._files.dataset("models", old.files).to_table())
-                for name in filter(None, (*(file.path for file in old.files), old.name)):
-                    self._files.remove(name)
-
-    def _take_over(self, old: OldSource) -> None:
-        good = list(filter(self._content.is_good, old.files))
-        record = old.record
-        tables = {
-            table: self._files.dataset(
-                table, [file for file in good if file.table == table]
-            )
-            .to_table()
-            .drop_columns(["arm", "day"])
-            for table in COUNTED
-        }
-        seconds = tables["seconds"]
-        if record is None and len(seconds):  # of a live writer: made up from its rows
-            arm = str(old.files[0].arm)
-            record = SourceRecord.from_rows(old.source, with_arm(seconds, arm), {})
-            record = replace(record, bag="", host_time=True)
-        if record is not None:
-            pairs = [
-                pair
-                for file in good
-                if file.table == "seconds"
-                for part in self._files.parts(file).values()
-                for pair in part.covered.pairs()
-            ]
-            self.add(record, tables, TimeRanges.of(pairs), checked=False)
-
     # Mending
 
     def mend(self) -> None:
@@ -473,7 +429,9 @@ class HistoryStore:
         rest.
         """
         with self._problems("written"):
-            if len(self._log.read().files):
+            state = self._log.read()
+            self._refuse_other_layout(state)
+            if len(state.files):
                 self._change(
                     lambda state: Mender(self._content, state).change, always=True
                 )
@@ -611,9 +569,3 @@ class HistoryStore:
             raise StoreError(
                 self.address, f"cannot be {what} ({problem})", remedy
             ) from error
-
-
-def _is_known(old: OldSource, state: State) -> bool:
-    """Whether a live writer of an earlier version is in the tables already."""
-    names = pc.unique(state.files["first_source"])
-    return bool(pc.any(pc.equal(names, old.source)).as_py()) if old.name else False

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,11 +17,6 @@ from ur_energy_model.plant.schema import LIVE, UNDIVIDED, ModelRow, arrow_schema
 from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store_files import StoredFile, StoreFiles
 from ur_energy_model.plant.store_log import State
-
-OPEN = ".open"
-"""After the name of a live writer, in names of files that one of an earlier version replaces."""
-STILL_WRITTEN = 3 * 3600 * SECOND
-"""Time after which its writer has ended [ns]: until then such a file is left as it is."""
 
 
 class Change(NamedTuple):
@@ -79,10 +73,8 @@ class StoreContent:
             if not may_have_had(file, record):
                 continue
             if file.lost or not self.is_good(file):
-                counted = file.table in record.rows or file.table == "joint_seconds"
-                if not counted:  # by an earlier version
-                    return False
-            elif part := self.files.parts(file).get(source):
+                continue
+            if part := self.files.parts(file).get(source):
                 rows[file.table] += part.rows
         return all(rows[table] == count for table, count in record.rows.items())
 
@@ -128,16 +120,6 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
     return file.span is None or (
         file.span[0] <= record.end and record.start <= file.span[1]
     )
-
-
-def is_open(file: StoredFile) -> bool:
-    """Whether a live writer of an earlier version may still replace a file.
-
-    Those of the first versions have no mark; there the time of the rows decides.
-    """
-    recent = time.time_ns() - STILL_WRITTEN
-    marked = f"{OPEN}-" in file.path and (file.written or 0) > recent
-    return marked or (file.live and file.times is not None and file.times[1] > recent)
 
 
 def joined_name(group: Sequence[StoredFile]) -> str:

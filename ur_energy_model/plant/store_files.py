@@ -39,15 +39,12 @@ from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
 from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
 from ur_energy_model.plant.sources import (
     PARTS,
-    RANGES,
     Parts,
     SourcePart,
     covered_by,
     nanoseconds,
-    parts_from_rows,
     parts_from_text,
     parts_text,
-    ranges_from,
 )
 
 DAY = 86_400 * SECOND  # ns
@@ -77,7 +74,7 @@ class OutsideError(OSError):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that the log of a store names, or a record of an earlier version.
+    """A file that the log of a store names.
 
     `path` is that in the store, `size` in bytes; what is not known is None. `sources` are
     the first and last name of the sources of its rows (of `models`, of the models),
@@ -200,7 +197,7 @@ class StoreFiles:
         if divided and "arm" not in rows.schema.names:
             rows = with_arm(rows, arm)
         footer = dict(rows.schema.metadata or {})
-        footer = {key: text for key, text in footer.items() if key not in (PARTS, RANGES)}
+        footer.pop(PARTS, None)
         if divided:
             footer[PARTS] = parts_text(parts)
         out = io.BytesIO()
@@ -299,18 +296,10 @@ class StoreFiles:
         with self._system.open_input_file(name) as stream:
             found = pq.read_metadata(stream)
         metadata = found.metadata or {}
-        if PARTS in metadata:
-            with suppress(ValueError, KeyError, TypeError, AttributeError):
-                return parts_from_text(metadata[PARTS])
-        covered = NOTHING
-        with suppress(ValueError, TypeError):
-            covered = ranges_from(json_of(metadata.get(RANGES, b"[]")))
-        if file.source is not None:
-            return {file.source: SourcePart(found.num_rows, covered)}
-        time = TABLES[file.table][0].name
-        columns = ["source", time, *(["accounted"] if file.table == "seconds" else [])]
-        rows = pq.read_table(name, columns=columns, filesystem=self._system)
-        return parts_from_rows(rows, time, covered)
+        try:
+            return parts_from_text(metadata[PARTS])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ValueError(f"{file.path} does not state its sources") from None
 
     def listing(self, folder: str) -> dict[str, int | None]:
         """Sizes of all files below a folder [bytes] by path; None for links, pipes and devices.

@@ -13,8 +13,8 @@ it (`publish`); each states the number of the last change that it contains. So a
 is lost, damaged or behind is made again from the other one:
 
 - a log of a table from that of the store;
-- the log of the store from those of the tables, if it is not there (in stores of earlier
-  versions, which have none), cannot be read, or lacks commits that a table contains.
+- the log of the store from those of the tables, if it is not there, cannot be read, or
+  lacks commits that a table contains.
   There a source counts once the log of `seconds` has its application transaction.
 """
 
@@ -119,17 +119,7 @@ class StoreLog:
             there = named(log.files)
             changed = store.number(f"table:{table}")
             published = log.number()
-            foreign = FILES.empty_table()
-            if log.table is not None and published == changed:
-                # An earlier version of this package may have written beside this one.
-                unknown = sorted(
-                    there.keys() - here.keys() - set(lost["path"].to_pylist())
-                )
-                foreign = log.files.filter(
-                    pc.is_in(log.files["path"], pa.array(unknown, pa.string()))
-                )
-                foreign = _complete(foreign, tables["seconds"])
-            if log.table is not None and (published > changed or len(foreign)):
+            if log.table is not None and published > changed:
                 chosen += [_complete(log.files, tables["seconds"]), lost]
                 behind[table] = ""
                 continue

@@ -53,8 +53,8 @@ and what the model leaves unexplained are parts of it, joints are the rest; mode
 is all but the latter. motion and idle (without motion) add up to the energy, too.
 bus_energy is the measured one, None unless it was measured throughout; measured_energy is
 the same of the rows that have it, and explained_energy that of the model in these.
-wall_energy and wall_std, its standard deviation, are at the mains, None where rows of
-earlier versions lack them. duration is the time accounted for."""
+wall_energy and wall_std, its standard deviation, are at the mains. duration is the time
+accounted for."""
 
 
 def total_source(row: Row) -> TotalSource | None:
@@ -85,21 +85,20 @@ _SECONDS = f"""
     sum(unexplained_energy) AS unexplained_energy, sum(model_energy) AS model_energy,
     sum(moving_energy) AS motion_energy, sum(total_energy) - sum(moving_energy) AS idle_energy,
     {_throughout("bus_energy")}, {_MEASURED},
-    {_throughout("wall_energy")}, {_throughout("wall_std")},
+    sum(wall_energy) AS wall_energy, sum(wall_std) AS wall_std,
     sum(accounted) AS duration, sum(moving_time) AS motion_time,
     sum(measured) AS measured, sum(unaccounted) AS unaccounted"""
-_UNSEEN = "coalesce(unaccounted_s, duration - motion_time - idle_time)"
-"""Time of a cycle in gaps [s]; rows of earlier versions do not state it."""
-WHOLE = f"{_UNSEEN} < 1e-6"
+WHOLE = "unaccounted_s < 1e-6"
 """Whether a cycle was seen from its beginning to its end, so that its energy is that of a cycle."""
 _CYCLES = f"""
-    sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
-    {_throughout("regeneration_energy")}, sum(unexplained_energy) AS unexplained_energy,
+    sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
+    sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
+    sum(unexplained_energy) AS unexplained_energy,
     sum(model_energy) AS model_energy, sum(motion_energy) AS motion_energy,
     sum(idle_energy) AS idle_energy, {_throughout("bus_energy")}, {_MEASURED},
-    {_throughout("wall_energy")}, {_throughout("wall_std")},
+    sum(wall_energy) AS wall_energy, sum(wall_std) AS wall_std,
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
-    sum(measured) AS measured, sum({_UNSEEN}) AS unaccounted, count(*) AS cycles,
+    sum(measured) AS measured, sum(unaccounted_s) AS unaccounted, count(*) AS cycles,
     avg(duration) FILTER ({WHOLE}) AS mean_duration,
     avg(total_energy) FILTER ({WHOLE}) AS energy_per_cycle"""
 _NODES = f"""
@@ -277,7 +276,7 @@ _HOURS = """
         sum(total_energy) AS energy, sum(standby_energy) AS standby,
         sum(moving_energy) AS motion, sum(bus_energy) AS bus,
         sum(bus_energy - model_energy) AS unexplained,
-        sum(coalesce(wall_energy, total_energy)) AS wall, sum(accounted) AS duration,
+        sum(wall_energy) AS wall, sum(accounted) AS duration,
         sum(moving_time) AS motion_time, sum(measured) AS measured,
         sum(unaccounted) AS unaccounted
     FROM seconds GROUP BY 1, 2, 3"""
@@ -298,7 +297,7 @@ _WORKS = f"""
         SELECT arm, coalesce(program, '') AS program, CAST(start AS DATE) AS day,
             count(*) AS cycles, sum(total_energy) AS energy,
             sum(total_energy * total_energy) AS energy_squared,
-            sum(coalesce(wall_energy, total_energy)) AS wall, sum(duration) AS duration,
+            sum(wall_energy) AS wall, sum(duration) AS duration,
             sum(idle_energy) AS idle
         FROM cycles WHERE {WHOLE} GROUP BY 1, 2, 3
     ) GROUP BY 1, 2 ORDER BY sum(energy) DESC, 1, 2"""
