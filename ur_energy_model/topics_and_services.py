@@ -165,13 +165,6 @@ ENERGY = Topic(
     "velocity, standard uncertainty of the energy [J] as effort",
     adjustable=LIVE_POLICIES,
 )
-ENERGY_STAMPED = replace(
-    ENERGY,
-    name="energy/stamped",
-    description="joints, total, bus and standby of `energy` under its earlier name; the next "
-    "release does not have it",
-    adjustable=(),
-)
 ENERGY_SUMMARY = Topic(
     "energy/summary",
     _ARRAY,
@@ -268,7 +261,7 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
         ENERGY, JOINT_POWER, JOINT_ENERGY, STANDBY_POWER, STANDBY_ENERGY, DRIVERS_POWER,
         DRIVERS_ENERGY, REGENERATION_POWER, REGENERATION_ENERGY, TOTAL_POWER, TOTAL_ENERGY,
         MODEL_POWER, MODEL_ENERGY, UNEXPLAINED_POWER, UNEXPLAINED_ENERGY, BUS_POWER, BUS_ENERGY,
-        WALL_POWER, WALL_ENERGY, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY,
+        WALL_POWER, WALL_ENERGY, ENERGY_JOINTS, ENERGY_SUMMARY,
         ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS,
         PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
         DIAGNOSTICS,

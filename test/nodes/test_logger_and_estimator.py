@@ -46,7 +46,6 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.topics_and_services import (
     CLOCK,
     ENERGY_JOINTS,
-    ENERGY_STAMPED,
     JOINT,
     ROBOT_DESCRIPTION,
     TOPICS,
@@ -99,7 +98,7 @@ def running(
         made.run_command(command)
         observer = made.observer
         absolute = {}
-        optional = (ENERGY_STAMPED, ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
+        optional = (ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
         for offered in TOPICS["estimator"]:
             if offered.subscribed or offered in optional:
                 continue

@@ -35,8 +35,6 @@ unexplained of a measured total."""
 ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
 """Names behind those of the joints: those of earlier versions at the places that they had, since
 plots of Foxglove have places. The place of `unexplained` was that of `residual`."""
-STAMPED_ARM_NAMES = ("total", "bus", "standby")
-"""Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
 
 def energy_names(joints: Sequence[str]) -> tuple[str, ...]:
@@ -94,14 +92,6 @@ def _value_places(columns: Channels) -> tuple[Indices, Indices]:
     names = energy_names(columns.joints)
     places = [place for place, name in enumerate(names) if name != "wall"]
     return np.array([*range(joints.start, joints.stop), *arm]), np.array(places)
-
-
-def stamped_order(joints: int) -> list[int]:
-    """Places in `energy_names` of the values of energy/stamped, for a number of joints."""
-    return [
-        *range(joints),
-        *(joints + ARM_NAMES.index(name) for name in STAMPED_ARM_NAMES),
-    ]
 
 
 def joint_interfaces(

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecyclePublisher
@@ -37,7 +36,6 @@ from ur_energy_model.energy.topics import (
     number_places,
     prediction_statuses,
     refusal_statuses,
-    stamped_order,
     summary_statuses,
 )
 from ur_energy_model.nodes.plan_predictions import PlanAnswer
@@ -119,19 +117,12 @@ class EnergyPublishers:
         self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str
     ) -> None:
         self._joints = joints
-        names = energy_names(joints)
         self._power_markers = PowerMarkers(frame, len(joints))
         places = number_places(joints)
         self._places = {topic.name: place for topic, place in places.items()}
         live: dict[topics.Topic, type] = dict.fromkeys(places, Float64)
-        self._energies = {
-            topic.name: (order, SerializedJointStates(np.array(names)[order].tolist()))
-            for topic, order in (
-                (topics.ENERGY, slice(None)),
-                (topics.ENERGY_STAMPED, stamped_order(len(joints))),
-            )
-        }
-        live |= dict.fromkeys((topics.ENERGY, topics.ENERGY_STAMPED), JointState)
+        self._energies = SerializedJointStates(energy_names(joints))
+        live[topics.ENERGY] = JointState
         self._live = {
             topic.name: add_publisher(kind, topic) for topic, kind in live.items()
         }
@@ -191,9 +182,8 @@ class EnergyPublishers:
             if snapshot.bus_measured or name not in _OF_BUS:
                 row, column = self._places[name]
                 found[name] = serialized_number(by_row[row][column])
-        for name in self._energies.keys() & subscribed:
-            order, serialized = self._energies[name]
-            found[name] = serialized(nanoseconds, values[:, order])
+        if topics.ENERGY.name in subscribed:
+            found[topics.ENERGY.name] = self._energies(nanoseconds, values)
         if (name := topics.ENERGY_JOINTS.name) in subscribed:
             interfaces = joint_interfaces(snapshot, self._joints)
             control = self._control
