@@ -35,7 +35,7 @@ from ur_energy_model.sinks.terminal import (
     last_text_line,
     text_line,
 )
-from ur_energy_model.telemetry.bag.reader import BagSource
+from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo

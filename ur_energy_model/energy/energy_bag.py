@@ -25,6 +25,7 @@ from ur_energy_model.energy.topics import (
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.message_bag import MessageBag
 from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
     FLOAT64,
@@ -39,7 +40,7 @@ from ur_energy_model.telemetry.bag.messages import (
 )
 from ur_energy_model.telemetry.bag.metadata import custom_of_info
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.bag.writer import MessageBag, StampRule
+from ur_energy_model.telemetry.bag.writer import StampRule
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array, Progress

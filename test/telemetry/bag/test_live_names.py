@@ -19,8 +19,8 @@ from test.telemetry.bag.bag_files import in_sqlite, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.bag.contents import file_contents
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.mcap_reader import file_contents
 from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
     BagTopic,

@@ -103,14 +103,14 @@ def test_each_sample_counts_once(bag, telemetry, damage):
     DAMAGES[damage](bag)
     repeated = sum(batch.repeated for batch in iterate_bag(bag, (), 100))
     assert repeated > 0
-    for repaired in (False, True):
-        if repaired:
-            assert any("twice" in problem for problem in recover_bag(bag).problems)
-        read = read_bag(bag)
-        assert read.repeated == (0 if repaired else repeated)
+    recovered = shutil.copytree(bag, bag.parent / "recovered")
+    recover_bag(recovered)
+    for each in (bag, recovered):
+        read = read_bag(each)
+        assert read.repeated == repeated
         if damage != "backwards again":
             assert_same_samples(read, telemetry)
-            for batches in (read,), iterate_bag(bag, (), 100):
+            for batches in (read,), iterate_bag(each, (), 100):
                 found = [
                     (gap.start, gap.cause) for batch in batches for gap in batch.gaps
                 ]

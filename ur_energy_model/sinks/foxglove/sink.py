@@ -38,6 +38,7 @@ from ur_energy_model.sinks.foxglove.room import FOXGLOVE
 from ur_energy_model.sinks.options import Address, common_options, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.message_bag import ExtraMessages
 from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
@@ -53,7 +54,6 @@ from ur_energy_model.telemetry.bag.messages import (
     encode_diagnostics,
     encode_text,
 )
-from ur_energy_model.telemetry.bag.writer import ExtraMessages
 from ur_energy_model.telemetry.source import Decimator, LinkStatus
 from ur_energy_model.typing import Array
 

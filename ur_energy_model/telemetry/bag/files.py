@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_folder, temporary_name
-from ur_energy_model.telemetry.bag.mcap_reader import FileContents, McapReader
+from ur_energy_model.telemetry.bag.contents import FileContents
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
     BUDGET,

@@ -9,12 +9,11 @@ import os
 import re
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 from mcap.opcode import Opcode
@@ -32,7 +31,6 @@ from mcap.records import (
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import Budget, open_regular
-from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.compression import MAX_CHUNK, UnpackingError, unpacked
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
@@ -45,7 +43,6 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     parsed,
     record_type,
 )
-from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Bytes, Indices
 
@@ -511,7 +508,6 @@ def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
 
 # What the summary of a file holds, without reading its chunks.
 
-MARK = "mark"  # kind of the events that a user puts into a bag
 _SUMMARY = frozenset({
     Opcode.SCHEMA, Opcode.CHANNEL, Opcode.CHUNK_INDEX, Opcode.METADATA_INDEX, Opcode.STATISTICS,
 })  # fmt: skip
@@ -560,55 +556,3 @@ def summary_of(path: Path) -> Summary | None:
         except ValueError:
             return None
     return summary if known else None
-
-
-class FileContents(NamedTuple):
-    """Number of messages of a storage file by topic, and whether a user put a mark into it."""
-
-    messages: Mapping[str, int]
-    marked: bool
-
-
-def file_contents(path: Path) -> FileContents:
-    """What a storage file holds; only its summary and its events are read, if it has a summary.
-
-    RecordingError: it cannot be read.
-    """
-    reader = McapReader(path)
-    counts = Counter[int]()
-    marked = False
-    try:
-        summary = summary_of(path)
-        blocks = reader.blocks()
-        if summary is not None:
-            reader.channels = summary.channels
-            events = {
-                n
-                for n, each in reader.channels.items()
-                if each.topic.endswith(EVENTS_TOPIC)
-            }
-            chunks = [
-                each
-                for each in summary.chunks
-                if events & each.message_index_offsets.keys()
-            ]
-            bodies = (reader.chunk(each.chunk_start_offset) for each in chunks)
-            blocks = (
-                block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC)
-            )
-        for block in blocks:
-            counts[block.channel] += len(block.records)
-            if reader.channels[block.channel].topic.endswith(EVENTS_TOPIC):
-                kinds = {decode_event(row.tobytes()).kind for row in block.payload}
-                marked = marked or MARK in kinds
-    except OSError as error:
-        raise reader.refuse(
-            f"cannot be read ({error.strerror})", "check the file"
-        ) from None
-    except (ValueError, CdrError) as error:
-        raise reader.refuse(f"is damaged ({error})", "recover the bag") from None
-    found = counts if summary is None else summary.counts
-    topics = {number: channel.topic for number, channel in reader.channels.items()}
-    return FileContents(
-        {topics[n]: count for n, count in found.items() if n in topics}, marked
-    )

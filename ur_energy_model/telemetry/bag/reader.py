@@ -6,24 +6,23 @@
 from __future__ import annotations
 
 import math
-import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import InputError, MissingFieldError, RecordingError
+from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import Budget
 from ur_energy_model.telemetry.bag.cdr import CdrError
-from ur_energy_model.telemetry.bag.compression import (
-    ZSTD_FRAME,
-    UnpackingError,
-    unpacked_message,
+from ur_energy_model.telemetry.bag.decoding import (
+    MAX_MESSAGE,
+    STAMP,
+    Samples,
+    TelemetryDecoder,
+    are_packed,
+    unpacked_messages,
 )
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
@@ -34,7 +33,6 @@ from ur_energy_model.telemetry.bag.messages import (
     EVENTS_TOPIC,
     LOG,
     TELEMETRY_TOPIC,
-    TelemetryLayout,
     decode_event,
 )
 from ur_energy_model.telemetry.bag.metadata import (
@@ -45,21 +43,18 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.bag.sqlite_reader import lacks_its_log, sqlite_messages
 from ur_energy_model.telemetry.bag.storage import StorageKind, plain_file
-from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, find_gaps
+from ur_energy_model.telemetry.gaps import Gap, find_gaps
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
+from ur_energy_model.telemetry.repeated_samples import SeenSamples
 from ur_energy_model.telemetry.samples import (
     Event,
     RecordingInfo,
     Telemetry,
     join_columns,
 )
-from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array, Bytes, ClosedOnExit, Mask, Self
+from ur_energy_model.typing import Array, Bytes, Mask
 from ur_energy_model.yaml_reader import excerpt
 
-Samples: TypeAlias = dict[str, NDArray[Any]]
-"""Consecutive samples: values by field, [n] or [n, width], and host times [n], ns, by STAMP."""
-STAMP = ""
 BATCH = 5000
 MISSING_FILE = "a file between is no longer part of the bag"
 """Cause of a gap between two files."""
@@ -163,50 +158,14 @@ def _event_messages(files: Sequence[Path], budget: Budget) -> Iterator[bytes]:
                 found = sqlite_messages(plain, EVENTS_TOPIC, LOG.name, MAX_MESSAGE)
                 blocks = (messages for _, messages in found)
             for messages in blocks:
-                packed = _are_packed(messages)
+                packed = are_packed(messages)
                 parts = (
-                    _unpacked_messages(file, messages, budget) if packed else (messages,)
+                    unpacked_messages(file, messages, budget) if packed else (messages,)
                 )
                 yield from (row.tobytes() for part in parts for row in part)
 
 
-# Messages as columns, and each sample once.
-
-MAX_MESSAGE = 1 << 18
-"""Largest telemetry message in bytes; with all fields it has 20 kB."""
-_LAYOUT_ITEMS = 4000
-_CHANGE_ITEMS = 5
-"""What a layout of messages, and a change to another one, cost of a bag's budget."""
-_KEPT_TOGETHER = 4096
-_MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
-"""Odd factors that make one key of two times."""
-
-
-def _are_packed(messages: Bytes) -> bool:
-    """Whether messages [n, size] are packed one by one, as of `--compression-mode message`.
-
-    Encoded messages begin with two bytes 0 and 1, or 0 and 0.
-    """
-    begin = np.frombuffer(ZSTD_FRAME, np.uint8)
-    return messages.shape[1] >= len(begin) and bool(
-        (messages[:1, : len(begin)] == begin).all()
-    )
-
-
-def _unpacked_messages(path: Path, messages: Bytes, budget: Budget) -> Iterator[Bytes]:
-    """Messages [n, size] that are packed one by one, unpacked, those of one size together.
-
-    RecordingError: one of them cannot be unpacked, or is larger than any message.
-    """
-    try:
-        unpacked = [unpacked_message(row.tobytes(), MAX_MESSAGE) for row in messages]
-    except UnpackingError:
-        problem = "has a packed message that cannot be unpacked"
-        raise RecordingError(path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
-    for _, group in groupby(unpacked, len):
-        data = b"".join(members := list(group))
-        budget.spend(volume=len(data))
-        yield np.frombuffer(data, np.uint8).reshape(len(members), -1)
+# Each sample once, with the notes that belong to it.
 
 
 def _cut(samples: Samples, part: slice | Mask) -> Samples:
@@ -229,139 +188,6 @@ def _distinct_repetitions(samples: Samples, new: Mask) -> int:
         else:
             differ |= changed
     return int(np.count_nonzero(same & differ))
-
-
-class TelemetryDecoder:
-    """Decodes the messages of one bag, whose layout may change from message to message.
-
-    `chosen` are the RTDE names to decode beside `timestamp`; None for all fields of the
-    first message.
-    """
-
-    def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
-        self._path = path
-        self._budget = budget
-        self._chosen = None if chosen is None else {"timestamp", *chosen}
-        self._layouts: dict[int, list[TelemetryLayout]] = {}
-        self._names: tuple[str, ...] | None = None
-        self._last: TelemetryLayout | None = None
-
-    def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
-        """Samples of messages [n, size]; with `constant_layout` they need not be compared.
-
-        RecordingError: a malformed message, or beyond the limits; MissingFieldError: it
-        lacks a field.
-        """
-        while len(messages):
-            layout = self._layout_of(messages)
-            if self._names is None:  # the first message decides
-                names = layout.places.keys()
-                chosen = self._chosen
-                self._names = tuple(
-                    name for name in names if chosen is None or name in chosen
-                )
-            for name in self._names:
-                if name not in layout.places:
-                    problem = "is not in all messages"
-                    remedy = "record the bag again"
-                    raise MissingFieldError(self._path, problem, remedy, field=name)
-            count = len(messages) if constant_layout else 0
-            # compared in growing parts, so that frequent changes of layout cost little
-            size = 1
-            while count < len(messages):
-                same = layout.template.matches(messages[count : count + size])
-                count += len(same) if same.all() else int(np.argmin(same))
-                if not same.all():
-                    break
-                size *= 8
-            stamp, columns = layout.decode(messages[:count], self._names)
-            yield {STAMP: stamp, **columns}
-            messages = messages[count:]
-
-    def _layout_of(self, messages: Bytes) -> TelemetryLayout:
-        """Layout of the first message."""
-        known = self._layouts.setdefault(messages.shape[1], [])
-        layout = next(
-            (each for each in known if each.template.matches(messages[:1])[0]), None
-        )
-        if layout is None:
-            self._budget.spend(items=_LAYOUT_ITEMS)
-            try:
-                if messages.shape[1] > MAX_MESSAGE:
-                    raise CdrError(f"of {messages.shape[1]} bytes")
-                layout = TelemetryLayout(messages[0].tobytes())
-            except CdrError as error:
-                problem = f"has a malformed message ({error})"
-                raise RecordingError(
-                    self._path, problem, RECOVER, field=TELEMETRY_TOPIC
-                ) from None
-            if "timestamp" not in layout.places:
-                problem = "the messages carry no controller timestamp"
-                remedy = "record with ur_energy record"
-                raise MissingFieldError(self._path, problem, remedy, field="timestamp")
-            known.append(layout)
-        if layout is not self._last:
-            self._budget.spend(items=_CHANGE_ITEMS)
-            self._last = layout
-        return layout
-
-
-class SeenSamples:
-    """Separates samples that came before from new ones.
-
-    A repeated sample has the controller time and the host time of an earlier one; a
-    controller that started again has new host times. The times seen are kept compressed,
-    some bytes a sample, and are compared only where host times do not all advance.
-
-    Attributes:
-        in_order: whether the host times of all samples so far advanced.
-    """
-
-    def __init__(self) -> None:
-        self.in_order = True
-        self._newest = np.iinfo(np.int64).min
-        self._waiting: list[NDArray[np.int64]] = []
-        self._kept: list[tuple[int, int, bytes]] = []
-        """Lowest and highest host time of some thousand samples, and their times."""
-
-    def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
-        """Which samples [n >= 1] are new; they count as seen from now on.
-
-        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without
-        one (not positive) are new.
-        """
-        rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
-        new = np.ones(len(stamp), bool)
-        low = int(stamp.min())
-        high = int(stamp.max())
-        if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
-            self.in_order = False
-            keys = (rows * _MIX).sum(axis=0)
-            new[:] = False
-            new[np.unique(keys, return_index=True)[1]] = True
-            for known in self._known(low, high):
-                new &= ~np.isin(keys, (known * _MIX).sum(axis=0))
-            new |= stamp <= 0
-        self._newest = max(self._newest, high)
-        self._waiting.append(rows if new.all() else rows[:, new])
-        if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
-            rows = np.concatenate(self._waiting, axis=1)
-            self._waiting = []
-            # most of them are equal
-            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)
-            packed = zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
-            self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
-        return new
-
-    def _known(self, low: int, high: int) -> Iterator[NDArray[np.int64]]:
-        """Times [2, n] of groups of samples that may have host times in this range [ns]."""
-        for rows in self._waiting:
-            if rows.size and rows[1].min() <= high and rows[1].max() >= low:
-                yield rows
-        for lowest, highest, packed in self._kept:
-            if lowest <= high and highest >= low:
-                steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(8, -1)
-                yield np.cumsum(steps.T.copy().view(np.int64).reshape(2, -1), axis=1)
 
 
 class NotePlacer:
@@ -520,10 +346,10 @@ class _BagReader:
                 self._path, f"holds the samples of two arms: {both}", remedy
             )
         self._topic = topic
-        if not _are_packed(messages):
+        if not are_packed(messages):
             yield from self._decoder.decode(messages, constant_layout=constant_layout)
             return
-        for unpacked in _unpacked_messages(self._path, messages, self._budget):
+        for unpacked in unpacked_messages(self._path, messages, self._budget):
             yield from self._decoder.decode(unpacked, constant_layout=False)
 
     def _take_metadata(
@@ -601,83 +427,3 @@ class _BagReader:
                 if index not in known and (anywhere or index in files):
                     gaps.append(replace(gap, index=index))
         return sorted(gaps, key=lambda gap: gap.index)
-
-
-# BagSource: a recorded bag as a TelemetrySource.
-
-DEFAULT_PERIOD = 0.002
-"""Assumed period of a bag with a single sample [s]."""
-_FIRST_SAMPLES = 100
-"""Samples from which the period of a bag is measured: not every bag states its rate."""
-
-
-class BagSource(ClosedOnExit):
-    """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
-
-    Args:
-        path, fields: as of `read_bag`.
-        real_time: return samples at the rate they were recorded at (pauses last a second
-            at most).
-        batch_seconds: time span of a batch, by the period of the first samples.
-    """
-
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        fields: Sequence[str] | None = None,
-        real_time: bool = False,
-        batch_seconds: float = 0.05,
-    ) -> None:
-        self.info: RecordingInfo
-        self.fields: tuple[str, ...]
-        self._path = Path(path)
-        self._chosen = fields
-        self._batch_seconds = batch_seconds
-        self._real_time = real_time
-        self._next: Telemetry | None = None
-        self._losses = NO_LOSSES
-
-    def __enter__(self) -> Self:
-        steps = np.diff(next(iterate_bag(self._path, (), _FIRST_SAMPLES)).time)
-        steps = steps[steps > 0.0]
-        period = float(np.median(steps)) if steps.size else DEFAULT_PERIOD
-        samples = max(1, round(self._batch_seconds / period))
-        self._batches = iterate_bag(self._path, self._chosen, samples)
-        self._next = next(self._batches)
-        self.info, self.fields = self._next.info, tuple(self._next.columns)
-        self._due, self._last = time.monotonic(), float(self._next.time[0])
-        return self
-
-    @property
-    def status(self) -> LinkStatus:
-        """A bag is always connected; what it lacks so far are its recorded gaps."""
-        return LinkStatus(losses=self._losses)
-
-    def take_events(self) -> list[Event]:
-        """No events; `read_events` returns those recorded in the bag."""
-        return []
-
-    def read(self, timeout: float) -> Telemetry | None:
-        """Next batch; None if it is not due within the timeout.
-
-        EOFError: the bag has ended or is closed; RecordingError: it is damaged.
-        """
-        if (batch := self._next) is None:
-            raise EOFError
-        if self._real_time:
-            end = float(batch.time[-1])
-            due = self._due + min(max(end - self._last, 0.0), 1.0)
-            wait = due - time.monotonic()
-            time.sleep(max(min(wait, timeout), 0.0))
-            if wait > timeout:
-                return None
-            self._due = due
-            self._last = end
-        self._next = next(self._batches, None)
-        self._losses = self._losses.after(batch.gaps)
-        return batch
-
-    def close(self) -> None:
-        """Release the bag."""
-        self._next = None

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import re
 import socket
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,6 +20,7 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import is_locked, remove_abandoned, temporary_name
+from ur_energy_model.telemetry.bag.decoding import TelemetryDecoder
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, blocks_at, summary_of
@@ -45,20 +45,11 @@ from ur_energy_model.telemetry.bag.metadata import (
     notes_of_custom,
     read_metadata,
 )
-from ur_energy_model.telemetry.bag.reader import (
-    STAMP,
-    NotePlacer,
-    Samples,
-    SeenSamples,
-    TelemetryDecoder,
-)
 from ur_energy_model.telemetry.bag.storage import PACKED
-from ur_energy_model.telemetry.gaps import Gap, find_gaps, typical_step
-from ur_energy_model.typing import Mask
+from ur_energy_model.telemetry.gaps import Gap, GapRule, typical_step
+from ur_energy_model.typing import Array
 
 DAMAGED = "damaged file"  # cause of a gap that damage left
-_ODD_STEP = 1.2
-"""Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
 MAX_PROBLEMS = 100  # most kinds of problems of a file that are named
 
 
@@ -98,11 +89,9 @@ def recover_bag(path: Path) -> Recovery:
     removed = {key: value for key, value in known.items() if key == REMOVED}
     kept = list[_RecoveredFile]()
     problems = list[str]()
-    seen = SeenSamples()
-    chunks = set[tuple[int, int]]()
     try:
         for each in files:
-            file = _RecoveredFile(each, known, seen, chunks)
+            file = _RecoveredFile(each, known)
             file.rewrite()
             known = {**file.custom, **known}
             problems += [f"{each.name}: {problem}" for problem in file.problems]
@@ -213,39 +202,36 @@ _OTHER_KINDS = ""
 class _RecoveredFile:
     """Rewrites one file with what is intact in it; it is left alone if nothing is.
 
-    `known` is the bag's provenance. `seen` and `chunks` are samples, and checksums and
-    sizes of chunks, of the files before it: they are left out here, and brought up to
-    date.
+    What a file has twice stays in it: readers recognise repeated samples, and count each
+    of them once.
+
+    Args:
+        path: of the file.
+        known: provenance of the bag, for a file that has lost its own.
+
+    Attributes:
+        custom: provenance in the file.
+        gaps: in the file that was written, with indexes among its samples.
+        samples: number of samples in it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        known: Mapping[str, str],
-        seen: SeenSamples,
-        chunks: set[tuple[int, int]],
-    ) -> None:
+    def __init__(self, path: Path, known: Mapping[str, str]) -> None:
         self.path = path
-        self._known = known
-        self._seen = seen
-        self._chunks = chunks
         self.custom: dict[str, str] = {}
         self.gaps: list[Gap] = []
         self.samples = 0
+        self._known = known
         self._problems = _Problems()
         self._reader = McapReader(path, report=self._report)
         self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
         self._lost_channels = set[int]()
         self._last_time = math.nan
-        self._typical = math.nan
-        self._steps: list[tuple[int, float, float]] = []
-        """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
+        self._rule: GapRule | None = None
+        self._found: list[Gap] = []
         self._old_gaps: list[Gap] = []
         self._programs: list[tuple[int, Note]] = []
         self._others: list[tuple[str, Mapping[str, str]]] = []
-        self._places = NotePlacer(0)
-        self._repeated = 0
 
     @property
     def problems(self) -> list[str]:
@@ -258,7 +244,11 @@ class _RecoveredFile:
         return bool(self.samples) or not self._damaged
 
     def rewrite(self) -> None:
-        """Copy everything that is intact to a new file, which replaces the old one."""
+        """Copy everything that is intact to a new file, which replaces the old one.
+
+        Raises:
+            OSError: the disk fails; the old file is as it was.
+        """
         remove_abandoned(self.path.parent)
         temporary = temporary_name(self.path, "recovering")
         temporary.unlink(missing_ok=True)
@@ -287,6 +277,7 @@ class _RecoveredFile:
         self._problems.add(problem)
 
     def _take_metadata(self) -> None:
+        """Keep what was read of the metadata since the last call."""
         with suppress(RecordingError):
             for name, values in self._reader.take_metadata():
                 if name == RECORD_NAME:
@@ -297,12 +288,11 @@ class _RecoveredFile:
                     if isinstance(note, Gap):
                         self._old_gaps.append(note)
                     else:
-                        self._places.ahead.append((index, note))
+                        self._programs.append((index, note))
 
     def _intact_blocks(self, body: bytes) -> list[MessageBlock]:
-        """Messages of a chunk without those of lost channels, and without repeated samples."""
+        """Messages of a chunk without those of lost channels; its samples are counted."""
         reader = self._reader
-        repeated = self._repeated
         places = reader.message_places(body)
         known = [number for number in places if self._has_channel(number)]
         found = (
@@ -312,19 +302,14 @@ class _RecoveredFile:
         if len(blocks) > _MOST_BLOCKS:
             raise reader.refuse("has a chunk of messages of too many sizes")
         own = reader.library == LIBRARY
-        decoded = {  # all of them, before any is counted
-            i: list(self._decoder.decode(block.payload, constant_layout=own))
-            for i, block in enumerate(blocks)
+        times = [  # of all samples, before any is counted
+            part["timestamp"]
+            for block in blocks
             if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC)
-        }
-        for i, parts in decoded.items():
-            new = np.concatenate([self._are_new(part) for part in parts])
-            if not new.all():
-                blocks[i] = blocks[i]._replace(records=blocks[i].records[new])
-        chunk = zlib.crc32(body), len(body)
-        if self._repeated > repeated and chunk in self._chunks:
-            return []
-        self._chunks.add(chunk)
+            for part in self._decoder.decode(block.payload, constant_layout=own)
+        ]
+        for time in times:
+            self._count(time)
         return blocks
 
     def _has_channel(self, number: int) -> bool:
@@ -350,61 +335,56 @@ class _RecoveredFile:
         self._writer.add_channel(channel, schema)
         return True
 
-    def _are_new(self, part: Samples) -> Mask:
-        """Which samples [n] are in the bag for the first time; odd steps of their clock are noted.
+    def _count(self, time: Array) -> None:
+        """Count the next samples by their controller times [n], s, and find the gaps among them.
 
-        Behind damage, only the number of a chunk is known: programs are of the next
-        sample.
+        Damage in front of a program has changed the number of its sample: the program is
+        that of the next one, since its record is close in front of it.
         """
-        places = self._places
-        new = self._seen.are_new(part["timestamp"], part[STAMP])
         if self._damaged:
-            places.ahead = [(places.recorded, program) for _, program in places.ahead]
-        self._programs += places.count(new, part[STAMP])
-        self._repeated += int(np.count_nonzero(~new))
-        edges = np.append(self._last_time, part["timestamp"][new])
-        steps = np.diff(edges)
-        if math.isnan(self._typical):
-            self._typical = typical_step(steps)
-        odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical)).tolist()
-        self._steps += [(self.samples + i, *edges[i : i + 2].tolist()) for i in odd]
-        self.samples = self.samples + len(steps)
-        self._last_time = float(edges[-1])
-        return new
+            self._programs = [
+                (min(index, self.samples), program) for index, program in self._programs
+            ]
+        if self._rule is None:
+            self._rule = self._rule_of(time)
+        for gap in self._rule.find_behind(self._last_time, time):
+            self._found.append(replace(gap, index=self.samples + gap.index))
+        self.samples += len(time)
+        self._last_time = float(time[-1])
+
+    def _rule_of(self, time: Array) -> GapRule:
+        """Which steps are gaps: by the rate of the recording, else by its first times [n], s."""
+        with suppress(RecordingError):  # the samples are worth saving without it
+            custom = {**self._known, **self.custom}
+            rate = info_of_custom(custom, str(self.path)).rate
+            if rate is not None:
+                return GapRule.of_period(1.0 / rate)
+        return GapRule.of_typical_step(typical_step(np.diff(time)))
 
     def _write_records(self) -> None:
-        """Write provenance, programs and gaps behind the chunks."""
+        """Write provenance, programs, gaps and the metadata of others behind the chunks."""
+        if self._damaged:
+            self.gaps = self._gaps_behind_damage()
+        else:
+            self.gaps = [gap for gap in self._old_gaps if gap.index <= self.samples]
         if self.custom:
             self._writer.add_metadata(RECORD_NAME, self.custom)
-        for index, program in (*self._programs, *self._places.rest()):
+        for index, program in self._programs:
             self._writer.add_metadata(*custom_of_note(index, program))
         for name, values in self._others:
             self._writer.add_metadata(name, values)
-        if self._repeated:
-            text = f"{self._repeated} samples were in the bag twice; each is kept once"
-            self._report(text, False)
-        if self._damaged or self._repeated:
-            self.gaps = list(self._found_gaps())
-        else:
-            self.gaps = [gap for gap in self._old_gaps if gap.index <= self.samples]
         for gap in self.gaps:
             self._writer.add_metadata(*custom_of_note(gap.index, gap))
 
-    def _found_gaps(self) -> Iterator[Gap]:
-        """Gaps among the samples that are left: the old ones at their new indexes, and new ones."""
-        period = None
-        with suppress(RecordingError):  # the samples are worth saving without it
-            rate = info_of_custom(self.custom, str(self.path)).rate
-            period = None if rate is None else 1.0 / rate
+    def _gaps_behind_damage(self) -> list[Gap]:
+        """Gaps among the samples that are left: old ones at their new indexes, and new ones."""
         known = {(gap.start, gap.end): gap for gap in self._old_gaps}
-        for index, start, end in self._steps:
-            found = find_gaps(np.array([start, end]), period, typical=self._typical)
-            new = [replace(gap, cause=DAMAGED) for gap in found]
-            for gap in [known[start, end]] if (start, end) in known else new:
-                yield replace(gap, index=index)
-        for gap in self._old_gaps:
-            if gap.start == self._last_time:
-                yield replace(gap, index=self.samples)
+        gaps = []
+        for found in self._found:
+            gap = known.get((found.start, found.end), replace(found, cause=DAMAGED))
+            gaps.append(replace(gap, index=found.index))
+        at_end = [gap for gap in self._old_gaps if gap.start == self._last_time]
+        return gaps + [replace(gap, index=self.samples) for gap in at_end]
 
 
 # Bags whose recorder was killed.

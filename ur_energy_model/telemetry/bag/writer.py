@@ -9,7 +9,7 @@ import math
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +22,13 @@ from ur_energy_model.telemetry.bag.cdr import Template
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.message_bag import ExtraMessages
 from ur_energy_model.telemetry.bag.messages import (
     EVENTS,
     JOINT_NAMES,
     JOINT_STATES,
-    LOG,
     NAMED_FIELDS,
     TELEMETRY,
-    TOPICS,
-    BagTopic,
     Messages,
     TelemetryLayout,
     encode_event,
@@ -61,15 +59,13 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-from ur_energy_model.typing import ClosedOnExit, Self
+from ur_energy_model.typing import ClosedOnExit
 
 CHUNK_NS = 500_000_000
 _LONGEST_CHUNK_NS = 1_000_000_000
 CHUNK_SAMPLES = 500
 """Most samples of a chunk; damage costs a whole one."""
 VIEWERS_PERIOD_NS = 20_000_000
-MOST_BYTES = 4 << 20
-"""Limit of the messages of other topics that wait for a chunk."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
 UNREADABLE = "can no longer be read: deleted, moved or changed by another program"
@@ -109,78 +105,6 @@ class StampRule:
         self._last = int(out[-1])
         self._shift = self._last - int(stamp[-1])
         return out
-
-
-class ExtraMessages:
-    """Messages beside telemetry that wait for the next chunk of a bag, and their channels.
-
-    A channel is defined in a file where its first message comes. Its number is the same
-    in all files of the bag.
-
-    Attributes:
-        topics: by number of the channel, but for those that every bag has.
-        dropped: number of messages left out because too many waited; events have further
-            room.
-    """
-
-    def __init__(self, known: Iterable[tuple[int, BagTopic]] = ()) -> None:
-        self.topics: dict[int, BagTopic] = {}
-        self.dropped = 0
-        self._numbers = {topic: number for number, topic in known}
-        self._waiting: dict[tuple[int, int], list[Messages]] = {}
-        self._left: dict[tuple[int, int], list[Messages]] = {}
-        """By the numbers of channels and the sizes of messages."""
-        self._bytes = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
-    def append(self, messages: Messages) -> None:
-        """Keep messages for the next chunk, unless too many wait."""
-        topic = messages.topic
-        size = messages.payload.nbytes
-        if self._bytes + size > MOST_BYTES * (2 if topic.kind is LOG else 1):
-            self.dropped += len(messages.stamp)
-            return
-        self._bytes += size
-        if topic not in self._numbers:
-            self._numbers[topic] = len(TOPICS) + 1 + len(self.topics)
-            self.topics[self._numbers[topic]] = topic
-        key = self._numbers[topic], messages.payload.shape[1]
-        self._waiting.setdefault(key, []).append(messages)
-
-    def blocks(
-        self, file: McapWriter, written: int, until: int | None = None
-    ) -> list[MessageBlock]:
-        """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
-
-        Readers of a file without an index (of a killed recorder) need all messages in the
-        order of their log times: those older than `written` get it [ns], those later than
-        `until` wait for the next chunk. They all keep waiting until `confirm`.
-        """
-        blocks = []
-        self._left = {}
-        for (number, size), parts in self._waiting.items():
-            stamps = np.concatenate([part.stamp for part in parts])
-            payload = np.concatenate([part.payload for part in parts])
-            time = np.maximum.accumulate(np.maximum(stamps, written))
-            count = (
-                len(time) if until is None else int(np.searchsorted(time, until, "right"))
-            )
-            if count and number not in file.summary.counts:
-                file.add_channel(*self.topics[number].definitions(number))
-            if count:
-                blocks.append(MessageBlock.of(number, time[:count], payload[:count]))
-            if count < len(time):
-                rest = parts[0]._replace(stamp=stamps[count:], payload=payload[count:])
-                self._left[number, size] = [rest]
-        return blocks
-
-    def confirm(self) -> None:
-        """The blocks made last were written."""
-        self._waiting = self._left
-        self._left = {}
-        self._bytes = sum(rest.payload.nbytes for [rest] in self._waiting.values())
 
 
 class _BagFile(McapWriter):
@@ -608,47 +532,3 @@ def _viewers_templates(
         titles += per_joint if field.per_joint else column_names(field)
     found[NAMED_FIELDS] = joint_state_template(titles, (len(titles), 0, 0)), names
     return found
-
-
-class MessageBag:
-    """A rosbag2 directory with one MCAP file, and `custom` pairs about its content.
-
-    OSError, from every method: the disk fails.
-    """
-
-    def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:
-        self.path = path
-        self._custom = custom
-        path.mkdir(parents=True)
-        self._file = McapWriter(path / f"{name}_0.mcap")
-        self._messages = ExtraMessages()
-        self._file.add_metadata(RECORD_NAME, custom)
-
-    def write(self, messages: Iterable[Messages]) -> None:
-        """Write messages as one chunk, in order of their times."""
-        for each in messages:
-            self._messages.append(each)
-        self._file.write_chunk(
-            self._messages.blocks(self._file, self._file.summary.end_time)
-        )
-        self._messages.confirm()
-
-    def close(self) -> None:
-        """Complete the file, and write metadata.yaml."""
-        self._file.close()
-        counts = Counter(self._file.summary.counts)
-        topics = [
-            TopicEntry.of_topic(topic, counts[number])
-            for number, topic in self._messages.topics.items()
-        ]
-        file = FileEntry.of_summary(self._file.path.name, self._file.summary)
-        BagMetadata([file], topics, self._custom).write(self.path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is None:
-            self.close()
-        else:
-            self._file.abandon()

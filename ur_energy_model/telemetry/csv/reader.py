@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.reader import SeenSamples
 from ur_energy_model.telemetry.csv.columns import TIME
 from ur_energy_model.telemetry.csv.table import BadRow, CsvOptions, CsvTable
 from ur_energy_model.telemetry.csv.times import (
@@ -48,6 +47,7 @@ from ur_energy_model.telemetry.plausibility import (
     IMPOSSIBLE_SHARE,
     impossible_rows,
 )
+from ur_energy_model.telemetry.repeated_samples import SeenSamples
 from ur_energy_model.telemetry.samples import (
     RecordingInfo,
     Telemetry,

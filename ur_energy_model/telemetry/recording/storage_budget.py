@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
+from ur_energy_model.telemetry.bag.contents import file_contents
 from ur_energy_model.telemetry.bag.files import (
     DAY,
     BagFile,
@@ -20,7 +21,6 @@ from ur_energy_model.telemetry.bag.files import (
     delete_file,
     stored_files,
 )
-from ur_energy_model.telemetry.bag.mcap_reader import file_contents
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
 

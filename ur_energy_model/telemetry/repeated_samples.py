@@ -1,0 +1,76 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""SeenSamples: the one place that recognises samples that a recording has more than once."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ur_energy_model.typing import Array, Mask
+
+_KEPT_TOGETHER = 4096
+_MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
+"""Odd factors that make one key of two times."""
+
+
+class SeenSamples:
+    """Separates samples that came before from new ones.
+
+    A repeated sample has the controller time and the host time of an earlier one; a
+    controller that started again has new host times. The times seen are kept compressed,
+    some bytes a sample, and are compared only where host times do not all advance.
+
+    Attributes:
+        in_order: whether the host times of all samples so far advanced.
+    """
+
+    def __init__(self) -> None:
+        self.in_order = True
+        self._newest = np.iinfo(np.int64).min
+        self._waiting: list[NDArray[np.int64]] = []
+        self._kept: list[tuple[int, int, bytes]] = []
+        """Lowest and highest host time of some thousand samples, and their times."""
+
+    def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
+        """Which samples [n >= 1] are new; they count as seen from now on.
+
+        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without
+        one (not positive) are new.
+        """
+        rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
+        new = np.ones(len(stamp), bool)
+        low = int(stamp.min())
+        high = int(stamp.max())
+        if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
+            self.in_order = False
+            keys = (rows * _MIX).sum(axis=0)
+            new[:] = False
+            new[np.unique(keys, return_index=True)[1]] = True
+            for known in self._known(low, high):
+                new &= ~np.isin(keys, (known * _MIX).sum(axis=0))
+            new |= stamp <= 0
+        self._newest = max(self._newest, high)
+        self._waiting.append(rows if new.all() else rows[:, new])
+        if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
+            rows = np.concatenate(self._waiting, axis=1)
+            self._waiting = []
+            # most of them are equal
+            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)
+            packed = zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
+            self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
+        return new
+
+    def _known(self, low: int, high: int) -> Iterator[NDArray[np.int64]]:
+        """Times [2, n] of groups of samples that may have host times in this range [ns]."""
+        for rows in self._waiting:
+            if rows.size and rows[1].min() <= high and rows[1].max() >= low:
+                yield rows
+        for lowest, highest, packed in self._kept:
+            if lowest <= high and highest >= low:
+                steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(8, -1)
+                yield np.cumsum(steps.T.copy().view(np.int64).reshape(2, -1), axis=1)
