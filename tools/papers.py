@@ -25,7 +25,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s0, s1, s2
 from ur_energy_model.papers.page import PaperResult, markdown, run_papers
-from ur_energy_model.papers.protocol import Row, cell, paper
+from ur_energy_model.papers.protocol import ResultRow, cell, paper
 from ur_energy_model.papers.published_models import Ecbot
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.csv.reader import read_csv
@@ -107,7 +107,7 @@ def _bag(folder: Path, robot: str, name: str) -> Path:
     return folder / name
 
 
-def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, Row]]:
+def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, ResultRow]]:
     """Rows of the papers whose definitions the recordings of an arm serve."""
     robot = load_robot(name)
     first = bags["A"]

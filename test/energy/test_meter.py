@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
-    GapRule,
+    StepRule,
     bridged_steps,
     integrate,
 )
@@ -43,7 +43,7 @@ def test_net_consumed_and_regenerated_energy() -> None:
 def test_an_outage_is_a_gap_at_any_rate(rate: float) -> None:
     time = 1e5 + np.arange(300) / rate  # large times, so that steps are not exactly equal
     time[150:] += 3.0
-    steps = GapRule()(time)
+    steps = StepRule()(time)
     assert np.flatnonzero(steps.lost).tolist() == [150]
     assert steps.lost.sum() == pytest.approx(3.0 + 1.0 / rate)
     assert steps.bridged.sum() == pytest.approx(298 / rate)
@@ -52,13 +52,13 @@ def test_an_outage_is_a_gap_at_any_rate(rate: float) -> None:
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0, 3.0])
 def test_the_first_steps_of_slow_recordings_count(rate: float) -> None:
     time = 1e5 + np.arange(20) / rate
-    assert GapRule()(time, rate=rate).bridged.sum() == pytest.approx(19 / rate)
+    assert StepRule()(time, rate=rate).bridged.sum() == pytest.approx(19 / rate)
     # Without a stated rate one step at most is lost, that of more than 2.5 s.
-    unknown = GapRule()(time)
+    unknown = StepRule()(time)
     assert np.flatnonzero(unknown.lost).tolist() == ([1] if rate < 0.4 else [])
     paused = time.copy()
     paused[3:] += 10.0 / rate
-    assert np.flatnonzero(GapRule()(paused, rate=rate).lost).tolist() == [3]
+    assert np.flatnonzero(StepRule()(paused, rate=rate).lost).tolist() == [3]
 
 
 @pytest.mark.parametrize("size", [1, 17])
@@ -66,8 +66,8 @@ def test_batches_give_the_same_as_the_whole(size: int) -> None:
     random = np.random.default_rng(4)
     steps = random.choice([0.2, 0.2, 0.2, 0.41, 0.7, 0.0, 2.0, -50.0], 400)
     time = 1000.0 + np.cumsum(steps)
-    whole = GapRule()(time)
-    rule = GapRule()
+    whole = StepRule()(time)
+    rule = StepRule()
     parts = [rule(time[k : k + size]) for k in range(0, len(time), size)]
     for name in ("bridged", "lost", "back"):
         joined = np.concatenate([getattr(part, name) for part in parts])
@@ -82,7 +82,7 @@ def stamps_of(*seconds: float) -> NDArray[np.int64]:
 def test_the_hosts_stamps_tell_how_long_a_restart_took(size: int) -> None:
     time = np.array([100.0, 100.1, 3.0, 3.1, 9.1])
     stamp = stamps_of(50.0, 50.1, 66.1, 66.2, 72.2)
-    rule = GapRule()
+    rule = StepRule()
     parts = [
         rule(time[i : i + size], stamp[i : i + size]) for i in range(0, len(time), size)
     ]
@@ -105,7 +105,7 @@ def test_a_recorded_gap_tells_how_long_samples_were_missing() -> None:
         Gap(4, 130.1, 130.15, 999, "controller restarted", 60.0),
         Gap(6, 130.2, 144.2, 7000, "connection lost", 14.0),
     )
-    steps = GapRule()(time, gaps=restarts)
+    steps = StepRule()(time, gaps=restarts)
     assert steps.lost == pytest.approx([0.0, 0.0, 199.9, 0.0, 60.0, 14.0])
     assert steps.bridged == pytest.approx([0.0, 0.1, 0.0, 0.1, 0.0, 0.05])
 

@@ -13,7 +13,7 @@ import pytest
 
 from test.identification.wall_cells import Work, fit_of
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, GapRule
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, StepRule
 from ur_energy_model.energy.powers import Channels, PowerTable, arm_states
 from ur_energy_model.energy.wall import RecordedWall, WallEnergy
 from ur_energy_model.identification.wall_fit import fit_wall
@@ -32,7 +32,7 @@ def tables(
     time: Array, columns: dict[str, Array], std: float = 0.0
 ) -> Iterator[PowerTable]:
     """Powers as the calculator makes them, the total's deviation a share of it."""
-    gaps = GapRule()
+    gaps = StepRule()
     total = columns["actual_robot_voltage"] * columns["actual_robot_current"]
     for start in range(0, len(time), 1000):
         part = slice(start, start + 1000)

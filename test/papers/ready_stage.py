@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.papers.protocol import Outcome, Row
+from ur_energy_model.papers.protocol import Outcome, ResultRow
 from ur_energy_model.papers.stages import Stage
 from ur_energy_model.typing import Progress
 
@@ -21,7 +21,7 @@ PIXEL = bytes.fromhex(
     "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
 )
 ROWS = (
-    Row(
+    ResultRow(
         "within",
         2.0,
         "a mean",
@@ -31,8 +31,8 @@ ROWS = (
         here=2.1,
         place="Table I",
     ),
-    Row("outside | of it", 2.0, "a mean", (), 0.1, here=3.0, place="Table I"),
-    Row("elsewhere", here=1.0, place="Appendix"),
+    ResultRow("outside | of it", 2.0, "a mean", (), 0.1, here=3.0, place="Table I"),
+    ResultRow("elsewhere", here=1.0, place="Appendix"),
 )
 
 

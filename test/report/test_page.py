@@ -21,7 +21,7 @@ from ur_energy_model.report.page import (
     ChartEncoder,
     Item,
     Page,
-    Section,
+    PageSection,
     Table,
     Tile,
     render,
@@ -41,7 +41,7 @@ def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineCh
 
 def page(text: str) -> str:
     table = Table(text, (text, "b"), ((text, 1.0), (text, None)), text)
-    section = Section("s", text, text, (Item(chart(text), 0), Item(table)))
+    section = PageSection("s", text, text, (Item(chart(text), 0), Item(table)))
     verdict = ModelVerdict("good", text, (Statement("good", text),))
     return render(
         Page(

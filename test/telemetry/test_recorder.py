@@ -25,7 +25,7 @@ from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
-from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
+from ur_energy_model.telemetry.sample_queue import OVERFLOW, QueuedAction, SampleQueue
 from ur_energy_model.telemetry.samples import Event, Telemetry, concatenate
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -298,7 +298,7 @@ def drain(queue):
     return list(iter(lambda: queue.get(0.0), None))
 
 
-@pytest.mark.parametrize("urgent", [Event(1, "mark", "now"), Command(lambda: None)])
+@pytest.mark.parametrize("urgent", [Event(1, "mark", "now"), QueuedAction(lambda: None)])
 def test_a_reader_waits_for_enough_samples_or_for_what_is_urgent(urgent):
     queue = SampleQueue()
     queue.awaited = 75
@@ -332,7 +332,7 @@ def test_an_overflow_in_front_of_a_command_is_a_gap_in_front_of_it():
     """What was dropped at the end of a bag belongs to this bag, and not to the next one."""
     queue = SampleQueue(memory_bytes=5 * BATCH_BYTES)
     put(queue, 10)
-    command = Command(lambda: None)
+    command = QueuedAction(lambda: None)
     queue.put(command)
     items = drain(queue)
     assert [len(item) for item in items[:5]] == [25] * 5

@@ -31,7 +31,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import (
     MeasuredPowers,
     MotorErrors,
@@ -101,7 +101,7 @@ class EnergyCalculator:
         self.options = PowerOptions() if options is None else options
         self.refused = 0
         self.repeated = 0
-        self.gaps = GapRule(self.options.gap_limit)
+        self.gaps = StepRule(self.options.gap_limit)
         self.conditions = OperatingConditions(model.setup)
         limits = rated_limits(robot)
         self._most_power = most_power(robot)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.energy.found_cycles import FoundCycles
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.supply import BusMeter
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry
@@ -35,7 +35,7 @@ class MeasuredEnergy:
     @classmethod
     def of(cls, telemetry: Telemetry) -> MeasuredEnergy:
         """The measured energy of all samples of a recording."""
-        steps = GapRule()(
+        steps = StepRule()(
             telemetry.time, telemetry.stamp, telemetry.gaps, telemetry.info.rate
         )
         modes = telemetry.columns.get("robot_mode")

@@ -70,7 +70,7 @@ class Steps:
         return replace(kept, lost=kept.lost + np.diff(until, prepend=0.0)), rest
 
 
-class GapRule:
+class StepRule:
     """Distinguishes steps from gaps, batch by batch.
 
     `limit` is the longest step that is bridged at any sample rate [s], positive
@@ -151,7 +151,7 @@ def _longest_bridged(before: Array, rate: float | None) -> float:
 
 def bridged_steps(time: Array, limit: float = DEFAULT_GAP_LIMIT) -> Array:
     """`Steps.bridged` of a whole recording [samples], s."""
-    return GapRule(limit)(time).bridged
+    return StepRule(limit)(time).bridged
 
 
 CONFIDENCE = 1.96
@@ -247,7 +247,7 @@ class EnergyMeter:
         gap_limit: float = DEFAULT_GAP_LIMIT,
         start: MeterReading | None = None,
     ) -> None:
-        self.gaps = GapRule(gap_limit)
+        self.gaps = StepRule(gap_limit)
         self.restarts = 0
         self.reading = MeterReading.zero(channels) if start is None else start
         self.last_power = np.zeros(channels)

@@ -25,7 +25,7 @@ from ur_energy_model.consistency.meter_readings import (
     rounding,
 )
 from ur_energy_model.consistency.wall_meter import MeterVerdict, WallMeterCheck
-from ur_energy_model.energy.meter import CONFIDENCE, GapRule, interval
+from ur_energy_model.energy.meter import CONFIDENCE, StepRule, interval
 from ur_energy_model.energy.powers import BOX_TERMS, Channels, PowerTable, arm_states
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.model.robots import GENERATIONS, RobotDescription, load_robot
@@ -99,7 +99,7 @@ class MeterSamples(NamedTuple):
     number: Array  # column of the number of readings [samples]
 
 
-def meter_samples(batch: Telemetry, gaps: GapRule) -> MeterSamples | None:
+def meter_samples(batch: Telemetry, gaps: StepRule) -> MeterSamples | None:
     """Samples that follow those before; None without meter or bus power.
 
     `gaps` keeps the last sample.
@@ -135,7 +135,7 @@ class RecordedMeter:
         self.contradictions: tuple[Contradiction, ...] = ()
         self._meter = meter
         self._check = WallMeterCheck()
-        self._gaps = GapRule()
+        self._gaps = StepRule()
         self._info = RecordingInfo()
         self._checked = -np.inf
 

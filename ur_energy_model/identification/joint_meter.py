@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import MeasuredMotion, MeasuredPowers
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.identification.cable_fit import (
@@ -178,7 +178,7 @@ class JointMeter:
         for sums in self._sums:
             sums.finish_recording()
         self._powers = MeasuredPowers(self._model)
-        self._gaps = GapRule()
+        self._gaps = StepRule()
         self._rested = -np.inf
         self._last_voltages: Array | None = None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.least_squares import (
@@ -550,7 +550,7 @@ class CapacitorFit:
     def start_recording(self) -> None:
         """Start another recording, with an empty capacitor."""
         floor = self.model.bus.floor
-        self._gaps = GapRule()
+        self._gaps = StepRule()
         self._powers = MeasuredPowers(self.model)
         self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
 

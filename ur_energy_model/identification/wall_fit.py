@@ -24,7 +24,7 @@ from ur_energy_model.consistency.meter_readings import (
     rounding,
 )
 from ur_energy_model.consistency.wall_meter import WallMeterCheck
-from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.meter import StepRule
 from ur_energy_model.energy.wall import meter_samples
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
@@ -56,7 +56,7 @@ class WallFit:
         self._counts = BlockedGram()
         self._resolution = np.inf
         self._check = WallMeterCheck()
-        self._gaps = GapRule()
+        self._gaps = StepRule()
 
     def accumulate(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""

@@ -34,7 +34,7 @@ from ur_energy_model.report.page import (
     Cell,
     Lock,
     Page,
-    Section,
+    PageSection,
     Table,
     Tile,
     arm_name,
@@ -471,8 +471,8 @@ def optimization_page(report: OptimizationReport) -> Page:
         joint_names=report.joint_names,
         recordings=(),
         sections=(
-            Section("ceiling", "The ceiling", "", items(ceiling_table(found))),
-            Section("moves", "The program", "", program),
-            Section("energy", "Energy", "", energies),
+            PageSection("ceiling", "The ceiling", "", items(ceiling_table(found))),
+            PageSection("moves", "The program", "", program),
+            PageSection("energy", "Energy", "", energies),
         ),
     )

@@ -5,7 +5,7 @@
 
 What a paper shows is data: config/papers.yaml has its tables, figures and sections with
 their numbers, definitions and tolerances, as `Paper`. A protocol finds the same numbers on
-an arm, each as a `Row`; the rows of a run are its `Outcome`.
+an arm, each as a `ResultRow`; the rows of a run are its `Outcome`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Paper:
 
     def row(
         self, key: str, here: Any, *, evidence: bool = True, note: str = "", **named: Any
-    ) -> Row:
+    ) -> ResultRow:
         """A row of the verdict with the value found here.
 
         Args:
@@ -162,7 +162,7 @@ class Paper:
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
         for text in ("figure", "how"):
             content[text] = content[text].format(**{**self.inputs, **named})
-        return Row(
+        return ResultRow(
             **content, key=key, here=here, place=place, evidence=evidence, note=note
         )
 
@@ -196,7 +196,7 @@ def paper(key: str) -> Paper:
 
 
 @dataclass(frozen=True)
-class Row(PublishedRow):
+class ResultRow(PublishedRow):
     """A published row with what was found: one row of a verdict.
 
     Attributes:
@@ -281,7 +281,7 @@ class Outcome:
     source: str
     robot: str
     simulated: bool
-    rows: Sequence[Row]
+    rows: Sequence[ResultRow]
     warnings: Sequence[str] = ()
     pictures: Sequence[tuple[str, str]] = ()
 
@@ -514,7 +514,7 @@ class ProtocolRun:
                 return motion
         raise MotionRefusedError(f"no test motion of {self.robot.name} passes the checks")
 
-    def finish(self, paper: Paper, rows: Sequence[Row]) -> Outcome:
+    def finish(self, paper: Paper, rows: Sequence[ResultRow]) -> Outcome:
         """Write the outcome as verdict.md and verdict.json, and return it."""
         of_run = (self.robot.name, self.simulated, rows, self.warnings, self.pictures)
         outcome = Outcome(paper.key, paper.source, *of_run)

@@ -33,7 +33,7 @@ from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.power_models import catalogue_motor_constants
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row, cell
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow, cell
 from ur_energy_model.papers.published_models import (
     PublishedCurrentModel,
     PublishedSeries,
@@ -145,7 +145,7 @@ def recorded_rows(
     simulated: bool,
     *,
     motors: tuple[Array, float] | None = None,
-) -> tuple[list[Row], dict[str, PublishedSeries]]:
+) -> tuple[list[ResultRow], dict[str, PublishedSeries]]:
     """Tables V to VIII by the paper's own definitions.
 
     Args:
@@ -243,7 +243,7 @@ def cylinder_tensors(robot: RobotDescription) -> Array:
 
 def inertia_rows(
     paper: Paper, model: EnergyModel, robot: RobotDescription, bag: Path, simulated: bool
-) -> list[Row]:
+) -> list[ResultRow]:
     """Gear ratio and Table IV: eq. 9 as printed, with the controller's tensors and with cylinders.
 
     A simulated controller computes target_moment with the inertias that eq. 9 then finds:
@@ -292,7 +292,7 @@ def inertia_rows(
 
 def torque_rows(
     paper: Paper, test: str, torque: ErrorStatistics | None, simulated: bool
-) -> list[Row]:
+) -> list[ResultRow]:
     """Table V for one test motion; a simulated controller has the model that is compared.
 
     Args:
@@ -311,7 +311,7 @@ def torque_rows(
     ]  # fmt: skip
 
 
-def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
+def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[ResultRow]:
     """Table VI: eq. 18 on every sample."""
     rows = [
         paper.row("friction", here, name=name)
@@ -341,7 +341,7 @@ def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
     return [*rows, paper.row("catalogue_k_t", both, within=(0.9 * low, 1.1 * high))]
 
 
-def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
+def our_friction_rows(paper: Paper, model: EnergyModel) -> list[ResultRow]:
     """Our fit of the same law beside Table VI."""
     joints = model.joints
     names = ("viscous", "coulomb_direct", "coulomb_reverse")
@@ -363,7 +363,7 @@ def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
 
 def current_rows(
     paper: Paper, test: str, series: PublishedSeries, derived: PublishedSeries
-) -> list[Row]:
+) -> list[ResultRow]:
     """Table VII for one test motion.
 
     Args:
@@ -423,7 +423,7 @@ def _our_rows(
     what: str,
     test: str,
     entries: Sequence[Mapping[str, float | None]] | None,
-) -> list[Row]:
+) -> list[ResultRow]:
     """RMS and R2 of our model; nothing where it has none."""
     if entries is None:
         return []
@@ -433,7 +433,7 @@ def _our_rows(
     ]
 
 
-def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:
+def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[ResultRow]:
     """Table VIII by our power model, and the energy at the supply."""
     rows = _energies(paper, "energy_ours", test, own.mechanical, own.electrical)
     supply = [own.model, float("nan") if own.bus is None else own.bus]
@@ -442,7 +442,7 @@ def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:
 
 def _energies(
     paper: Paper, key: str, test: str, mechanical: Array, electrical: Array
-) -> list[Row]:
+) -> list[ResultRow]:
     whole = [float(mechanical.sum()), float(electrical.sum())]
     values = {
         "mechanical energy by joint [J]": mechanical,
@@ -458,7 +458,7 @@ def _energies(
 
 def catalogue_rows(
     paper: Paper, catalogue: Identification, own: Identification
-) -> list[Row]:
+) -> list[ResultRow]:
     """What the catalogue motors cost against the measured bus, beside our model.
 
     Args:

@@ -36,7 +36,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -156,7 +156,7 @@ def recorded_row(
     model: EnergyModel,
     fitted: Path,
     held_out: Path,
-) -> Row:
+) -> ResultRow:
     """e_N of sec. 3.1 from two recordings of an arm.
 
     Args:
@@ -177,7 +177,7 @@ def recorded_row(
     return _normalised_error(paper, base)
 
 
-def _normalised_error(paper: Paper, base: BagBaseParameters) -> Row:
+def _normalised_error(paper: Paper, base: BagBaseParameters) -> ResultRow:
     error = base.published_error
     if error is None:
         return paper.row("normalised_error", None, points="")
@@ -290,7 +290,7 @@ def campaign_rows(
     motion: PeriodicMotion,
     cold_bag: Path,
     cold: BagBaseParameters,
-) -> list[Row]:
+) -> list[ResultRow]:
     """Warm the arm up with the motion, repeat the run, and compare the base parameters.
 
     Args:
@@ -324,7 +324,7 @@ def _friction_rows(
     cold: BagBaseParameters,
     warm: BagBaseParameters,
     differs: tuple[str, ...],
-) -> list[Row]:
+) -> list[ResultRow]:
     """Friction of both states, and its change."""
     rows = []
     for name, kind, unit in (("Coulomb", "fc", "N m"), ("viscous", "fv", "N m s/rad")):
@@ -346,7 +346,7 @@ def _unchanged_rows(
     cold: BagBaseParameters,
     warm: BagBaseParameters,
     differs: tuple[str, ...],
-) -> list[Row]:
+) -> list[ResultRow]:
     """Parameters that temperature should not change."""
     rows = []
     for name, kind in _UNCHANGED:

@@ -23,7 +23,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
 from ur_energy_model.papers.published_models import Ecbot, EcbotTest
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.trajectory.motions import Sinusoids
@@ -149,7 +149,7 @@ def _open_position(robot: RobotDescription) -> Array:
 
 def error_rows(
     paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot
-) -> list[Row]:
+) -> list[ResultRow]:
     """Table II for training or testing, figure by figure.
 
     Args:
@@ -194,7 +194,7 @@ def error_rows(
 _DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}  # decimal places of Table I
 
 
-def _table_1(paper: Paper, robot: RobotDescription) -> list[Row]:
+def _table_1(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
     """Table I beside the robot file, which it should round."""
     ours = {
         "d": robot.d, "a": robot.a, "mass": robot.mass, "first_centre": robot.center_of_mass[0],
@@ -211,7 +211,7 @@ def _table_1(paper: Paper, robot: RobotDescription) -> list[Row]:
     return rows
 
 
-def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
+def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[ResultRow]:
     """What eq. 18-21 found; the paper does not print it."""
     dynamics = ecbot.dynamics
     law = "12" if ecbot.measured == "current" else "11"
@@ -229,7 +229,7 @@ def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
 
 def _our_rows(
     session: ProtocolRun, paper: Paper, training: list[Path], testing: Path
-) -> list[Row]:
+) -> list[ResultRow]:
     """Power of both models of `ur_energy identify` on the testing data."""
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):

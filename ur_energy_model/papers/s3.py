@@ -20,7 +20,7 @@ import numpy as np
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import bode_chart, joints_chart
 from ur_energy_model.simulation.arm_options import (
@@ -128,7 +128,7 @@ def published_drive(paper: Paper) -> LinearDrive:
     return LinearDrive(rotor, damping, link, flex, stiffness)
 
 
-def drive_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
+def drive_rows(session: ProtocolRun, paper: Paper) -> list[ResultRow]:
     """The drive model beside the published one.
 
     The transfer function that the published constants give; the constants of both gears
@@ -184,7 +184,7 @@ def drive_rows(session: ProtocolRun, paper: Paper) -> list[Row]:
     ]
 
 
-def gravity_row(paper: Paper, robot: RobotDescription) -> Row:
+def gravity_row(paper: Paper, robot: RobotDescription) -> ResultRow:
     """Gravity torques by the recursion of the controller beside those by the slides' sum."""
     dynamics = ArmDynamics(robot)
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.dof))

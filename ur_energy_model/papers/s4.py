@@ -41,7 +41,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, ResultRow
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.trajectory.motions import Sinusoids
@@ -109,7 +109,7 @@ def identify_known_payload(
     motion: PeriodicMotion,
     found: Identification,
     unloaded: Path,
-) -> list[Row]:
+) -> list[ResultRow]:
     """Rows about a known payload, from loaded minus unloaded currents.
 
     Args:
@@ -252,7 +252,9 @@ class BaseModel:
         return np.concatenate([each[:, :, base] @ values for each in columns])
 
 
-def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list[Row]:
+def _simulation_rows(
+    session: ProtocolRun, paper: Paper, design: Design
+) -> list[ResultRow]:
     """Table 5: an ideal arm, then the paper's processing."""
     names = paper["base_names"]
     motion = design.trajectory.repeated(_REPETITIONS)
@@ -300,7 +302,7 @@ def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list
 
 def _experiment_rows(
     session: ProtocolRun, paper: Paper, design: Design, other: Design
-) -> list[Row]:
+) -> list[ResultRow]:
     """Table 9 and both verifications: friction and noise as of an experiment."""
     robot = session.robot
     names = paper["base_names"]
@@ -342,7 +344,7 @@ def _experiment_rows(
     return rows
 
 
-def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
+def _possible_rows(paper: Paper, robot: RobotDescription) -> list[ResultRow]:
     """Table 9 beside the nearest base parameters that any links can have."""
     names = paper["base_names"]
     theirs = dict(zip(names, paper["identified"], strict=True))
@@ -609,7 +611,7 @@ class Swing:
     means: list[float]
 
 
-def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
+def check_load(session: ProtocolRun, paper: Paper) -> list[ResultRow]:
     """Load check (sec. 5.2): rows of Tables 6 and 7, and pictures of Figs. 9 and 10.
 
     The torque coefficient of joint 3 follows from a known load: with and without load the

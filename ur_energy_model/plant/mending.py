@@ -23,7 +23,7 @@ from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for, 
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import UNDIVIDED, ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import SourceRecord, joined, records_table
-from ur_energy_model.plant.store_content import Change, StoreContent, joined_name
+from ur_energy_model.plant.store_content import FileChange, StoreContent, joined_name
 from ur_energy_model.plant.store_files import StoredFile
 from ur_energy_model.plant.store_log import State
 
@@ -47,7 +47,7 @@ class Mender:
         self._good = [file for file in self._all if file.path not in self._bad.words]
         self.change = self._made_again()
 
-    def _made_again(self) -> Change | None:
+    def _made_again(self) -> FileChange | None:
         records = self._lost_records()
         models = self._lost_models(records)
         joints, gone = self._lost_joints()
@@ -71,7 +71,7 @@ class Mender:
         marked = [file for file in _marked(self._all, self._bad) if file.path not in done]
         if not made and not gone and not marked:
             return None
-        return Change([*made, *marked], gone)
+        return FileChange([*made, *marked], gone)
 
     # Records
 

@@ -39,7 +39,7 @@ from ur_energy_model.report.chart import (
 from ur_energy_model.report.page import (
     Cell,
     Page,
-    Section,
+    PageSection,
     Table,
     Tile,
     duration_text,
@@ -522,13 +522,15 @@ def plant_page(report: PlantReport) -> Page:
     anomalies = items(anomalies_table(report.anomalies))
     works = items(cycle_chart(fleet.works), works_table(fleet.works, tariff))
     sections = (
-        Section("fleet", "The fleet", "", items(*plant_charts(fleet))),
-        Section(
+        PageSection("fleet", "The fleet", "", items(*plant_charts(fleet))),
+        PageSection(
             "arms", "The arms", "", items(*arm_charts(fleet), arms_table(fleet, tariff))
         ),
-        Section("cycles", "Cycles over time", "", works),
-        Section("anomalies", "Anomalies", "" if anomalies else _NO_ANOMALIES, anomalies),
-        Section("source", "Source", "", items(history_table(report))),
+        PageSection("cycles", "Cycles over time", "", works),
+        PageSection(
+            "anomalies", "Anomalies", "" if anomalies else _NO_ANOMALIES, anomalies
+        ),
+        PageSection("source", "Source", "", items(history_table(report))),
     )
     where = f"Store {report.store}."
     if len(days):

@@ -64,7 +64,7 @@ from ur_energy_model.plant.sources import (
     without,
 )
 from ur_energy_model.plant.store_content import (
-    Change,
+    FileChange,
     StoreContent,
     joined_name,
     may_have_had,
@@ -280,7 +280,7 @@ class HistoryStore:
                     new.append(self._files.write(table, arm, day, source, part, parts_of))
             again = False
 
-            def change(state: State) -> Change | None:
+            def change(state: State) -> FileChange | None:
                 nonlocal again
                 if self._content.is_whole(state, source):
                     return None  # another process was faster
@@ -291,7 +291,7 @@ class HistoryStore:
                 models = (
                     [] if model is None else self._content.write_models(state, [model])
                 )
-                return Change([*new, *kept, *models], gone)
+                return FileChange([*new, *kept, *models], gone)
 
             if not self._change(change):
                 return None
@@ -326,10 +326,10 @@ class HistoryStore:
                     file = self._files.write(table, arm, part.day, source, part.rows, own)
                     new[table].append(file)
 
-            def change(state: State) -> Change:
+            def change(state: State) -> FileChange:
                 for part in tables.get("seconds", ()):
                     self._check_free(state, arm, source, part.covered)
-                return Change([file for files in new.values() for file in files])
+                return FileChange([file for files in new.values() for file in files])
 
             self._change(change)
             return {table: [file.path for file in files] for table, files in new.items()}
@@ -355,9 +355,9 @@ class HistoryStore:
     def _keep_models(self, rows: pa.Table) -> None:
         """Write rows of models that are not there yet."""
 
-        def change(state: State) -> Change | None:
+        def change(state: State) -> FileChange | None:
             files = self._content.write_models(state, rows.to_pylist())
-            return Change(files) if files else None
+            return FileChange(files) if files else None
 
         self._change(change)
 
@@ -440,7 +440,7 @@ class HistoryStore:
 
     def _change(
         self,
-        change: Callable[[State], Change | None],
+        change: Callable[[State], FileChange | None],
         *,
         always: bool = False,
         publish: bool = True,
@@ -460,7 +460,7 @@ class HistoryStore:
                 return False
             try:
                 if found is not None or state.log is None:
-                    self._log.commit(state, *(found or Change(())))
+                    self._log.commit(state, *(found or FileChange(())))
                 if publish:
                     self._log.publish()
                 for file in () if found is None else found.removed:
@@ -538,11 +538,11 @@ class HistoryStore:
                 )
             )
 
-        def change(state: State) -> Change | None:
+        def change(state: State) -> FileChange | None:
             there = set(state.files["path"].to_pylist())
             whole = [each for each in made if there.issuperset(f.path for f in each[0])]
             gone = [file for group, _ in whole for file in group]
-            return Change([new for _, new in whole], gone) if whole else None
+            return FileChange([new for _, new in whole], gone) if whole else None
 
         if made:
             self._change(change, publish=False)

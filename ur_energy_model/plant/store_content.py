@@ -19,7 +19,7 @@ from ur_energy_model.plant.store_files import StoredFile, StoreFiles
 from ur_energy_model.plant.store_log import State
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """Files that count from now on, and files that do not count any more."""
 
     added: Sequence[StoredFile]

@@ -3,7 +3,7 @@
 
 """A page: tiles, sections, charts and tables, as one HTML file that needs no network.
 
-Whoever builds a page describes it with `Page`, `Section`, `Table` and the charts of
+Whoever builds a page describes it with `Page`, `PageSection`, `Table` and the charts of
 `report.chart`; `render` makes the HTML. All text is escaped, or is JSON that the script
 puts into text nodes. A content security policy allows only the page's own script and style
 (by their hashes).
@@ -118,7 +118,7 @@ def items(*content: Chart | Table | Markup | None) -> tuple[Item, ...]:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A chapter of the page.
 
     Attributes:
@@ -167,7 +167,7 @@ class Page:
     tiles: Sequence[Tile]
     joint_names: Sequence[str]
     recordings: Sequence[str]
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
 
 
 # Cells of tables.
@@ -444,7 +444,7 @@ def _tools(page: Page) -> str:
     return f'<nav class="tools" aria-label="What the charts show"><div>{rows}</div></nav>'
 
 
-def _section(section: Section, page: Page) -> str:
+def _section(section: PageSection, page: Page) -> str:
     parts = [f"<p>{escape(section.text)}</p>" if section.text else ""]
     for number, item in enumerate(section.items):
         if isinstance(item.content, Table):

@@ -15,7 +15,7 @@ from ur_energy_model.report.page import (
     Cell,
     Markup,
     Page,
-    Section,
+    PageSection,
     Table,
     Tile,
     duration_text,
@@ -77,13 +77,15 @@ def profile_page(
         joint_names=(),
         recordings=(),
         sections=(
-            Section("nodes", "Nodes", note, items(part_table("Nodes", profile, nodes))),
-            Section(
+            PageSection(
+                "nodes", "Nodes", note, items(part_table("Nodes", profile, nodes))
+            ),
+            PageSection(
                 "flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))
             ),
-            Section("lines", "The program", "", items(listing)),
-            Section("shifts", "By shift", "", items(*shift_tables(profile))),
-            Section(
+            PageSection("lines", "The program", "", items(listing)),
+            PageSection("shifts", "By shift", "", items(*shift_tables(profile))),
+            PageSection(
                 "changes",
                 "Beside the other recording",
                 compared,

@@ -62,7 +62,7 @@ from ur_energy_model.report.page import (
     Cell,
     Item,
     Page,
-    Section,
+    PageSection,
     Table,
     Tile,
     arm_name,
@@ -616,7 +616,7 @@ def _each(
     return tuple(Item(content, number) for content, number in made if content is not None)
 
 
-def _sections(report: Report) -> Iterable[Section]:
+def _sections(report: Report) -> Iterable[PageSection]:
     yield _energy_section(report)
     yield _shift_section(report)
     yield _torque_section(report)
@@ -624,15 +624,17 @@ def _sections(report: Report) -> Iterable[Section]:
     yield _parameter_section(report.model)
     analyses = [bag.analysis for bag in report.bags]
     motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
-    yield Section("motion", "The motion", "", motion)
-    yield Section("provenance", "Provenance", "", items(provenance_table(report.model)))
+    yield PageSection("motion", "The motion", "", motion)
+    yield PageSection(
+        "provenance", "Provenance", "", items(provenance_table(report.model))
+    )
     advice = report.measures.section(report.tariff)
     if advice is not None:
         tables = [Table(*table) for table in advice.tables]
-        yield Section(advice.key, advice.title, advice.text, items(*tables))
+        yield PageSection(advice.key, advice.title, advice.text, items(*tables))
 
 
-def _energy_section(report: Report) -> Section:
+def _energy_section(report: Report) -> PageSection:
     bags = report.bags
     analyses = [bag.analysis for bag in bags]
     metrics = [bag.metrics for bag in bags]
@@ -655,10 +657,10 @@ def _energy_section(report: Report) -> Section:
     text = ""
     if any(analysis.cut for analysis in analyses):
         text = f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes."
-    return Section("energy", "Energy", text, shown)
+    return PageSection("energy", "Energy", text, shown)
 
 
-def _shift_section(report: Report) -> Section:
+def _shift_section(report: Report) -> PageSection:
     shift = report.shift
     text = "All recordings one after another."
     if report.cycles and not shift.cycles:
@@ -666,10 +668,10 @@ def _shift_section(report: Report) -> Section:
     if len(shift.kinds) > 1:
         text += f" Their cycles are of {len(shift.kinds)} kinds of work, which have no common mean."
     tables = (shift_table(shift, report.tariff, report.wall), cycle_table(shift))
-    return Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
+    return PageSection("shift", "The shift", text, items(*shift_charts(shift), *tables))
 
 
-def _torque_section(report: Report) -> Section:
+def _torque_section(report: Report) -> PageSection:
     analyses = [bag.analysis for bag in report.bags]
     shown = (
         *_each(analyses, charts.torque_chart),
@@ -681,10 +683,10 @@ def _torque_section(report: Report) -> Section:
         "How well the rigid-body model and the motors' inertia reproduce the controller's "
         "torque."
     )
-    return Section("torque", "Torque and inertia", text, shown)
+    return PageSection("torque", "Torque and inertia", text, shown)
 
 
-def _current_section(report: Report) -> Section:
+def _current_section(report: Report) -> PageSection:
     analyses = [bag.analysis for bag in report.bags]
     shown = (
         *_each(analyses, charts.current_chart),
@@ -696,7 +698,7 @@ def _current_section(report: Report) -> Section:
         *_each(analyses, charts.temperature_chart),
     )
     text = "How well torque constants and friction reproduce the measured motor currents."
-    return Section("current", "Current and friction", text, shown)
+    return PageSection("current", "Current and friction", text, shown)
 
 
 def _errors(report: Report, key: str) -> tuple[Item, ...]:
@@ -705,7 +707,7 @@ def _errors(report: Report, key: str) -> tuple[Item, ...]:
     return _each(report.bags, lambda bag: error_table(key, bag.metrics, names, bag.label))
 
 
-def _parameter_section(model: EnergyModel) -> Section:
+def _parameter_section(model: EnergyModel) -> PageSection:
     robot = load_robot(model.robot)
     title, columns, rows = drive_table(model)
     drives = Table(title[0].upper() + title[1:], columns, rows)
@@ -714,8 +716,8 @@ def _parameter_section(model: EnergyModel) -> Section:
     shown = items(interval_chart(model, robot), drives, *values)
     if is_generic(model):
         text = f"Of a {model_words(model, None)}."
-        return Section("parameters", "Parameters of the arm type", text, shown)
-    return Section("parameters", "Identified parameters", "", shown)
+        return PageSection("parameters", "Parameters of the arm type", text, shown)
+    return PageSection("parameters", "Identified parameters", "", shown)
 
 
 def _tiles(report: Report) -> list[Tile]:

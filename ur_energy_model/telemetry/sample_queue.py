@@ -23,7 +23,7 @@ MOST_EVENTS = 1000
 
 
 @dataclass
-class Command:
+class QueuedAction:
     """An action for the reading thread, in order with the samples, and its outcome.
 
     Attributes:
@@ -42,7 +42,7 @@ class Command:
             self.result.set_exception(error)
 
 
-Item: TypeAlias = Telemetry | Event | Command | Gap
+Item: TypeAlias = Telemetry | Event | QueuedAction | Gap
 """What a queue holds; a gap stands for samples that were dropped at its place."""
 
 
@@ -85,7 +85,7 @@ class SampleQueue:
         """The gap of samples that were dropped last, while none have followed them."""
         return self._dropped.gap
 
-    def put(self, item: Telemetry | Event | Command) -> None:
+    def put(self, item: Telemetry | Event | QueuedAction) -> None:
         """Append an item; never blocks."""
         with self._changed:
             if isinstance(item, Telemetry):

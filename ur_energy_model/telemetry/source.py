@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
-from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
+from ur_energy_model.telemetry.sample_queue import QueuedAction, SampleQueue
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, ClosedOnExit, Self
 
@@ -222,7 +222,7 @@ class SharedSource:
             failed: Future[object] = Future()
             failed.set_exception(error)
             for consumer in self.consumers:
-                consumer.queue.put(Command(failed.result))
+                consumer.queue.put(QueuedAction(failed.result))
 
 
 class Consumer(ClosedOnExit):
@@ -236,7 +236,7 @@ class Consumer(ClosedOnExit):
         self.queue = SampleQueue(MOST_WAITING, LAG)
         self._shared = shared
         self._batch_seconds = batch_seconds
-        self._end: Command | None = None
+        self._end: QueuedAction | None = None
         self._source: TelemetrySource | None = None
         self._joined = self._closed = False
 
@@ -309,7 +309,7 @@ class Consumer(ClosedOnExit):
         batches: list[Telemetry] = []
         while self._end is None:
             item = self.queue.get(0.0 if batches else timeout)
-            if isinstance(item, Command):
+            if isinstance(item, QueuedAction):
                 self._end = item
             elif isinstance(item, Telemetry):
                 batches.append(item)

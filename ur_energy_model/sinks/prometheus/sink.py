@@ -251,7 +251,7 @@ class ArmMetrics:
         return {("" if robot is None else robot.name, self.reading.model): 1.0}
 
 
-class Metric(NamedTuple):
+class MetricFamily(NamedTuple):
     """One metric: name, names of the labels, HELP, and its values of a reading."""
 
     name: str
@@ -345,8 +345,8 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
     ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics._info),
 )
 # fmt: on
-METRICS: dict[str, Metric] = {
-    f"ur_energy_{name}": Metric(f"ur_energy_{name}", labels, words, values)
+METRICS: dict[str, MetricFamily] = {
+    f"ur_energy_{name}": MetricFamily(f"ur_energy_{name}", labels, words, values)
     for name, labels, words, values in _TABLE
 }
 """All metrics by name, in the order of the page."""

@@ -27,7 +27,7 @@ from ur_energy_model.telemetry.recording.writing_thread import (
     RecorderStatus,
     WritingThread,
 )
-from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
+from ur_energy_model.telemetry.sample_queue import QueuedAction, SampleQueue
 from ur_energy_model.telemetry.samples import WARNING, Event, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import ClosedOnExit, Self
@@ -153,7 +153,9 @@ class Recorder(ClosedOnExit):
                 bag = Path(path)
                 fields = source.fields if options.fields is None else options.fields
                 self._writing.finished.clear()
-                command = Command(lambda: self._writing.open(bag, source.info, fields))
+                command = QueuedAction(
+                    lambda: self._writing.open(bag, source.info, fields)
+                )
                 self._queue.put(command)
                 before = self._reception
                 self._reception = _Reception(options.duration, source.info.rate)
@@ -333,11 +335,13 @@ class Recorder(ClosedOnExit):
         if cut is not None:
             self._reception.outage = cut
         outage = self._reception.outage
-        self._queue.put(Command(lambda: self._writing.finish("stopped", error, outage)))
+        self._queue.put(
+            QueuedAction(lambda: self._writing.finish("stopped", error, outage))
+        )
 
     def _run_command(self, action: Callable[[], object]) -> object:
         """Run an action in the writing thread, after what the queue holds."""
-        command = Command(action)
+        command = QueuedAction(action)
         self._queue.put(command)
         return command.result.result()
 

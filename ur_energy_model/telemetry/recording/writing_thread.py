@@ -28,7 +28,12 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse
-from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, Item, SampleQueue
+from ur_energy_model.telemetry.sample_queue import (
+    OVERFLOW,
+    Item,
+    QueuedAction,
+    SampleQueue,
+)
 from ur_energy_model.telemetry.samples import (
     ERROR,
     WARNING,
@@ -334,7 +339,7 @@ class WritingThread:
             # more.
             item = self._queue.get(WRITE_TIMEOUT if item is None else 0.0)
             bag = self.bag
-            if isinstance(item, Command):
+            if isinstance(item, QueuedAction):
                 item.execute()
             elif bag is not None:
                 try:
