@@ -9,7 +9,6 @@ out: the golden list of all options, of test/contracts, has their names.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
@@ -20,21 +19,18 @@ import pytest
 
 from test.absent_rooms import absent_rooms
 from test.contracts.golden import GOLDEN
-from ur_energy_model.cli.parser import build_parser
+from test.contracts.surface import options_of_commands
+from ur_energy_model.cli.parser import all_commands, call_of
 from ur_energy_model.nodes.launch_files import LAUNCH_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PARSER = build_parser()
 PROGRAM = re.compile(r"(?:\S*/)?ur_energy$")
 EVERY_OPTION = json.loads((GOLDEN / "options.json").read_text(encoding="utf-8"))
 EVERY_ARGUMENT = json.loads(
     (GOLDEN / "launch_arguments.json").read_text(encoding="utf-8")
 )
 LINK = re.compile(r"\]\(([^)#\s:]+)(?:#[^)\s]*)?\)")
-SUBPARSERS = next(
-    action for action in PARSER._actions if isinstance(action, argparse._SubParsersAction)
-)
 
 
 def lines_of(text: str) -> Iterator[str]:
@@ -46,9 +42,8 @@ def lines_of(text: str) -> Iterator[str]:
 def shown_commands() -> Iterator[tuple[str, list[str]]]:
     """Where a command is shown on a line of its own, and its arguments."""
     texts = [(page.name, page.read_text(encoding="utf-8")) for page in PAGES]
-    texts += [
-        (f"{name} --help", sub.epilog or "") for name, sub in SUBPARSERS.choices.items()
-    ]
+    for name, command in all_commands().items():
+        texts.append((f"{name} --help", "\n".join(command.examples)))
     for place, text in texts:
         for line in lines_of(text):
             match = re.match(r"(?:example:)?\s*([\w./]*ur_energy .*)", line)
@@ -62,9 +57,11 @@ def of_an_absent_room(arguments: list[str]) -> bool:
     """Whether only an absent room has this command, or one of the options in it."""
     if not absent_rooms() or not arguments:
         return False
-    if arguments[0] not in SUBPARSERS.choices:
+    if arguments[0] not in all_commands():
         return f"ur_energy {arguments[0]}" in EVERY_OPTION
-    known = flags(SUBPARSERS.choices[arguments[0]])
+    known = {
+        flag for option in options_of_commands()[arguments[0]] for flag in option.flags
+    }
     every = {
         flag
         for flags in EVERY_OPTION[f"ur_energy {arguments[0]}"]
@@ -72,11 +69,6 @@ def of_an_absent_room(arguments: list[str]) -> bool:
     }
     used = {word.partition("=")[0] for word in arguments if word.startswith("-")}
     return bool(used & every - known)
-
-
-def flags(of: argparse.ArgumentParser) -> set[str]:
-    """Every spelling of an option of a command."""
-    return {flag for action in of._actions for flag in action.option_strings}
 
 
 def test_shown_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +79,7 @@ def test_shown_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None
     try:
         for place, arguments in shown:  # noqa: B007  named where one fails
             if not of_an_absent_room(arguments):
-                PARSER.parse_args(arguments)
+                call_of(arguments)
     except SystemExit:
         pytest.fail(f"{place}: {' '.join(arguments)}: {capsys.readouterr().err}")
 

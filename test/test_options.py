@@ -9,16 +9,19 @@ import argparse
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.options import (
     add_options,
-    given,
     is_address,
     option,
     options_of,
+    part,
+    stated_values,
+    table_of,
 )
 
 
@@ -42,10 +45,17 @@ class Table:
 ENTRIES = {entry.name: entry for entry in options_of(Table)}
 
 
-def read(*words: str) -> Table:
+T = TypeVar("T")
+
+
+def read_table(table: type[T], *words: str) -> T:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_options(parser, Table)
-    return given(Table, parser.parse_args(words))
+    add_options(parser, [table])
+    return table_of(table, stated_values([table], parser.parse_args(words)))
+
+
+def read(*words: str) -> Table:
+    return read_table(Table, *words)
 
 
 def test_a_command_line_gives_the_values_of_a_table() -> None:
@@ -66,6 +76,56 @@ def test_a_command_line_gives_the_values_of_a_table() -> None:
     found = read("--bag", "bag", "--host", "robot", *words)
     inner = Inner((Path("a"), Path("b")))
     assert found == Table(Path("bag"), "robot", 2.0, 1, "off", inner, Path("c"), True)
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandTable:
+    model: Path | None = option(None, "model", positional=True, metavar="MODEL")
+    bags: tuple[Path, ...] = option(help="bags", positional=True, metavar="BAG")
+    wall: tuple[tuple[float, float], ...] = option((), "walls", metavar="ANGLE OFFSET")
+    tool: tuple[float, float] | None = option(None, "tool", metavar="LENGTH RADIUS")
+    before: tuple[Path, ...] = option((), "bags", metavar="BAG", several=True)
+    version: tuple[int, ...] | None = option(None, "version", metavar="X", parse=version)
+    law: str = option("linear", "law", choices=lambda: ("linear", "cubic"))
+    keep: bool = option(True, "keep")
+    host: str | None = option(None, "host", metavar="A", one_of="source")
+    bag: Path | None = option(None, "bag", metavar="BAG", one_of="source")
+    inner: Inner = part(Inner, "further")
+
+
+def test_a_command_line_with_several_values_exclusive_options_and_parts() -> None:
+    words = "m a b --wall 1 2 --wall -3 4 --tool .5 .1 --before x y --version 5.1.0"
+    found = read_table(CommandTable, *words.split(), "--no-keep", "--law", "cubic")
+    assert found == CommandTable(
+        model=Path("m"),
+        bags=(Path("a"), Path("b")),
+        wall=((1.0, 2.0), (-3.0, 4.0)),
+        tool=(0.5, 0.1),
+        before=(Path("x"), Path("y")),
+        version=(5, 1, 0),
+        law="cubic",
+        keep=False,
+    )
+    assert read_table(CommandTable, "a") == CommandTable(bags=(Path("a"),))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("a --wall 1", "expected 2 arguments"),
+        ("a --tool 1 x", "--tool: 'x' is not a number"),
+        ("a --version x", "--version"),
+        ("a --law cubc", "did you mean cubic"),
+        ("a --host h --bag b", "not allowed with"),
+    ],
+)
+def test_a_command_line_that_is_not_allowed(words: str, problem: str) -> None:
+    with pytest.raises((ValueError, argparse.ArgumentError), match=problem):
+        read_table(CommandTable, *words.split())
 
 
 @pytest.mark.parametrize(

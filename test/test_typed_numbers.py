@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.cli.parser import all_commands, command_tables
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import (
@@ -24,7 +23,13 @@ from ur_energy_model.model.robots import (
     load_robot,
 )
 from ur_energy_model.nodes.parameters import NODES
-from ur_energy_model.options import address_hint, is_address, number
+from ur_energy_model.options import (
+    Option,
+    address_hint,
+    is_address,
+    number,
+    options_of_tables,
+)
 from ur_energy_model.typed_numbers import likely_form, right_form
 
 
@@ -48,7 +53,7 @@ def test_the_number_to_write_is_named(typed: str, unit: str, value: float) -> No
     right = right_form(typed, unit)
     assert right is not None
     assert float(right) == pytest.approx(value)
-    with pytest.raises(argparse.ArgumentTypeError, match=f"write {right}"):
+    with pytest.raises(ValueError, match=f"write {right}"):
         number(float, 0.0, 1e9, unit)(typed)
 
 
@@ -92,40 +97,30 @@ def test_a_number_in_a_smaller_unit_is_recognised(
 # Options of all commands and nodes.
 
 
-def numeric_options(
-    parser: argparse.ArgumentParser | None = None,
-) -> Iterator[tuple[str, argparse.Action]]:
-    parser = build_parser() if parser is None else parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from numeric_options(each)
-        elif getattr(action.type, "__qualname__", "").startswith("number."):
-            yield f"{parser.prog} {action.option_strings}", action
+def numeric_options() -> Iterator[Option]:
+    for command in all_commands().values():
+        for option in options_of_tables(command_tables(command)):
+            if option.kind in (int, float):
+                yield option
 
 
-UNITS_TYPED = {"S": "2m", "MIN": "90s", "HZ": "500Hz", "KG": "500g", "PRICE": "28ct"}
-UNITS_TYPED |= {"SHARE": "90%", "F": "50%", "FACTOR": "150%", "X": "200%", "C": "25 °C"}
-UNITS_TYPED |= {"M/S": "250mm/s", "MB": "1GB", "M": "30cm", "RAD/S^3": "500 deg/s^3"}
-NO_UNITS = ("N", "X", "Y", "Z", "NX", "NY", "NZ", "OFFSET", "LENGTH", "RADIUS", "K")
+UNITS_TYPED = {
+    "s": "2m", "min": "90s", "Hz": "500Hz", "kg": "500g", "price": "28ct", "share": "90%",
+    "degC": "25 °C", "m/s": "250mm/s", "MB": "1GB", "m": "30cm", "rad/s^3": "500 deg/s^3",
+}  # fmt: skip
 
 
 def test_every_numeric_option_explains_its_unit() -> None:
     seen = set()
-    for name, action in numeric_options():
-        metavars = (
-            action.metavar if isinstance(action.metavar, tuple) else (action.metavar,)
-        )
-        for metavar in metavars:
-            typed = UNITS_TYPED.get(str(metavar))
-            if typed is None or metavar == "X":
-                continue
-            seen.add(metavar)
-            assert callable(action.type)
-            with pytest.raises(argparse.ArgumentTypeError, match="write"):
-                action.type(typed)
-            assert metavar in UNITS_TYPED, name
-    assert len(seen) > 8
+    for option in numeric_options():
+        if not option.unit:
+            continue
+        text = UNITS_TYPED[option.unit]
+        words = text if option.count == 1 else [text] * option.count
+        with pytest.raises(ValueError, match="write"):
+            option.read([words] if option.many else words)
+        seen.add(option.unit)
+    assert seen == set(UNITS_TYPED)
 
 
 def test_numbers_of_nodes_explain_their_unit() -> None:

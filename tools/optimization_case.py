@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tools.documentation_images import DOCS, SEED, record
-from ur_energy_model.cli.optimize import print_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.optimization.commands import print_cycle
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.page import (

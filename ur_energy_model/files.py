@@ -441,3 +441,14 @@ class Budget:
             raise self.error(
                 self.source, problem, "split it, or take one of a source you trust"
             )
+
+
+# Kinds of files, by their names.
+
+BAG_SUFFIXES = (".mcap", ".db3", ".zstd")
+"""Of files that are recordings, or parts of one."""
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is that of a bag, or of a file of one, by names alone."""
+    return path.suffix in BAG_SUFFIXES or (path / "metadata.yaml").is_file()

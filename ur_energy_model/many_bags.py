@@ -8,10 +8,11 @@ The rooms that work on bags take a `BagExecutor`; plant/cluster has one that use
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -95,6 +96,41 @@ LEAST_AHEAD = 16
 """Bags per process, and of all at least, that are begun or done before the result of the first of
 them is taken: results come in the order of the bags, and wait in memory."""
 KILLED = "every worker that tried it died, perhaps for lack of memory"
+
+
+_WORTH_A_PROCESS = 400e6
+"""Bytes of bags per process from which starting one saves time: a start takes some seconds."""
+
+
+@contextmanager
+def local_executor(
+    bags: Sequence[Path], workers: int | None = None
+) -> Iterator[BagExecutor]:
+    """What works on these bags on this machine; its processes end with the block.
+
+    Args:
+        bags: all that there is to do.
+        workers: number of processes; None for as many as the cores of this machine and
+            the sizes of the bags suggest. One is this process.
+    """
+    count = suggested_workers(bags) if workers is None else workers
+    count = min(count, len(bags))
+    if count <= 1:
+        yield in_this_process
+        return
+    with WorkerProcesses(count) as processes:
+        yield processes
+
+
+def suggested_workers(bags: Sequence[Path]) -> int:
+    """Processes that are worth starting on this machine for these bags."""
+    if len(bags) < 2:
+        return 1
+    files = (
+        path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ()))
+    )
+    size = sum(path.stat().st_size for path in files if path.is_file())
+    return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
 
 
 class WorkerProcesses(ClosedOnExit):

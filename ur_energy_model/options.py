@@ -5,31 +5,51 @@
 
 A table is a frozen dataclass whose fields are made with `option`:
 
-    @dataclass(frozen=True)
+    @dataclass(frozen=True, kw_only=True)
     class MeterOptions:
         rate: float = option(10.0, "rate of readings", unit="Hz", limits=(0.1, 50.0))
         files: tuple[Path, ...] = option((), "files to write", flags=("--file",))
 
-Its objects hold the values, with their types. `add_options` and `given` make and read
-options of a command; `options_of` lists what nodes declare as ROS parameters and launch
+Its objects hold the values, with their types. `add_options` and `stated_values` make and
+read options of a command; `options_of` lists what nodes declare as ROS parameters and launch
 files as arguments, and `table_of` makes an object of their values. A field of the type of
-another table contains all of its options.
+another table contains all of its options; `part` makes it, with a heading for the help.
+
+The type of a field states what the command line takes:
+
+    float, int, str, Path             one value
+    bool                              a switch; one that is on by default has --no-NAME
+    Literal["a", "b"]                 one of these words
+    tuple[float, float, float]        three values after one flag
+    tuple[Path, ...]                  a flag that may be repeated, or several arguments
+    tuple[tuple[float, float], ...]   a flag with two values that may be repeated
+    any type | None                   the same; None without it
+    any type, with `parse=`           what the function makes of the text
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from urllib.parse import SplitResult, urlsplit
 
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError, closest
 from ur_energy_model.files import user_path
 from ur_energy_model.typed_numbers import likely_form, right_form
 
@@ -41,35 +61,82 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 
+class _Arguments(Protocol):
+    """A parser of argparse, or a group of its arguments."""
+
+    def add_argument(self, *names: str, **how: Any) -> argparse.Action: ...
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option of a table."""
+    """One option of a table.
 
-    name: str  # of the field and of the ROS parameter
-    # bool, int, float, str or Path: the type of the value, or of its items. The type
-    # Literal[...] of a field has its choices
+    Attributes:
+        name: of the field and of the ROS parameter.
+        kind: bool, int, float, str or Path: the type of the value, or of its items; object
+            where `parse_text` makes the value.
+        default: MISSING where the user must state it.
+        help: what it does, without a full stop.
+        many: whether the value is a tuple of any length, and the option of the command
+            line may be repeated.
+        count: values of one use of the option, such as 3 for X Y Z.
+        unit: of a number.
+        limits: inclusive range of a number.
+        allowed: texts that are allowed, or a function that returns them, for what takes
+            long to find out; () for any.
+        address: whether the text is the address of a host.
+        changeable: whether the ROS parameter takes effect while the node is configured.
+        only_with: name of another option and the value of it without which this one has
+            no effect.
+        flags: on the command line, () for none; messages that name them name the
+            parameter in a node.
+        metavar: what stands for the value in the help of the command line; for several
+            values one word each.
+        bare: value of the option without a value; None where it needs one.
+        launch: whether launch files that take a whole table have it as an argument.
+        positional: whether the command line has it as an argument without a flag.
+        several: whether several words may follow the flag. They are the items of a tuple,
+            or with `parse_text` the words of one value.
+        parse_text: makes the value of its text on the command line, and raises ValueError for
+            texts that are not one; None for what the type of the field states.
+        heading: title of the group in the help of the command, "" for none.
+        one_of: name of a set of options that exclude each other, "" for none.
+        needed: whether one option of that set must be there.
+        holds: what a path holds, such as "recording" or "model", so that a command can
+            refuse the one in place of the other; "" where it does not matter.
+        offered: words that the completion of a shell offers, beside which others are
+            allowed.
+    """
+
+    name: str
     kind: type
-    default: Any  # MISSING where the user must state it
-    help: str  # what it does, without a full stop
-    # whether the value is a tuple, and the option of the command line may be repeated
+    default: Any
+    help: str
     many: bool = False
-    unit: str = ""  # of a number
-    limits: tuple[float, float] | None = None  # inclusive range of a number
-    choices: tuple[str, ...] = ()  # allowed texts
-    address: bool = False  # whether the text is the address of a host
-    # whether the ROS parameter takes effect while the node is configured
+    count: int = 1
+    unit: str = ""
+    limits: tuple[float, float] | None = None
+    allowed: tuple[str, ...] | Callable[[], Sequence[str]] = ()
+    address: bool = False
     changeable: bool = False
-    # name of another option and the value of it without which this one has no effect
     only_with: tuple[str, str] | None = None
-    # on the command line, () for none; messages that name them name the parameter in a
-    # node
     flags: tuple[str, ...] = ()
-    # what stands for the value in the help of the command line
     metavar: str | None = None
-    # value of the option without a value; None where it needs one
     bare: str | None = None
-    # whether launch files that take a whole table have it as an argument
     launch: bool = False
+    positional: bool = False
+    several: bool = False
+    parse_text: Callable[[str], Any] | None = None
+    heading: str = ""
+    one_of: str = ""
+    needed: bool = False
+    holds: str = ""
+    offered: Callable[[], Sequence[str]] | None = None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Texts that are allowed, () for any."""
+        return tuple(self.allowed() if callable(self.allowed) else self.allowed)
 
     @property
     def parameter(self) -> Value:
@@ -218,30 +285,107 @@ class Option:
             return None
         return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {found}"
 
-    def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add the option to a command."""
-        words: dict[str, Any] = {"dest": self.name, "help": self.help.replace("%", "%%")}
+    # On the command line.
+
+    @property
+    def label(self) -> str:
+        """The option in messages: its flags, or what stands for an argument in the help."""
+        return "/".join(self.flags) or self.metavar or self.name
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for the value in the help."""
+        return self.metavar or f"{{{','.join(self.choices)}}}"
+
+    @property
+    def description(self) -> str:
+        """The help with the default at its end, where the help does not state it."""
+        shown = self.default not in (None, "", (), MISSING) and self.kind is not bool
+        stated = "(default:" in self.help
+        return (
+            f"{self.help} (default: {self.default})"
+            if shown and not stated
+            else self.help
+        )
+
+    def add_to(self, parser: _Arguments) -> argparse.Action:
+        """Add the option to a command; argparse only splits the words, `read` reads them.
+
+        Returns:
+            What argparse made of it, to which a completion script may be added.
+        """
+        words: dict[str, Any] = {"help": self.description.replace("%", "%%")}
+        if not self.positional:
+            words["dest"] = self.name
         if self.kind is bool:
-            parser.add_argument(*self.flags, action="store_true", **words)
-            return
-        words |= {"metavar": self.metavar, "default": self.default}
-        if self.choices:
-            words["choices"] = self.choices
-        elif self.address:
-            words["type"] = host_address
-        elif self.kind in (int, float):
-            words["type"] = number(self.kind, *(self.limits or (-1e9, 1e9)), self.unit)
-        elif self.kind is Path:
-            words["type"] = Path
-        if self.bare is not None:
+            words["action"] = "store_true"
+            if self.default:
+                words["action"] = argparse.BooleanOptionalAction
+            return parser.add_argument(*self.flags, default=None, **words)
+        words["metavar"] = self.placeholder
+        if self.count > 1:
+            words |= {"metavar": tuple(self.placeholder.split()), "nargs": self.count}
+        if self.positional:
+            optional = self.default is not MISSING
+            if self.many:
+                words["nargs"] = "*" if optional else "+"
+            elif optional:
+                words["nargs"] = "?"
+            return parser.add_argument(self.name, **words)
+        if self.several:
+            words["nargs"] = "+"
+        elif self.bare is not None:
             words |= {"nargs": "?", "const": self.bare}
+        if self.many and not self.several:
+            words["action"] = "append"
+        if self.default is MISSING:
+            words["required"] = True
+        return parser.add_argument(*self.flags, **words)
+
+    def read(self, words: Any) -> Any:
+        """The value of the option.
+
+        Args:
+            words: what argparse made of the command line: None where the option is not
+                there, a truth value of a switch, a word, a list of words, or a list of
+                such lists.
+
+        Raises:
+            ValueError: a word that is not allowed; the message names the option.
+        """
+        if words is None:
+            return self.default
+        if self.kind is bool:
+            return bool(words)
+        if self.parse_text is not None and self.several:
+            return self._value(" ".join(words))
         if self.many:
-            words |= {"action": "append", "default": list(self.default)}
-        elif self.default is MISSING:
-            words |= {"default": None, "required": True}
-        elif self.default not in (None, ""):
-            words["help"] += " (default: %(default)s)"
-        parser.add_argument(*self.flags, **words)
+            return tuple(map(self._values, words))
+        return self._values(words)
+
+    def _values(self, words: Any) -> Any:
+        """One value, or a tuple of `count` of them."""
+        if self.count > 1:
+            return tuple(map(self._value, words))
+        return self._value(words)
+
+    def _value(self, text: str) -> Any:
+        """The value of one word; ValueError with the name of the option if it is none."""
+        try:
+            if self.parse_text is not None:
+                return self.parse_text(text)
+            if self.kind in (int, float):
+                return number(self.kind, *(self.limits or (-1e9, 1e9)), self.unit)(text)
+            if self.address:
+                return host_address(text)
+        except ValueError as error:
+            raise ValueError(
+                f"argument {self.label}: {error} ({self.placeholder})"
+            ) from None
+        if self.choices and text not in self.choices:
+            hint = suggestion(text, self.choices)
+            raise ValueError(f"argument {self.label}: there is no {text!r}{hint}")
+        return Path(text) if self.kind is Path else text
 
 
 def option(
@@ -249,6 +393,9 @@ def option(
     help: str = "",
     *,
     flags: tuple[str, ...] | None = None,
+    positional: bool = False,
+    parse: Callable[[str], Any] | None = None,
+    choices: tuple[str, ...] | Callable[[], Sequence[str]] = (),
     **named: Any,
 ) -> Any:
     """A field of a table.
@@ -257,30 +404,82 @@ def option(
         default: MISSING where the user must state it.
         help: what it does, without a full stop.
         flags: default the name of the field, as --name.
-        named: further attributes of Option: unit, limits, choices, address, changeable,
-            only_with, metavar, bare, launch.
+        positional: whether it is an argument of the command line without a flag.
+        parse: makes the value of its text on the command line, and raises ValueError for
+            texts that are not one.
+        choices: texts that are allowed, or a function that returns them.
+        named: further attributes of Option: unit, limits, address, changeable, only_with,
+            metavar, bare, launch, several, heading, one_of, needed, holds, offered.
     """
-    return field(default=default, metadata={"help": help, "flags": flags, **named})
+    return field(
+        default=default,
+        metadata={
+            "help": help,
+            "flags": () if positional else flags,
+            "positional": positional,
+            "parse_text": parse,
+            "allowed": choices,
+            **named,
+        },
+    )
+
+
+def part(table: Callable[[], T], heading: str = "") -> T:
+    """A field of a table that holds another table.
+
+    Args:
+        table: the other table; none of its options must be required.
+        heading: title of its options in the help of a command, "" for none.
+    """
+    found: T = field(default_factory=table, metadata={"heading": heading})
+    return found
 
 
 def options_of(table: type) -> tuple[Option, ...]:
-    """All options of a table, in its order."""
+    """All options of a table, in its order, with those of the tables that it contains."""
     hints = get_type_hints(table)
     found: list[Option] = []
     for each in fields(table):
         kind = hints[each.name]
         named = dict(each.metadata)
         if isinstance(kind, type) and is_dataclass(kind):
-            found += options_of(kind)
+            heading = named.get("heading", "")
+            found += [
+                replace(inner, heading=inner.heading or heading)
+                for inner in options_of(kind)
+            ]
             continue
-        many = get_origin(kind) is tuple
-        if get_origin(kind) is Literal:
-            kind, named["choices"] = str, get_args(kind)
-        (kind,) = [one for one in get_args(kind) if one not in (NoneType, ...)] or [kind]
         if named["flags"] is None:
             named["flags"] = (f"--{each.name.replace('_', '-')}",)
-        found.append(Option(each.name, kind, each.default, many=many, **named))
+        if named["parse_text"] is None:
+            named |= _shape(kind)
+        else:
+            named["kind"] = object
+        found.append(Option(name=each.name, default=each.default, **named))
     return tuple(found)
+
+
+def _shape(hint: Any) -> dict[str, Any]:
+    """What the type of a field states of an option: kind, many, count and choices."""
+    found: dict[str, Any] = {}
+    kind = _without_none(hint)
+    if get_origin(kind) is tuple and get_args(kind)[-1] is ...:
+        found["many"] = True
+        kind = _without_none(get_args(kind)[0])
+    if get_origin(kind) is tuple:
+        found["count"] = len(get_args(kind))
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        found["allowed"] = get_args(kind)
+        kind = str
+    return {**found, "kind": kind}
+
+
+def _without_none(hint: Any) -> Any:
+    """The type of a value that may be None."""
+    kinds = [each for each in get_args(hint) if each is not NoneType]
+    optional = NoneType in get_args(hint) and len(kinds) == 1
+    return kinds[0] if optional else hint
 
 
 def table_of(table: type[T], values: Mapping[str, Any]) -> T:
@@ -304,30 +503,103 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
 # Options of a command.
 
 
-def add_options(parser: argparse._ActionsContainer, table: type) -> None:
-    """Add the options of a table that have flags."""
-    for each in options_of(table):
-        if each.flags:
-            each.add_to(parser)
+def add_options(
+    parser: argparse.ArgumentParser,
+    tables: Sequence[type],
+    headings: Mapping[type, str] | None = None,
+) -> dict[str, argparse.Action]:
+    """Add the options of tables that have flags or are positional arguments.
+
+    Args:
+        parser: of the command.
+        tables: of the command.
+        headings: of tables in the help, for options without a heading of their own.
+
+    Returns:
+        What argparse made of them, by their names.
+
+    Raises:
+        ValueError: two options of the tables have the same name.
+    """
+    groups: dict[str, Any] = {"": parser}
+    sets: dict[str, Any] = {}
+    actions: dict[str, argparse.Action] = {}
+    titled = [
+        (each, each.heading or (headings or {}).get(table, ""))
+        for table in tables
+        for each in options_of_tables([table])
+    ]
+    for each, heading in titled:
+        if each.name in actions:
+            raise ValueError(f"{parser.prog} has two options of the name {each.name}")
+        if heading not in groups:
+            groups[heading] = parser.add_argument_group(heading)
+        place = groups[heading]
+        if each.one_of:
+            if each.one_of not in sets:
+                exclusive = place.add_mutually_exclusive_group(required=each.needed)
+                sets[each.one_of] = exclusive
+            place = sets[each.one_of]
+        actions[each.name] = each.add_to(place)
+    return actions
 
 
-def given(table: type[T], options: argparse.Namespace) -> T:
-    """The object of a table that the options of a command state."""
-    values = {
-        each.name: tuple(value) if isinstance(value, list) else value
-        for each in options_of(table)
-        for value in [getattr(options, each.name, each.default)]
+def options_of_tables(tables: Sequence[type]) -> tuple[Option, ...]:
+    """Options of the tables of a command, as far as the command line has them."""
+    found: list[Option] = []
+    for table in tables:
+        found += [each for each in options_of(table) if each.flags or each.positional]
+    return tuple(found)
+
+
+def stated_values(tables: Sequence[type], words: argparse.Namespace) -> dict[str, Any]:
+    """The values of the options of a command by their names, for `table_of`.
+
+    Args:
+        tables: of the command.
+        words: what argparse made of the command line.
+
+    Raises:
+        ValueError: a value that is not allowed; the message names the option.
+    """
+    return {
+        each.name: each.read(getattr(words, each.name))
+        for each in options_of_tables(tables)
     }
-    return table_of(table, values)
+
+
+def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+    """The end of a message about a wrong word: the word that is meant, and all if few.
+
+    Args:
+        word: as typed.
+        known: words that would be right.
+        before: what stands before each of them, such as "--".
+    """
+    near = closest(word, known)
+    text = "" if near is None else f": did you mean {before}{near}?"
+    if before or len(known) >= _FEW:
+        return text
+    return f"{text or ':'} use one of {', '.join(known)}"
+
+
+_FEW = 9
+"""Fewer words than these are listed in a message."""
 
 
 def number(
     kind: type[N], least: float, most: float, unit: str = ""
 ) -> Callable[[str], N]:
-    """A finite number within a range, as a type of arguments.
+    """A function that reads a finite number within a range.
 
-    `unit` is that of the option; a text with another unit is refused with the number to
-    write.
+    Args:
+        kind: int or float.
+        least: smallest number that is allowed.
+        most: largest number that is allowed.
+        unit: of the option; a text with another unit is refused with the number to write.
+
+    Returns:
+        The number of a text; raises ValueError for any other text.
     """
 
     def read(text: str) -> N:
@@ -336,15 +608,11 @@ def number(
         except ValueError:
             word = "a whole number" if kind is int else "a number"
             hint = number_hint(text, unit)
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is not {word}{hint}"
-            ) from None
+            raise ValueError(f"{text[:40]!r} is not {word}{hint}") from None
         if not least <= value <= most:
             meant = likely_form(value, unit, least, most)
             hint = "" if meant is None else f"; write {meant}"
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} must be {least:g} to {most:g}{hint}"
-            )
+            raise ValueError(f"{text[:40]!r} must be {least:g} to {most:g}{hint}")
         return value
 
     return read
@@ -357,10 +625,14 @@ def number_hint(text: str, unit: str) -> str:
 
 
 def host_address(text: str) -> str:
-    """An address or name of a host, as a type of arguments."""
+    """The text, if it is an address or name of a host.
+
+    Raises:
+        ValueError: it is not; of a URL, the message has the address to write.
+    """
     if not is_address(text):
         problem = f"{text!r} is not an address of a host{address_hint(text)}"
-        raise argparse.ArgumentTypeError(problem)
+        raise ValueError(problem)
     return text
 
 

@@ -15,12 +15,12 @@ what the table names as "module:attribute" is imported when it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ur_energy_model.errors import optional_import
 
@@ -30,14 +30,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class NoOptions:
+    """The table of a command without options."""
+
+
+@dataclass(frozen=True)
 class Command:
     """A subcommand of `ur_energy`, or one below a subcommand ("history add").
 
     Attributes:
         name: as typed.
-        options: table of its options and arguments, a dataclass made with `option`.
-        run: "module:function" that does it; the function takes a `Given`.
         summary: one line for the list of commands, without a full stop.
+        options: table of its options and arguments, a dataclass made with `option`.
+        run: "module:function" that does it; the function takes a `Given`. "" for a command
+            that only has others below it.
         description: paragraph at the head of its help.
         examples: command lines, without a prompt.
         notes: what its help ends with: text, or "module:function" that returns it.
@@ -46,9 +52,9 @@ class Command:
     """
 
     name: str
-    options: type
-    run: str
     summary: str
+    options: type = NoOptions
+    run: str = ""
     description: str = ""
     examples: tuple[str, ...] = ()
     notes: str = ""
@@ -201,7 +207,7 @@ class Given:
     """
 
     def __init__(
-        self, *tables: object, refuse: Callable[[str], Any] | None = None
+        self, *tables: object, refuse: Callable[[str], NoReturn] | None = None
     ) -> None:
         self._tables = tables
         self._refuse = refuse
@@ -212,13 +218,36 @@ class Given:
         Raises:
             LookupError: the command or node has no such table.
         """
-        for each in self._tables:
+        for each in self._parts():
             if isinstance(each, table):
                 return each
         raise LookupError(f"no {table.__name__} among {self._tables}")
 
-    def refuse(self, problem: str) -> Any:
+    def value(self, name: str) -> Any:
+        """The value of an option of any table, for a room that cannot import the table.
+
+        Args:
+            name: of the field.
+
+        Returns:
+            The value; None where no table has such an option.
+        """
+        for each in self._parts():
+            if hasattr(each, name):
+                return getattr(each, name)
+        return None
+
+    def _parts(self) -> Iterator[object]:
+        """The objects of all tables, and the objects of tables that they contain."""
+        waiting = list(self._tables)
+        for each in waiting:
+            yield each
+            if is_dataclass(each):
+                inner = (getattr(each, one.name) for one in fields(each))
+                waiting += [one for one in inner if is_dataclass(one)]
+
+    def refuse(self, problem: str) -> NoReturn:
         """End the command with a usage error: options that contradict each other."""
         if self._refuse is None:
             raise ValueError(problem)
-        return self._refuse(problem)
+        self._refuse(problem)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -16,24 +16,19 @@ import pytest
 
 from test.cli.conftest import Capture
 from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.cli.parser import (
+    all_commands,
+    command_tables,
+    commands_below,
+    listing,
+    parser_of,
+)
+from ur_energy_model.options import options_of_tables
 from ur_energy_model.simulation.faults import FAULTS
 
 shtab = pytest.importorskip("shtab", reason="run make setup")
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]
-SUBCOMMANDS = next(
-    action
-    for action in build_parser()._actions
-    if isinstance(action, argparse._SubParsersAction)
-)
-PARSERS = dict(SUBCOMMANDS.choices)
-for command, parser in SUBCOMMANDS.choices.items():
-    for nested in parser._actions:
-        if isinstance(nested, argparse._SubParsersAction):
-            PARSERS |= {
-                f"{command} {name}": each for name, each in nested.choices.items()
-            }
 
 
 def test_robots_stand_side_by_side_until_a_signal_ends_them_with_the_truth_written(
@@ -57,12 +52,31 @@ def test_robots_stand_side_by_side_until_a_signal_ends_them_with_the_truth_writt
 # Help, tables and completion.
 
 
+def help_of(name: str) -> str:
+    """The help of a command."""
+    return (
+        listing(name)
+        if commands_below(name)
+        else parser_of(all_commands()[name]).format_help()
+    )
+
+
 def test_help_fits_a_terminal_and_describes_everything() -> None:
-    for name, each in PARSERS.items():
-        assert max(map(len, (each.description or "").splitlines())) <= 80
-        assert f"examples:\n  ur_energy {name} " in each.format_help()
-        assert all(action.help for action in each._actions)
-    assert all(fault in PARSERS["simulate"].format_help() for fault in FAULTS)
+    for name, command in all_commands().items():
+        text = help_of(name)
+        assert f"examples:\n  ur_energy {name} " in text
+        options = options_of_tables(command_tables(command))
+        assert all(option.help for option in options), name
+        assert all(flag in text for option in options for flag in option.flags)
+    assert all(fault in help_of("simulate") for fault in FAULTS)
+
+
+def test_help_lists_everyday_commands_first_and_all_in_groups() -> None:
+    names = re.findall(r"^  (\w[\w-]+) ", listing(), re.M)
+    everyday = "record live estimate identify report profile optimize history"
+    assert " ".join(names[:8]) == everyday
+    assert sorted(names) == sorted(commands_below(""))
+    assert max(map(len, listing().splitlines())) <= 80
 
 
 OFFERED = {

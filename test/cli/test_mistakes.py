@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import math
 import re
 import shlex
@@ -21,22 +21,18 @@ import pytest
 from test.cli.conftest import Capture, end_of
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import main
-from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.cli.parser import all_commands, command_tables
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.options import options_of_tables
 
 NOBODY = "127.0.15.97"  # an address at which nothing listens
 
 
-def _parsers(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Parsers of all commands below one, those of `history` included."""
-    for action in of._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield each
-                yield from _parsers(each)
-
-
-PARSERS = list(_parsers(build_parser()))
+OPTIONS = {
+    name: options_of_tables(command_tables(command))
+    for name, command in all_commands().items()
+}
+"""Options of every command, those of `history` included."""
 
 MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy included
     "": ("COMMAND", "--help"),
@@ -187,11 +183,10 @@ NEVER_REPLACED = ("record", "demo", "protocol")
 
 
 def test_every_command_with_an_output_has_the_one_rule_for_what_exists() -> None:
-    for parser in PARSERS:
-        options = {flag for action in parser._actions for flag in action.option_strings}
-        name = parser.prog.split()[1]
-        if options & set(OUTPUTS) and name not in NEVER_REPLACED:
-            assert "--overwrite" in options, parser.prog
+    for name, options in OPTIONS.items():
+        flags = {flag for option in options for flag in option.flags}
+        if flags & set(OUTPUTS) and name not in NEVER_REPLACED:
+            assert "--overwrite" in flags, name
 
 
 # Any option of any command, also of those to come, with values that nobody expects.
@@ -200,26 +195,29 @@ NUMBERS = (
     "nan", "inf", "-inf", "-1", "0", "1e300", "-1e300", "1e-300", "5e-324", "1" + "0" * 400,
     "0x10", "1_000", "1,5", "", " ", "x" * 100_000, "\udcff", "\x1b[2J", "\u0663",
 )  # fmt: skip
-ACTIONS = [
-    action
-    for parser in PARSERS
-    for action in parser._actions
-    if action.nargs != 0 and not isinstance(action, argparse._SubParsersAction)
-]
+
+
+def numbers_in(value: object) -> Iterator[float]:
+    if isinstance(value, tuple):
+        for each in value:
+            yield from numbers_in(each)
+    elif isinstance(value, float):
+        yield value
 
 
 def test_numbers_of_options_are_finite_or_refused() -> None:
-    for action in ACTIONS:
-        kind: Any = action.type
-        for text in NUMBERS if callable(kind) and kind is not Path else ():
+    for option in itertools.chain(*OPTIONS.values()):
+        if option.kind is bool:
+            continue
+        for text in NUMBERS:
+            words: Any = text if option.count == 1 else [text] * option.count
+            if option.many or option.several:
+                words = [words]
             try:
-                value = kind(text)
-            except (argparse.ArgumentTypeError, ValueError):
+                value = option.read(words)
+            except ValueError:
                 continue
-            assert not isinstance(value, float) or math.isfinite(value), (
-                action.dest,
-                text,
-            )
+            assert all(map(math.isfinite, numbers_in(value))), (option.name, text)
 
 
 HOSTILE = (

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from test.cli.conftest import Capture, answer, end_of
-from ur_energy_model.cli.excite import request_of
-from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.cli.parser import call_of
 from ur_energy_model.codec import plain
+from ur_energy_model.experiment.commands import request_of
+from ur_energy_model.experiment.room import ExciteOptions
 from ur_energy_model.files import config_file
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.needs import NEEDS, Need
@@ -83,9 +84,8 @@ def test_payload_walls_and_tool() -> None:
         "0.2",
         "0.05",
     ]
-    found = request_of(
-        build_parser().parse_args(["excite", "--robot", "ur5e", *words]), "ur5e"
-    )
+    call = call_of(["excite", "--robot", "ur5e", *words])
+    found = request_of(call.given.of(ExciteOptions), "ur5e")
     assert found.setup.payload.mass == 1.5
     assert np.array_equal(found.setup.payload.center_of_mass, [0, 0, 0.1])
     table, wall = found.walls

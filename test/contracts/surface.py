@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import shutil
@@ -17,7 +16,8 @@ from typing import Any
 
 from test.absent_rooms import needs_room
 from ur_energy_model.cli.main import main
-from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.cli.parser import all_commands, command_tables
+from ur_energy_model.options import Option, options_of_tables
 
 FIXTURES = Path(__file__).parent / "fixtures"
 """Files that an earlier version wrote; copy what a command may change."""
@@ -35,9 +35,12 @@ ROOMS = {
 """The removable room of a command, of those that belong to one."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of `ur_energy` with all subcommands."""
-    return build_parser()
+def options_of_commands() -> dict[str, tuple[Option, ...]]:
+    """The options of every subcommand, by its name; none of one with others below it."""
+    return {
+        name: options_of_tables(command_tables(command))
+        for name, command in all_commands().items()
+    }
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from test.contracts.golden import check
-from test.contracts.surface import FIXTURES, parser, ur_energy
+from test.contracts.surface import FIXTURES, options_of_commands, ur_energy
+from ur_energy_model.options import Option
 from ur_energy_model.telemetry.bag.compression import available_packing
 
 MODEL = FIXTURES / "model.yaml"
@@ -53,53 +54,55 @@ EXIT_CODES: list[tuple[int, list[object]]] = [
 ]
 
 
-def subparsers(
-    of: argparse.ArgumentParser, name: str
-) -> dict[str, argparse.ArgumentParser]:
-    """All commands below a parser by their full names."""
-    found = {name: of}
-    for action in of._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word, inner in action.choices.items():
-                found |= subparsers(inner, f"{name} {word}")
-    return found
-
-
-def option(action: argparse.Action) -> dict[str, Any]:
+def described(option: Option) -> dict[str, Any]:
     """What a user sees of an option or a positional argument."""
-    default = action.default
-    if not isinstance(default, (bool, int, float, list, type(None))):
+    default = None if option.default is MISSING else option.default
+    if isinstance(default, tuple):
+        default = list(default) if option.many else None
+    elif not isinstance(default, (bool, int, float, type(None))):
         default = str(default)
+    repeats = option.many and not option.positional and not option.several
+    count: int | str | None = option.count if option.count > 1 else None
+    if option.several or (option.positional and option.many):
+        count = "+"
+    elif option.bare is not None or (option.positional and option.default is None):
+        count = "?"
+    metavar: str | list[str] | None = option.metavar
+    if option.count > 1 and option.metavar is not None:
+        metavar = option.metavar.split()
     known = {
-        "flag": action.nargs == 0,
-        "repeats": isinstance(action, argparse._AppendAction),
-        "required": action.required,
+        "flag": option.kind is bool,
+        "repeats": repeats,
+        "required": option.default is MISSING,
         "default": default,
-        "choices": None
-        if action.choices is None
-        else [str(each) for each in action.choices],
-        "count": action.nargs,
-        "metavar": action.metavar,
-        "without value": action.const if action.nargs == "?" else None,
-        "described": bool(action.help),
+        "choices": list(option.choices) or None,
+        "count": count,
+        "metavar": metavar,
+        "without value": option.bare,
+        "described": bool(option.help),
     }
     return {key: value for key, value in known.items() if value not in (None, False)}
 
 
 def test_options() -> None:
-    found = {}
-    for name, each in subparsers(parser(), "ur_energy").items():
-        arguments = [action for action in each._actions if action.dest != "help"]
-        found[name] = {
-            " ".join(action.option_strings) or f"{i}: {action.dest}": option(action)
-            for i, action in enumerate(arguments)
-        }
-        groups = [
-            sorted(" ".join(action.option_strings) for action in group._group_actions)
-            for group in each._mutually_exclusive_groups
-        ]
-        if groups:
-            found[name]["exclude each other"] = {"groups": groups}
+    found: dict[str, dict[str, Any]] = {}
+    for name, options in options_of_commands().items():
+        positional = [option.name for option in options if option.positional]
+        entries: dict[str, Any] = {}
+        sets: dict[str, list[str]] = {}
+        for option in options:
+            flags = " ".join(option.flags)
+            if option.kind is bool and option.default:
+                flags += flags.replace("--", " --no-")
+            if option.positional:
+                flags = f"{positional.index(option.name)}: {option.name}"
+            entries[flags] = described(option)
+            if option.one_of:
+                sets.setdefault(option.one_of, []).append(flags)
+        if sets:
+            groups = [sorted(flags) for flags in sets.values()]
+            entries["exclude each other"] = {"groups": groups}
+        found[f"ur_energy {name}"] = entries
     check("options", found)
 
 

@@ -18,13 +18,19 @@ from test.plant import clusters as works
 from test.plant.clusters import cluster, wait_for
 from test.plant.made_up_bags import HOUR, NOON, Session, add, rows, work_for
 from ur_energy_model import __version__
+from ur_energy_model.cli.arguments import CommandBags
+from ur_energy_model.cli.parser import call_of
 from ur_energy_model.errors import InputError
-from ur_energy_model.many_bags import BagResult, in_this_process
+from ur_energy_model.many_bags import (
+    BagResult,
+    in_this_process,
+    local_executor,
+    suggested_workers,
+)
 from ur_energy_model.plant import cluster as clusters
 from ur_energy_model.plant.add import add_bags
 from ur_energy_model.plant.cluster import (
     ClusterError,
-    bag_work,
     run_task,
     running_cluster,
 )
@@ -136,7 +142,7 @@ def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     before = listening()
     others = family()
-    with suppress(KeyboardInterrupt), bag_work(bags, workers=2) as each:
+    with suppress(KeyboardInterrupt), local_executor(bags, workers=2) as each:
         added = add_bags(work_for(tmp_path / "two"), bags, each)
         found = [r.value for r in each(works.process, BAGS * 4) if r.value is not None]
         pids = {pid for pid, _ in found}
@@ -177,9 +183,11 @@ def test_what_a_worker_cannot_do_and_how_many_there_are(
         return made
 
     for count, size, workers in ((5, 1000, None), (2, 1000, 1), (1, 10**9, 4)):
-        with bag_work(bags(count, size), workers=workers) as each:
+        with local_executor(bags(count, size), workers=workers) as each:
             assert each is in_this_process
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert clusters._suggested([*bags(4, 10**9), tmp_path / "missing"]) == 8
+    assert suggested_workers([*bags(4, 10**9), tmp_path / "missing"]) == 8
+    words = ["--scheduler", "tcp://127.0.0.1:8786", "--workers", "2"]
+    call = call_of(["estimate", "bag", *words])
     with pytest.raises(InputError, match="leave one out"):
-        bag_work(bags(1, 10**9), "tcp://127.0.0.1:8786", 2).__enter__()
+        CommandBags(call.given, BAGS, 2).executor()

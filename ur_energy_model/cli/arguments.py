@@ -5,33 +5,47 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from ur_energy_model.cli.output import note, progress, warn
-from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
+from ur_energy_model.cli.tables import PAYLOAD, SavingsOptions, TariffOptions
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import (
+    InputError,
     UrEnergyError,
     WrongRobotError,
 )
-from ur_energy_model.many_bags import BagExecutor, BagResult, Result
+from ur_energy_model.files import BAG_SUFFIXES, is_recording
+from ur_energy_model.many_bags import BagExecutor, BagResult, Result, local_executor
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_entry, model_words
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import check_payload, load_robot
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.rooms import Given, extensions
 from ur_energy_model.telemetry.bag.reader import recorded_robot
 from ur_energy_model.typing import Progress
 
 # The model of a subcommand: a file, or without one the generic model of the arm.
 
 
-PAYLOAD = "--payload"  # the option
+def stated_payload(numbers: tuple[float, ...] | None) -> Payload | None:
+    """The payload of --payload; None where it is not stated.
+
+    Args:
+        numbers: mass [kg], and where it is stated the centre of mass in the flange
+            frame [m], as `tables.payload_numbers` returns them.
+    """
+    if numbers is None:
+        return None
+    mass, *center = numbers
+    return Payload(mass, np.array(center or [0.0, 0.0, 0.0]))
 
 
 def with_payload(model: EnergyModel, payload: Payload | None) -> EnergyModel:
@@ -93,75 +107,130 @@ def split_model(
     return model, list(bags)
 
 
-def model_needed(options: argparse.Namespace, recording: Path) -> EnergyModel:
-    """The model of a command that has no use for a generic one; a usage error where it is missing.
+def model_needed(given: Given, model: Path | None, recording: Path | None) -> EnergyModel:
+    """The model of a command that has no use for a generic one.
+
+    It is a usage error where it is missing.
 
     Args:
-        options: of the command; `model` is None, or a recording, where only those were
-            given.
+        given: of the command.
+        model: MODEL.yaml; None, or a recording, where only recordings were given.
         recording: the first one, for the remedy.
-    """
-    given: Path | None = options.model
-    if given is None or given.is_dir() or is_recording(given):
-        first = recording if given is None else given
-        options.parser.error(
-            f"the model is missing: {first} is a recording; give MODEL.yaml before it, "
-            f"which `ur_energy identify {first} -o model.yaml` makes"
-        )
-    assert given is not None
-    return load_model(given)
-
-
-def tariff_given(options: argparse.Namespace) -> Tariff:
-    """The tariff that the options describe; InputError for an efficiency that is no share."""
-    given = Tariff(
-        options.tariff, options.currency, options.co2, options.supply_efficiency
-    )
-    hours = getattr(options, "hours_per_year", None)  # of commands that state savings
-    return given if hours is None else replace(given, hours_per_year=hours)
-
-
-# `--scheduler` and `--workers`: where a command works on many bags, and bags that fail
-# there.
-
-
-def is_distributed(options: argparse.Namespace) -> bool:
-    """Whether the bags may be worked on elsewhere than in this process."""
-    given = options.scheduler is not None or options.workers is not None
-    return given or len(options.bags) > 1
-
-
-def for_each_bag(
-    options: argparse.Namespace, further: Sequence[Path] = ()
-) -> AbstractContextManager[BagExecutor]:
-    """What works on the bags of a command, and on further ones, for a `with` statement."""
-    from ur_energy_model.plant.cluster import bag_work
-
-    return bag_work([*options.bags, *further], options.scheduler, options.workers)
-
-
-def results_of_bags(
-    options: argparse.Namespace,
-    text: str,
-    here: Callable[[Path, Progress], Result],
-    work: Callable[[Path], Result],
-) -> list[BagResult[Result]]:
-    """Results of the work on a command's bags; `text` names it for progress.
-
-    A single bag in this process is worked on `here`, with progress within the bag.
 
     Raises:
-        UrEnergyError: the only bag fails, or the cluster cannot be used.
+        ModelFileError: the file cannot be read.
     """
-    with progress(text) as report:
-        if not is_distributed(options):
-            (bag,) = options.bags
-            return [BagResult(bag, here(bag, report))]
-        with for_each_bag(options) as each:
-            results = list(each(work, options.bags, report))
-    if len(results) == 1 and results[0].value is None:
-        raise UrEnergyError(results[0].reason)
-    return results
+    if model is not None and not (model.is_dir() or is_recording(model)):
+        return load_model(model)
+    first = recording if model is None else model
+    given.refuse(
+        f"the model is missing: {first} is a recording; give MODEL.yaml before it, "
+        f"which `ur_energy identify {first} -o model.yaml` makes"
+    )
+
+
+def tariff_of(options: TariffOptions) -> Tariff:
+    """The tariff that options describe, with the hours of a year where they state them.
+
+    Raises:
+        InputError: an efficiency that is not a share, or a price in hundredths.
+    """
+    tariff = Tariff(
+        options.tariff, options.currency, options.co2, options.supply_efficiency
+    )
+    if isinstance(options, SavingsOptions):
+        return replace(tariff, hours_per_year=options.hours_per_year)
+    return tariff
+
+
+# Work on many bags, and bags that fail there.
+
+EXECUTOR = "executor"
+"""Subject of the rooms' extensions for work on many bags, each an `ExecutorOffer`."""
+
+
+class ExecutorOffer(Protocol):
+    """What a room provides for work on many bags elsewhere than on this machine."""
+
+    def __call__(self, given: Given) -> AbstractContextManager[BagExecutor] | None:
+        """The executor that the options ask for; None if they do not ask for it.
+
+        Args:
+            given: of the command; it has the options of the extension.
+        """
+        ...
+
+
+def _elsewhere(given: Given) -> AbstractContextManager[BagExecutor] | None:
+    """The executor that a room offers and the options ask for; None for this machine."""
+    for extension in extensions(EXECUTOR):
+        offer: ExecutorOffer = extension.load()
+        executor = offer(given)
+        if executor is not None:
+            return executor
+    return None
+
+
+@dataclass(frozen=True)
+class CommandBags:
+    """The bags of a command, and where they are worked on.
+
+    Attributes:
+        given: of the command.
+        bags: all of them.
+        workers: --workers, the number of processes of this machine; None for as many as
+            save time.
+    """
+
+    given: Given
+    bags: Sequence[Path]
+    workers: int | None
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether they may be worked on elsewhere than in this process."""
+        here = len(self.bags) == 1 and self.workers is None
+        return not here or _elsewhere(self.given) is not None
+
+    def executor(self) -> AbstractContextManager[BagExecutor]:
+        """What works on them, for a `with` statement.
+
+        Raises:
+            InputError: --workers is stated, and an executor elsewhere, too.
+        """
+        elsewhere = _elsewhere(self.given)
+        if elsewhere is None:
+            return local_executor(self.bags, self.workers)
+        if self.workers is not None:
+            problem = "is for this machine, and another option names a cluster"
+            raise InputError("--workers", problem, "leave one out")
+        return elsewhere
+
+    def results(
+        self,
+        title: str,
+        here: Callable[[Path, Progress], Result],
+        work: Callable[[Path], Result],
+    ) -> list[BagResult[Result]]:
+        """The result of each bag, in order of the bags.
+
+        Args:
+            title: of the work, for progress.
+            here: works on a single bag in this process, with progress within the bag.
+            work: works on one of many bags, perhaps in another process.
+
+        Raises:
+            UrEnergyError: the only bag fails, or the cluster cannot be used.
+        """
+        with progress(title) as report:
+            if not self.is_distributed:
+                (bag,) = self.bags
+                return [BagResult(bag, here(bag, report))]
+            with self.executor() as each:
+                results = list(each(work, self.bags, report))
+        if len(results) == 1 and results[0].value is None:
+            raise UrEnergyError(results[0].reason)
+        return results
 
 
 def failed_of(results: Sequence[BagResult[Any]]) -> list[BagResult[Any]]:

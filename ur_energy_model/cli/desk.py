@@ -1,94 +1,40 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is around the arms: `ur_energy demo`, `simulate`, `layouts` and `completion`."""
+"""Files for other programs: `ur_energy layouts` and `completion`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ur_energy_model.cli.output import note, picked, print_json, print_table, warn
+from ur_energy_model.cli.commands import CompletionOptions, LayoutsOptions
+from ur_energy_model.cli.output import note, print_json, print_table
+from ur_energy_model.cli.parser import (
+    PROGRAM,
+    all_commands,
+    command_tables,
+    commands_below,
+)
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.interrupts import on_stop_signal
-
-if TYPE_CHECKING:
-    from ur_energy_model.simulation.simulated_controller import SimulatedController
-
-
-def demo(options: argparse.Namespace) -> None:
-    """Run the demo."""
-    from ur_energy_model.demo.run import run_demo
-
-    run_demo(options.output, options.robot, options.host, options.seconds, options.seed)
-
-
-def simulate(options: argparse.Namespace) -> None:
-    """Simulate until Ctrl-C, another signal or the end of the duration."""
-    server: SimulatedController | None = None
-
-    def stop() -> None:
-        if server is None:  # still being set up
-            raise SystemExit(0)
-        server.stop()
-
-    with on_stop_signal(stop):  # the imports take seconds
-        import numpy as np
-
-        from ur_energy_model.files import check_output
-        from ur_energy_model.model.robots import check_payload, load_robot
-        from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
-        from ur_energy_model.simulation.simulated_controller import Simulation
-        from ur_energy_model.simulation.supply import truth_files
-        from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
-
-        for truth in () if options.truth is None else truth_files(options.truth):
-            check_output(truth, overwrite=options.overwrite)
-        for option, payload in (
-            ("--payload", options.payload),
-            ("--carried", options.carried),
-        ):
-            if payload is not None:
-                warn(check_payload(load_robot(options.robot), payload.mass, option))
-        setup = Setup(payload=options.payload or Payload())
-        if options.mounting is not None:
-            setup = replace(
-                setup,
-                gravity=gravity_of_mounting(*np.radians((*options.mounting, 0.0)[:2])),
-            )
-        names = (
-            "robot host motion seed ambient speed truth carried controller allow_network"
-        )
-        arm, server = Simulation(
-            **picked(
-                options,
-                f"{names} session drive_set version=controller_version faults=fault wall",
-            ),
-            setup=setup,
-        ).build(report=note)
-        with contextlib.suppress(OSError):  # a higher priority, if permitted
-            os.nice(-10)
-        server.run(
-            options.duration,
-            lambda: print(f"ready {options.host}:{RTDE_PORT}", flush=True),
-        )
-        arm.close()
-        note(f"simulated {options.robot}: {server.ticker}")
-
+from ur_energy_model.options import Option, add_options, options_of_tables
+from ur_energy_model.rooms import Given
 
 _ANY_ROBOT = "ur5e"  # every UR arm has its joint names
 
 
-def layouts(options: argparse.Namespace) -> None:
-    """Write the files."""
+def layouts(given: Given) -> None:
+    """`ur_energy layouts`: write the files.
+
+    Raises:
+        UrEnergyError: there is no such robot, or the folder has files already.
+    """
     from ur_energy_model.files import check_output_folder, write_text
     from ur_energy_model.layouts.files import PURPOSES, ArmTopics, layout_files
     from ur_energy_model.model.robots import load_robot
 
+    options = given.of(LayoutsOptions)
     robot = load_robot(options.robot or _ANY_ROBOT)
     arm = ArmTopics(tuple(robot.joint_names), options.namespace, options.tf_prefix)
     files = {options.output / name: text for name, text in layout_files(arm).items()}
@@ -103,38 +49,63 @@ def layouts(options: argparse.Namespace) -> None:
         note(f"all curves are in {arm.energies}")
 
 
-def completion(options: argparse.Namespace) -> None:
-    """Print the script; refused where shtab is not installed, or too old for this shell."""
-    from ur_energy_model.cli.parser import build_parser
-    from ur_energy_model.model.friction import LAWS
-    from ur_energy_model.model.robots import available_robots
-    from ur_energy_model.telemetry.csv.columns import LAYOUTS
+# Completion of the command line by a shell.
 
+
+def completion(given: Given) -> None:
+    """`ur_energy completion`: print the script.
+
+    Raises:
+        MissingPackageError: shtab is not installed.
+        InputError: it is too old for this shell.
+    """
+    shell = given.of(CompletionOptions).shell
     with optional_import():
         import shtab
-    if options.shell not in shtab.SUPPORTED_SHELLS:
+    if shell not in shtab.SUPPORTED_SHELLS:
         problem = f"shtab {shtab.__version__} does not support this shell"
-        raise InputError(options.shell, problem, "pip install --upgrade shtab")
-    words = {
-        "robot": available_robots(),
-        "friction": ("auto", *LAWS),
-        "layout": tuple(LAYOUTS),
-    }
-    parser = build_parser()
-    (subcommands,) = (
-        action
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
+        raise InputError(shell, problem, "pip install --upgrade shtab")
+    parser = argparse.ArgumentParser(prog=PROGRAM)
+    parser.add_argument(
+        "--version", action="version", help="show the version", version=""
     )
-    for choice in subcommands._choices_actions:
-        subparser = subcommands.choices[choice.dest]
-        subparser.description = choice.help  # one line, for the menus of zsh and fish
-        for action in subparser._actions:
-            action.choices = action.choices or words.get(action.dest)
-            if (
-                action.choices is None
-                and action.nargs != 0
-                and action.type in (None, Path)
-            ):
-                action.complete = shtab.FILE
-    print(shtab.complete(parser, options.shell))
+    _add_commands(parser, "", file=shtab.FILE)
+    print(shtab.complete(parser, shell))
+
+
+def _add_commands(parser: argparse.ArgumentParser, name: str, *, file: Any) -> None:
+    """Add the options of a command and the commands below it to a parser, for shtab.
+
+    Args:
+        parser: of the command.
+        name: of the command, "" for `ur_energy` itself.
+        file: what shtab takes for arguments that are files.
+    """
+    below = commands_below(name)
+    if below:
+        parsers = parser.add_subparsers(metavar="COMMAND")
+        for word, command in below.items():
+            # one line, for the menus of zsh and fish
+            inner = parsers.add_parser(
+                word, help=command.summary, description=command.summary
+            )
+            _add_commands(inner, f"{name} {word}".strip(), file=file)
+        return
+    tables = command_tables(all_commands()[name])
+    actions = add_options(parser, tables)
+    for option in options_of_tables(tables):
+        action: Any = actions[option.name]
+        action.choices = _words_of(option)
+        if action.choices is None and _may_be_file(option):
+            action.complete = file
+
+
+def _words_of(option: Option) -> tuple[str, ...] | None:
+    """Words that a shell offers for an option; None if it has none."""
+    offered = () if option.offered is None else option.offered()
+    return option.choices or tuple(offered) or None
+
+
+def _may_be_file(option: Option) -> bool:
+    """Whether the value of an option is a path, or a text that may be one."""
+    return option.kind in (Path, str) and not option.address

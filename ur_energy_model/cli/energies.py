@@ -16,16 +16,22 @@ import numpy as np
 
 from ur_energy_model.cli.arguments import (
     ChosenModel,
+    CommandBags,
     chosen_model,
     failed_json,
     failed_of,
-    is_distributed,
     model_needed,
     report_failed,
-    results_of_bags,
     split_model,
-    tariff_given,
+    stated_payload,
+    tariff_of,
     with_payload,
+)
+from ur_energy_model.cli.commands import (
+    EstimateOptions,
+    EvaluateOptions,
+    PredictOptions,
+    ReportOptions,
 )
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import (
@@ -58,40 +64,45 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.model.drives import JointModel
+from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
-    import argparse
-
     from ur_energy_model.consistency.contradiction import Contradiction
     from ur_energy_model.identification.evaluation import Metrics
     from ur_energy_model.model.energy_model import EnergyModel
     from ur_energy_model.model.setup import Payload
 
 
-def estimate(options: argparse.Namespace) -> None:
-    """`ur_energy estimate`: the energy of recordings."""
-    path, options.bags = split_model(options.model, options.bags)
-    out: Path | None = options.energy_bag
+def estimate(given: Given) -> None:
+    """`ur_energy estimate`: the energy of recordings.
+
+    Raises:
+        UrEnergyError: a recording, the model or an option cannot be used, or bags failed;
+            the others are printed before.
+    """
+    options = given.of(EstimateOptions)
+    path, bags = split_model(options.model, options.bags)
+    work_on = CommandBags(given, bags, options.workers)
+    out = options.energy_bag
     for flag, wanted in (("--csv", options.csv), ("--bag", out)):
-        if wanted is not None and is_distributed(options):
+        if wanted is not None and work_on.is_distributed:
             problem = "is written from a single recording in this process"
-            raise InputError(
-                flag, problem, "give one BAG, without --scheduler and --workers"
-            )
+            raise InputError(flag, problem, "give one BAG, and leave out --workers")
     if options.csv is not None:
         check_output(options.csv, overwrite=options.overwrite)
-    tariff = tariff_given(options)
-    chosen = chosen_model(path, options.robot, options.bags)
-    model = with_payload(chosen.model, options.payload)
+    tariff = tariff_of(options.tariff)
+    payload = stated_payload(options.payload)
+    chosen = chosen_model(path, options.robot, bags)
+    model = with_payload(chosen.model, payload)
     work = partial(
         _estimated,
         model,
         model_path=chosen.path,
-        payload=options.payload,
+        payload=payload,
         same_arm=options.same_arm,
     )
 
@@ -114,10 +125,10 @@ def estimate(options: argparse.Namespace) -> None:
             )
             return found
 
-    results = results_of_bags(options, "estimating", here, work)
+    results = work_on.results("estimating", here, work)
     found = results[0].value
     if len(results) > 1 or found is None:
-        _show_many(results, chosen, options, tariff)
+        _show_many(results, chosen, tariff, as_json=options.json)
         return
     if options.json:
         print_json({"model": chosen.entry, **found.as_json(tariff)})
@@ -182,8 +193,9 @@ def _estimated(
 def _show_many(
     results: Sequence[BagResult[Estimate]],
     chosen: ChosenModel,
-    options: argparse.Namespace,
     tariff: Tariff,
+    *,
+    as_json: bool,
 ) -> None:
     """Print the energies of several recordings, a row for each, and their sums."""
     good = [(result.bag, result.value) for result in results if result.value is not None]
@@ -196,7 +208,7 @@ def _show_many(
     measures = adviser().together([found.measures for _, found in good])
     if good:
         total |= measures.as_json(tariff)
-    if options.json:
+    if as_json:
         content = {
             **total,
             "warnings": warnings,
@@ -272,17 +284,24 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         print_line(f"{gaps} are not included in these energies")
 
 
-def evaluate(options: argparse.Namespace) -> None:
-    """`ur_energy evaluate`: a model compared with recordings."""
+def evaluate(given: Given) -> None:
+    """`ur_energy evaluate`: a model compared with recordings.
+
+    Raises:
+        UrEnergyError: the model or an option cannot be used, or bags failed; the others
+            are printed before.
+    """
     from ur_energy_model.identification import evaluation  # takes half a second
     from ur_energy_model.identification.quality import MOTION_WORDS
 
-    model = model_needed(options, options.bags[0])
-    with_payload(model, options.payload)  # checks it
+    options = given.of(EvaluateOptions)
+    model = model_needed(given, options.model, options.bags[0])
+    payload = stated_payload(options.payload)
+    with_payload(model, payload)  # checks it
     work = partial(
         _evaluated,
         model,
-        payload=options.payload,
+        payload=payload,
         anchor=not options.no_anchor,
         same_arm=options.same_arm,
     )
@@ -290,7 +309,8 @@ def evaluate(options: argparse.Namespace) -> None:
     def here(bag: Path, report: Progress) -> Metrics:
         return work(bag, progress=report)
 
-    results = results_of_bags(options, "evaluating", here, work)
+    work_on = CommandBags(given, options.bags, options.workers)
+    results = work_on.results("evaluating", here, work)
     several = len(results) > 1
     failed = failed_of(results)
     entries = [
@@ -445,12 +465,18 @@ def print_joint_power(bag: str, joints: Sequence[Mapping[str, Any]]) -> None:
 _NULL_ENERGY = "null_energy_error_percent"
 
 
-def predict(options: argparse.Namespace) -> None:
-    """`ur_energy predict`: the energy of a planned trajectory."""
+def predict(given: Given) -> None:
+    """`ur_energy predict`: the energy of a planned trajectory.
+
+    Raises:
+        UrEnergyError: the model, the trajectory or the recording cannot be used.
+    """
     from ur_energy_model.identification import evaluation
     from ur_energy_model.identification.payload_check import payload_contradictions
 
-    session: Path | None = options.session
+    options = given.of(PredictOptions)
+    session = options.session
+    payload = stated_payload(options.payload)
     chosen = chosen_model(
         options.model, options.robot, [] if session is None else [session]
     )
@@ -458,10 +484,10 @@ def predict(options: argparse.Namespace) -> None:
     if chosen.path is None and session is not None:
         setup = evaluation.recorded_setup(model, session)
         model = replace(model, setup=setup, setup_source="recorded")
-    model = with_payload(model, options.payload)
+    model = with_payload(model, payload)
     contradictions: tuple[Contradiction, ...] = ()
     if session is not None:
-        contradictions = payload_contradictions(model, session, stated=options.payload)
+        contradictions = payload_contradictions(model, session, stated=payload)
         model = model.in_session(evaluation.identify_session(model, session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     robot = model.description()
@@ -503,29 +529,35 @@ def predict(options: argparse.Namespace) -> None:
             "this holds for any session; --session BAG of the same day narrows the interval"
         )
         if chosen.path is None:
-            load = "without payload" if options.payload is None else "with this payload"
+            load = "without payload" if payload is None else "with this payload"
             note(
                 f"this holds for an arm mounted upright, {load}; --session BAG has its mounting"
             )
 
 
-def report(options: argparse.Namespace) -> None:
-    """`ur_energy report`: the HTML report, and its figures as files."""
+def report(given: Given) -> None:
+    """`ur_energy report`: the HTML report, and its figures as files.
+
+    Raises:
+        UrEnergyError: the model, a recording or an option cannot be used.
+    """
     from ur_energy_model.report.page import render
     from ur_energy_model.report.report import make_report, report_page
 
+    options = given.of(ReportOptions)
     check_output(options.output, overwrite=options.overwrite)
     if options.figures is not None:
         check_output_folder(options.figures, overwrite=options.overwrite)
-    tariff = tariff_given(options)
+    tariff = tariff_of(options.tariff)
+    payload = stated_payload(options.payload)
     path, bags = split_model(options.model, options.bags)
     chosen = chosen_model(path, options.robot, bags)
     with progress("report") as show:
         made = make_report(
-            with_payload(chosen.model, options.payload),
+            with_payload(chosen.model, payload),
             bags,
             model_path=chosen.path,
-            payload=options.payload,
+            payload=payload,
             tariff=tariff,
             trigger=options.cycle,
             output=options.cycle_output,

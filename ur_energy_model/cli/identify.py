@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ur_energy_model.cli.arguments import (
-    PAYLOAD,
+    CommandBags,
     failed_json,
-    for_each_bag,
-    is_distributed,
     report_failed,
+    stated_payload,
 )
 from ur_energy_model.cli.energies import print_metrics
 from ur_energy_model.cli.output import (
@@ -33,10 +30,11 @@ from ur_energy_model.cli.output import (
     progress,
     warn,
 )
-from ur_energy_model.cli.parser import IDENTIFY
+from ur_energy_model.cli.tables import PAYLOAD, IdentifyOptions
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
+from ur_energy_model.identification.assembly import ArmPrior
 from ur_energy_model.identification.pipeline import (
     Identification,
     IdentificationOptions,
@@ -49,71 +47,108 @@ from ur_energy_model.model.robots import RobotDescription, check_payload, load_r
 from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.wall import WallModel
-from ur_energy_model.plant.fleet import (
-    Fleet,
-    FleetArm,
-    FleetIdentification,
-    changed_constants,
-    fleet_arm,
-    identify_arms,
-    make_folder,
-    read_fleet,
-)
 from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.report.report import drive_table
-from ur_energy_model.telemetry.bag.reader import read_info, recorded_robot
-from ur_energy_model.telemetry.samples import arm_name
+from ur_energy_model.rooms import Given, extensions
+from ur_energy_model.telemetry.bag.reader import recorded_robot
+
+IDENTIFICATION = "identify"
+"""Subject of the rooms' extensions for `ur_energy identify`, each an `Addition`."""
 
 
-def run(options: argparse.Namespace) -> None:
-    """Identify, save and print."""
-    if options.per_arm:
-        _identify_per_arm(options)
+class Addition(Protocol):
+    """What a room adds to `ur_energy identify`."""
+
+    def instead(self, given: Given, options: IdentificationOptions) -> bool:
+        """Do something in place of the identification of one arm, if it is asked for.
+
+        Args:
+            given: of the command; it has the options of the extension.
+            options: of the identification, as far as they are not those of one arm.
+
+        Returns:
+            Whether it was asked for, and is done.
+        """
+        ...
+
+    def improved(
+        self,
+        given: Given,
+        result: Identification,
+        again: Callable[[ArmPrior], Identification],
+    ) -> Identification:
+        """The identification with what the room knows, if it is asked for; else the result.
+
+        Args:
+            given: of the command.
+            result: of the recordings alone.
+            again: repeats the identification with a prior.
+        """
+        ...
+
+
+def run(given: Given) -> None:
+    """`ur_energy identify`: identify, save and print.
+
+    Raises:
+        UrEnergyError: a recording, the robot or an option cannot be used, or recordings
+            failed; the model of the others is saved before.
+    """
+    options = given.of(IdentifyOptions)
+    additions: list[Addition] = [each.load() for each in extensions(IDENTIFICATION)]
+    if any(each.instead(given, _common_options(options)) for each in additions):
         return
     check_output(options.output, overwrite=options.overwrite)
     robot = load_robot(options.robot or recorded_robot(options.bags))
-    payload = None if options.payload == IDENTIFY else options.payload
+    payload = None
+    if not isinstance(options.payload, str):
+        payload = stated_payload(options.payload)
     if payload is not None:
         warn(check_payload(robot, payload.mass, PAYLOAD))
-    bags = len(options.bags) + len(options.validate)
+    wanted = replace(
+        _common_options(options),
+        setup=_given_setup(options, robot, payload),
+        payload=payload,
+    )
+    all_bags = (*options.bags, *options.validate)
+    work_on = CommandBags(given, options.bags, options.workers)
     with progress("identifying") as report, ExitStack() as opened:
         each = None
-        if is_distributed(options):
-            each = opened.enter_context(for_each_bag(options, options.validate))
-        wanted = replace(
-            _options_given(options),
-            setup=_given_setup(options, robot, payload),
-            payload=payload,
+        if work_on.is_distributed:
+            executor = replace(work_on, bags=all_bags).executor()
+            each = opened.enter_context(executor)
+        work = partial(
+            identify,
+            options.bags,
+            robot,
+            validate=options.validate,
+            progress=report,
+            each=each,
         )
-        work = partial(identify, validate=options.validate, progress=report, each=each)
-        result = work(options.bags, robot, wanted)
-        if options.fleet is not None:
-            own = fleet_arm(arm_name(read_info(options.bags[0])), result.model)
-            known = _read(options.fleet)
-            warn(changed_constants(known, own))
-            others = [arm for arm in known if arm.name != own.name]
-            prior = Fleet([*others, own]).prior(own.robot, own.name)
-            if prior is not None:
-                result = work(options.bags, robot, replace(wanted, prior=prior))
-            else:
-                of_size = "no model of another arm with joints of these sizes"
-                note(f"warning: {options.fleet} has {of_size}")
+        result = work(wanted)
+
+        def again(prior: ArmPrior) -> Identification:
+            return work(replace(wanted, prior=prior))
+
+        for addition in additions:
+            result = addition.improved(given, result, again)
     save_model(result.model, options.output)
     warn(result.warnings)
     for line in result.notes:
         note(line)
     if options.json:
-        failed = {"failed": failed_json(result.failed)} if bags > 1 else {}
+        several = len(all_bags) > 1
+        failed = {"failed": failed_json(result.failed)} if several else {}
         print_json({**identification_json(result), **failed})
     else:
         _print(result)
         for entry in (*result.model.fit, *result.model.validation):
             print_metrics(entry, result.model.joints)
         note(f"model written to {options.output}")
-    report_failed(result.failed, bags)
+    report_failed(result.failed, len(all_bags))
 
 
-def _options_given(options: argparse.Namespace) -> IdentificationOptions:
+def _common_options(options: IdentifyOptions) -> IdentificationOptions:
     """What is the same for one arm and for many."""
     return IdentificationOptions(
         friction=options.friction,
@@ -124,12 +159,12 @@ def _options_given(options: argparse.Namespace) -> IdentificationOptions:
 
 
 def _given_setup(
-    options: argparse.Namespace, robot: RobotDescription, payload: Payload | None
+    options: IdentifyOptions, robot: RobotDescription, payload: Payload | None
 ) -> Setup | None:
     """Mounting and payload as the user states them; None if neither is stated."""
     if options.gravity is None and payload is None:
         return None
-    gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
+    gravity = options.gravity or (0.0, 0.0, -robot.controller_gravity)
     magnitude = float(np.linalg.norm(gravity))
     if not GRAVITY.low <= magnitude <= GRAVITY.high:
         problem = f"has the magnitude {magnitude:g}, not that of gravity"
@@ -302,127 +337,3 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
             joint, spread, np.array([*_CURVE_SPEEDS, fastest])
         ),
     }
-
-
-# `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other
-# arms.
-
-_SINGLE = ("gravity", "payload", "validate")  # options that state something of one arm
-
-
-def _identify_per_arm(options: argparse.Namespace) -> None:
-    """Identify the arms of all bags, save and print."""
-    given = [f"--{name}" for name in _SINGLE if getattr(options, name)]
-    if given:
-        raise InputError(
-            given[0], "states something of one arm", "leave it out with --per-arm"
-        )
-    if options.output.suffix == ".yaml":
-        remedy = "name a folder for one model per arm, or leave out --per-arm"
-        raise InputError(options.output, "is the name of a model file", remedy)
-    make_folder(options.output)
-
-    def check(arm: str) -> None:
-        """Refuse an arm whose model would be replaced without --overwrite."""
-        check_output(options.output / f"{arm}.yaml", overwrite=options.overwrite)
-
-    known = _read(options.output if options.fleet is None else options.fleet)
-    with progress("identifying") as report, for_each_bag(options) as each:
-        result = identify_arms(
-            options.bags,
-            _options_given(options),
-            robot=options.robot,
-            known=known,
-            each=each,
-            check=check,
-            progress=report,
-        )
-    files = {arm.name: options.output / f"{arm.name}.yaml" for arm in result.arms}
-    for arm in result.arms:
-        save_model(arm.model, files[arm.name])
-    warn(f"{arm.name}: {warning}" for arm in result.arms for warning in arm.warnings)
-    if options.json:
-        print_json(_fleet_json(result, files))
-    else:
-        if files:
-            _print_fleet(result)
-        count = len(files)
-        note(f"{count} model{'' if count == 1 else 's'} written to {options.output}")
-    report_failed(result.failed, len(options.bags))
-
-
-def _read(folder: Path) -> list[FleetArm]:
-    arms, problems = read_fleet(folder)
-    warn(problems)
-    return arms
-
-
-def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, Any]:
-    constants = ("torque_constant", "reflected_inertia")
-    return {
-        "arms": [
-            {
-                "arm": arm.name,
-                "model": files[arm.name],
-                "robot": arm.model.robot_name,
-                **picked(arm, "bags warnings"),
-                "joints": {
-                    joint.name: {
-                        **{name: joint.constants[name] for name in constants},
-                        **{f"{name}_std": joint.std[name] for name in constants},
-                        "torque_constant_source": joint.source["torque_constant"],
-                    }
-                    for joint in arm.model.joints
-                },
-            }
-            for arm in result.arms
-        ],
-        "failed": failed_json(result.failed),
-        "fleet": result.fleet.shared(),
-    }
-
-
-def _print_fleet(result: FleetIdentification) -> None:
-    def origin(source: str) -> str:
-        if "fleet" in source:
-            return "fleet"
-        if source.startswith("current"):
-            return "itself"
-        return "its size" if "size" in source else source
-
-    def in_words(joints: Sequence[str]) -> str:
-        """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
-        types: dict[str, list[str]] = {}
-        for label in joints:
-            robot, _, joint = label.partition(": ")
-            types.setdefault(robot, []).append(joint)
-        return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())
-
-    print_table(
-        "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
-        ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
-        [
-            [
-                arm.name,
-                joint.name,
-                joint.torque_constant,
-                f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
-                joint.reflected_inertia,
-                f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
-                origin(joint.source["torque_constant"]),
-            ]
-            for arm in result.arms
-            for joint in arm.model.joints
-        ],
-    )
-    print_objects(
-        f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
-        result.fleet.shared(),
-        {
-            "constant": lambda shared: shared.what.replace("_", " "),
-            "joints": lambda shared: in_words(shared.joints),
-            "spread [%]": lambda shared: f"{100 * shared.spread:.1f}",
-            "95 % below": lambda shared: f"{100 * shared.spread_limit:.1f}",
-            "arms": "arms",
-        },
-    )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ur_energy_model.cli.arguments import chosen_model, tariff_given
+from ur_energy_model.cli.arguments import chosen_model, tariff_of
+from ur_energy_model.cli.commands import LiveViewOptions
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import note
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
@@ -24,10 +24,9 @@ from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.options import given
-from ur_energy_model.rooms import Given, tables_of
+from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
-from ur_energy_model.sinks.options import SUBJECT, check_ports, common_options, open_sinks
+from ur_energy_model.sinks.options import check_ports, common_options, open_sinks
 from ur_energy_model.sinks.terminal import (
     LinePrinter,
     Screen,
@@ -46,27 +45,32 @@ WAITING = 60.0  # time between two lines for people while no samples come [s]
 LONGEST_BATCH = 0.05  # longest time span of packets that are decoded together [s]
 
 
-def run(options: argparse.Namespace) -> None:
-    """Show the arm until the user quits."""
+def run(given: Given) -> None:
+    """`ur_energy live`: show the arm until the user quits, the source or the time ends.
+
+    Raises:
+        UrEnergyError: the source, the model or a sink cannot be used.
+    """
     from rich.console import Console
 
-    _, *tables = tables_of(object, (SUBJECT,))
-    stated = Given(*(given(table, options) for table in tables))
-    tariff_given(options)  # refused before anything is counted
-    check_ports(stated)
+    options = given.of(LiveViewOptions)
+    tariff_of(options.tariff)  # refused before anything is counted
+    check_ports(given)
     robot = None if options.robot is None else load_robot(options.robot).name
-    span = min(LONGEST_BATCH, 1.0 / common_options(stated).sink_rate)
+    span = min(LONGEST_BATCH, 1.0 / common_options(given).sink_rate)
     fields = tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS)))
+
+    host = options.host or ""  # the table needs one of --host and --bag
 
     def source() -> TelemetrySource:
         if options.bag is not None:
             return BagSource(
                 options.bag, fields=fields, real_time=True, batch_seconds=span
             )
-        return RtdeSource(options.host, robot=robot, fields=fields, batch_seconds=span)
+        return RtdeSource(host, robot=robot, fields=fields, batch_seconds=span)
 
     arm = LiveArm(
-        str(options.bag or options.host),
+        str(options.bag or host),
         source,
         _model(options),
         LiveOptions(state_file=options.state_file, same_arm=options.same_arm),
@@ -74,8 +78,8 @@ def run(options: argparse.Namespace) -> None:
         script=None if options.script is None else read_script(options.script),
     )
     stop = threading.Event()
-    sinks = open_sinks(stated, arm.actions, options.state_file)
-    outlets = SinkGroup(sinks, common_options(stated).sink_rate)
+    sinks = open_sinks(given, arm.actions, options.state_file)
+    outlets = SinkGroup(sinks, common_options(given).sink_rate)
     console = Console(highlight=False)
     viewer: Screen | LinePrinter
     if options.json:
@@ -91,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _model(
-    options: argparse.Namespace,
+    options: LiveViewOptions,
 ) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
     """Finds the model for the arm that the first samples name."""
     bags = [] if options.bag is None else [options.bag]
@@ -104,7 +108,7 @@ def _model(
         if info.robot is None:
             problem = "its dashboard server does not name the arm"
             remedy = "name the arm: --robot NAME, such as --robot ur5e"
-            raise ControllerError(options.host, problem, remedy)
+            raise ControllerError(options.host or "", problem, remedy)
         chosen = chosen_model(None, info.robot)
         return chosen.model, chosen.words
 
@@ -174,11 +178,11 @@ def measures_seen(
         )
 
 
-def _measures(options: argparse.Namespace, arm: LiveArm) -> Advice:
+def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
     """`measures_seen`; none, with a line, where that fails or the user stops it."""
     try:
         return measures_seen(
-            arm, model_path=options.model, bag=options.bag, host=options.host
+            arm, model_path=options.model, bag=options.bag, host=options.host or ""
         )
     except (UrEnergyError, OSError) as error:
         note(f"what can be done is not known: {error}")
@@ -187,12 +191,12 @@ def _measures(options: argparse.Namespace, arm: LiveArm) -> Advice:
     return adviser().together(())
 
 
-def _end(options: argparse.Namespace, arm: LiveArm) -> None:
+def _end(options: LiveViewOptions, arm: LiveArm) -> None:
     """Report how it ended; an error if the source cannot be used, or sent nothing in time."""
     if arm.reader.failure is not None:
         raise arm.reader.failure
     state = arm.state("end")
-    tariff = tariff_given(options)
+    tariff = tariff_of(options.tariff)
     if state.reading is None:
         if options.duration is None and not arm.reader.ended:
             return

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,11 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model.errors import one_line, unsigned_zeros
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.table import Table
+
+    from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 
 WIDTH = 80  # columns of tables outside a terminal, and of descriptions in help texts
 LONG_HEADING = 7  # headings of tables that are longer may be broken into lines
@@ -46,6 +51,13 @@ def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
     return {key or name: getattr(source, name) for key, _, name in pairs} | further
 
 
+def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
+    """JSON of a finished recording."""
+    lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
+    others = picked(status, "unreadable duplicates skipped gaps seconds")
+    return {"bag": bag, "samples": status.samples, **lost, **others}
+
+
 def print_line(text: str) -> None:
     """Print a line of the result on stdout."""
     print(known(one_line(text)))
@@ -64,6 +76,21 @@ def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr, a line each."""
     for warning in warnings:
         note(f"warning: {warning}")
+
+
+def defined(title: str, entries: Mapping[str, str]) -> str:
+    """A heading, and terms with their descriptions side by side, as text for people."""
+    column = 4 + max(map(len, entries))
+    lines = [f"{title}:"]
+    for term, description in entries.items():
+        entry = textwrap.fill(
+            f"  {term}".ljust(column) + description,
+            WIDTH,
+            subsequent_indent=" " * column,
+            break_on_hyphens=False,
+        )
+        lines.append(entry)
+    return "\n".join(lines)
 
 
 _NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")  # cells that must stay in one line

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parameters of an arm besides `identify`: `ur_energy learn`, `payload`, `base-parameters`."""
+"""Parameters of an arm besides `identify`: `ur_energy payload` and `base-parameters`."""
 
 from __future__ import annotations
 
@@ -10,131 +10,67 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ur_energy_model.cli.arguments import model_needed
+from ur_energy_model.cli.commands import BaseParametersOptions, PayloadOptions
 from ur_energy_model.cli.output import (
     note,
     picked,
     print_json,
     print_line,
-    print_objects,
     print_table,
     progress,
     warn,
 )
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.telemetry_checks import check_joints
 from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.files import check_output
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
+from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.reader import recorded_robot
 
 if TYPE_CHECKING:
-    import argparse
-
     from ur_energy_model.identification.base_parameter_fit import BagBaseParameters
-
-# `ur_energy learn`: a model that improves over recordings, as the estimator would learn
-# live.
-
-
-def learn(options: argparse.Namespace) -> None:
-    """Learn, save and print."""
-    from ur_energy_model.learning import learner as learning
-    from ur_energy_model.learning.state import save_learned
-
-    figure = options.figure or options.output.with_suffix(".png")
-    if figure.suffix not in (".png", ".svg"):
-        raise InputError(
-            "--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg"
-        )
-    for path in (options.output, figure):
-        check_output(path, overwrite=options.overwrite)
-    if options.robot is None and options.model is not None:
-        robot = load_model(options.model).description()
-    else:
-        robot = load_robot(options.robot or recorded_robot(options.bags))
-    first = (
-        learning.first_model(robot)
-        if options.model is None
-        else load_model(options.model)
-    )
-    check_joints(first, robot)
-    learner = learning.Learner(robot, first)
-    with progress("learning") as report:
-        attempts, changes = learning.learn(learner, options.bags, progress=report)
-    save_learned(learner.model, options.output)
-    if attempts:
-        from ur_energy_model.learning.charts import learning_chart
-        from ur_energy_model.report.figures import save_chart
-
-        chart = learning_chart(attempts, robot.joint_names)
-        save_chart(
-            chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem
-        )
-    if options.json:
-        print_json({"history": attempts, "events": changes})
-        return
-    if not attempts:
-        note(
-            "too little motion to learn from: the first model is tried after 20 s of work"
-        )
-    print_objects(
-        f"{learner.robot.name}: attempts to improve the model",
-        attempts,
-        {
-            "time [s]": lambda each: f"{each.time:.0f}",
-            "version": "version",
-            "error at the supply [%]": "supply_energy_error_percent",
-            "worst joint ± [%]": lambda each: max(each.joint_energy_interval_percent),
-            "result": lambda each: (
-                ("taken over: " if each.accepted else "kept: ") + each.reason
-            ),
-        },
-    )
-    for change in changes:
-        print_line(change.words)
-    print_line(
-        f"model in use: version {learner.version}, learned from {learner.learned_minutes:.1f} min "
-        f"of work; {learner.left_out} samples left out"
-    )
-    drawn = f", picture to {figure}" if attempts else ""
-    note(f"model written to {options.output}{drawn}")
-
 
 # `ur_energy payload`: the payload that an arm carries, from its motor currents.
 
 
-def payload(options: argparse.Namespace) -> None:
-    """Identify the payload and print it."""
+def payload(given: Given) -> None:
+    """`ur_energy payload`: identify the payload, or calibrate the drives with a known one.
+
+    Raises:
+        UrEnergyError: the model, a recording or an option cannot be used.
+    """
     from ur_energy_model.identification.payload import (
         identify_payload,
         with_torque_constants,
     )
 
-    calibrated = options.known_payload is not None
+    options = given.of(PayloadOptions)
+    known_mass = options.known_payload
+    calibrated = known_mass is not None
     if options.output is not None and not calibrated:
         remedy = "give the actual mass with --known-payload"
         raise InputError("-o", "there is no calibration to write", remedy)
     if options.output is not None:
         check_output(options.output, overwrite=options.overwrite)
-    model = model_needed(options, options.bag)
+    model = model_needed(given, options.model, options.bag)
     if is_generic(model):
         raise InputError(
-            options.model,
+            str(options.model),
             "is the model of an arm type, which does not have the torque constants of this arm",
             "identify a model of this arm first (ur_energy identify)",
         )
     robot = None if options.robot is None else load_robot(options.robot)
-    if calibrated:
+    if known_mass is not None:
         arm = robot or model.description()
-        warn(check_payload(arm, options.known_payload, "--known-payload"))
+        warn(check_payload(arm, known_mass, "--known-payload"))
     with progress("identifying the payload") as report:
         found = identify_payload(
             model,
             options.bag,
             robot=robot,
-            known_mass=options.known_payload,
+            known_mass=known_mass,
             empty=options.empty,
             progress=report,
         )
@@ -199,10 +135,15 @@ def payload(options: argparse.Namespace) -> None:
 # `ur_energy base-parameters`: rank, regrouping and values of an arm's base parameters.
 
 
-def base_parameters(options: argparse.Namespace) -> None:
-    """Identify and print."""
+def base_parameters(given: Given) -> None:
+    """`ur_energy base-parameters`: identify and print them.
+
+    Raises:
+        UrEnergyError: a recording, the model or the robot cannot be used.
+    """
     from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
 
+    options = given.of(BaseParametersOptions)
     robot = load_robot(options.robot or recorded_robot(options.bags))
     constants = None
     if options.model is not None:

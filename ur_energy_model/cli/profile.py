@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.arguments import chosen_model
+from ur_energy_model.cli.commands import ProfileOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,
@@ -31,6 +31,7 @@ from ur_energy_model.energy.program import read_script
 from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
+from ur_energy_model.rooms import Given
 
 # columns of the nodes' table in a terminal; the page has those per cycle and joint
 SHOWN = 8
@@ -39,13 +40,18 @@ BAR = 12
 SHARE_SHOWN = 0.005
 
 
-def run(options: argparse.Namespace) -> None:
-    """`ur_energy profile`."""
+def run(given: Given) -> None:
+    """`ur_energy profile`: the energy of a program, beside that of another version of it.
+
+    Raises:
+        UrEnergyError: a recording, a script, the model or an option cannot be used.
+    """
+    options = given.of(ProfileOptions)
     if options.compare_script is not None and options.compare is None:
         raise InputError(
             "--compare-script", "is of the other recording", "add --compare OTHER"
         )
-    page: Path | None = options.html
+    page = options.html
     if page is None and options.output is not None:
         page = options.output / "profile.html"
     if options.output is not None:

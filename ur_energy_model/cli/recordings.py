@@ -5,23 +5,28 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import threading
 import time
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ur_energy_model.cli.commands import (
+    ImportOptions,
+    InspectOptions,
+    RecordOptions,
+    RecoverOptions,
+)
 from ur_energy_model.cli.output import (
     note,
-    picked,
     print_json,
     print_line,
     print_objects,
     print_table,
     progress,
+    recording_json,
     warn,
 )
 from ur_energy_model.energy.wall import RecordedMeter
@@ -29,6 +34,7 @@ from ur_energy_model.errors import IncompleteRecordingError, InputError, Recordi
 from ur_energy_model.files import real_path
 from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, new_bag
 from ur_energy_model.telemetry.bag.reader import iterate_bag
@@ -40,7 +46,6 @@ from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import (
     RecorderOptions,
-    RecorderStatus,
 )
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import ObservedSource, TelemetrySource
@@ -68,8 +73,14 @@ def _note_packing() -> None:
 # `ur_energy record`: a robot's telemetry into a bag, without losing a sample.
 
 
-def record(options: argparse.Namespace) -> None:
-    """Record."""
+def record(given: Given) -> None:
+    """`ur_energy record`: record until the duration is over, Ctrl-C, or the arm is away.
+
+    Raises:
+        IncompleteRecordingError: less is in the bag than was asked for.
+        UrEnergyError: the controller, the meter or the bag cannot be used.
+    """
+    options = given.of(RecordOptions)
     robot = None if options.robot is None else load_robot(options.robot).name
     if options.output.exists():
         raise RecordingError(
@@ -209,13 +220,6 @@ def _print_constants(
         print_line(constants_in_words(constants, robot))
 
 
-def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
-    """JSON of a finished recording."""
-    lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
-    others = picked(status, "unreadable duplicates skipped gaps seconds")
-    return {"bag": bag, "samples": status.samples, **lost, **others}
-
-
 def _watch(
     recorder: Recorder,
     source: TelemetrySource,
@@ -265,8 +269,12 @@ def _watch(
 # `ur_energy import`: CSV recordings into a bag.
 
 
-def import_csv(options: argparse.Namespace) -> None:
-    """Import CSV recordings."""
+def import_csv(given: Given) -> None:
+    """`ur_energy import`: make a bag of CSV recordings.
+
+    Raises:
+        UrEnergyError: the files cannot be read, are not of this arm, or the bag exists.
+    """
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
     from ur_energy_model.consistency.contradiction import refuse
     from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
@@ -275,8 +283,9 @@ def import_csv(options: argparse.Namespace) -> None:
     from ur_energy_model.energy.telemetry_checks import rated_limits
     from ur_energy_model.telemetry.csv.reader import CsvReader
 
+    options = given.of(ImportOptions)
     if options.robot is None:
-        options.parser.error(_missing_robot(options))
+        given.refuse(_missing_robot(options))
     robot = load_robot(options.robot)
     check = ArmTypeCheck()
     currents = CurrentCheck()
@@ -344,7 +353,7 @@ def import_csv(options: argparse.Namespace) -> None:
         warn([] if units is None else [units.words()])
 
 
-def _reading(options: argparse.Namespace) -> CsvOptions:
+def _reading(options: ImportOptions) -> CsvOptions:
     """How the files are read by the options, for arms of six joints and any size."""
     from ur_energy_model.telemetry.csv.table import CsvOptions
 
@@ -360,7 +369,7 @@ _LONGEST_LOOK = 120.0
 """Time of a recording from which the arm is recognised that --robot does not name [s]."""
 
 
-def _missing_robot(options: argparse.Namespace) -> str:
+def _missing_robot(options: ImportOptions) -> str:
     """Error for an import without --robot, with the arms that the samples show."""
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
     from ur_energy_model.telemetry.csv.reader import CsvReader
@@ -383,8 +392,13 @@ def _missing_robot(options: argparse.Namespace) -> str:
     )
 
 
-def recover(options: argparse.Namespace) -> None:
-    """Repair a bag in place."""
+def recover(given: Given) -> None:
+    """`ur_energy recover`: repair a bag in place.
+
+    Raises:
+        RecordingError: it is not a bag, or nothing of it can be read.
+    """
+    options = given.of(RecoverOptions)
     with progress("recovering"):
         result = recover_bag(options.bag)
     for problem in result.problems:
@@ -402,13 +416,18 @@ def recover(options: argparse.Namespace) -> None:
         )
 
 
-def inspect(options: argparse.Namespace) -> None:
-    """Assess a recording and print what it is suited for."""
+def inspect(given: Given) -> None:
+    """`ur_energy inspect`: assess a recording and print what it is suited for.
+
+    Raises:
+        UrEnergyError: the recording cannot be read, or there is no such robot.
+    """
     from ur_energy_model.consistency.contradiction import with_contradictions
     from ur_energy_model.identification.payload_check import payload_contradictions
     from ur_energy_model.identification.quality import assess
     from ur_energy_model.model.generic import generic_model, generic_models
 
+    options = given.of(InspectOptions)
     batches = checked_clock(iterate_bag(options.bag), options.bag)
     first = next(batches)
     name = options.robot or first.info.robot

@@ -1,18 +1,17 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where many bags are worked on: in this process, in others of this machine, or by Dask."""
+"""Work on many bags by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,10 @@ from ur_energy_model.many_bags import (
     BagExecutor,
     BagResult,
     Result,
-    WorkerProcesses,
-    in_this_process,
     result_of,
 )
+from ur_energy_model.plant.room import ClusterOptions
+from ur_energy_model.rooms import Given
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
@@ -38,47 +37,18 @@ class ClusterError(InputError):
     """A Dask cluster that cannot be used; `source` is the address of its scheduler."""
 
 
-@contextmanager
-def bag_work(
-    bags: Sequence[Path], scheduler: str | None = None, workers: int | None = None
-) -> Iterator[BagExecutor]:
-    """What works on these bags; its processes and connections end with the block.
+def cluster_given(given: Given) -> AbstractContextManager[BagExecutor] | None:
+    """The cluster of --scheduler, for commands that work on many bags.
 
-    `scheduler` is the address of a running Dask cluster, `workers` a number of processes
-    of this machine; None takes as many as its cores and the size of the bags suggest.
+    Args:
+        given: of the command; it has the `ClusterOptions`.
 
-    Raises:
-        InputError: scheduler and workers are both given.
-        ClusterError: no scheduler answers at the address.
+    Returns:
+        Its executor for a `with` statement, which raises ClusterError where no scheduler
+        answers; None without --scheduler.
     """
-    if scheduler is not None and workers is not None:
-        problem = "is for this machine, --scheduler for a cluster"
-        raise InputError("--workers", problem, "leave one out")
-    count = min(_suggested(bags) if workers is None else workers, len(bags))
-    if scheduler is None and count <= 1:
-        yield in_this_process
-        return
-    if scheduler is None:
-        with WorkerProcesses(count) as processes:
-            yield processes
-        return
-    with running_cluster(scheduler) as cluster:
-        yield cluster
-
-
-_WORTH_A_PROCESS = 400e6
-"""Bytes of bags per process from which starting one saves time: a start takes some seconds."""
-
-
-def _suggested(bags: Sequence[Path]) -> int:
-    """Processes that are worth starting on this machine."""
-    if len(bags) < 2:
-        return 1
-    files = (
-        path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ()))
-    )
-    size = sum(path.stat().st_size for path in files if path.is_file())
-    return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
+    scheduler = given.of(ClusterOptions).scheduler
+    return None if scheduler is None else running_cluster(scheduler)
 
 
 def run_task(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import socket
 import sys
 from dataclasses import replace
@@ -15,22 +14,30 @@ from pathlib import Path
 from ur_energy_model.cli.output import (
     ask,
     note,
-    picked,
     print_json,
     print_table,
     progress,
     warn,
 )
 from ur_energy_model.errors import ControllerError, InputError
+from ur_energy_model.experiment.commands import run_recorded
 from ur_energy_model.experiment.execution import ExecutionPlan, ExecutionResult
 from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun, cell
+from ur_energy_model.papers.room import ProtocolOptions
+from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run a protocol."""
+def protocol(given: Given) -> None:
+    """Run a protocol.
+
+    Raises:
+        UrEnergyError: an option, the controller or the folder cannot be used, or a stage
+            fails.
+    """
+    options = given.of(ProtocolOptions)
     if options.simulated == (options.host is not None):
         remedy = "give one of them: --host ADDRESS of a robot, or --simulated"
         raise InputError(
@@ -39,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     if options.protocol == "all":
         _run_all(options)
         return
-    folder: Path = options.output
+    folder = options.output
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             folder, "exists and is not an empty folder", "choose another folder"
@@ -49,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
             "--campaign", "belongs to s1", "leave it out, or run protocol s1"
         )
     if not options.simulated:
-        _report(_run_on_robot(options), folder, as_json=options.json)
+        _report(_run_on_robot(options, str(options.host)), folder, as_json=options.json)
         return
     from ur_energy_model.papers.stages import stage_for
 
@@ -64,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     _report(outcome, folder, as_json=options.json)
 
 
-def _run_all(options: argparse.Namespace) -> None:
+def _run_all(options: ProtocolOptions) -> None:
     """Every protocol on simulated arms; refused if a stage fails, after the pages are written."""
     from ur_energy_model.papers.page import MARKDOWN, run_papers
 
@@ -90,16 +97,15 @@ def _run_all(options: argparse.Namespace) -> None:
         raise InputError(options.output, problem, "run it again to repeat these")
 
 
-def _run_on_robot(options: argparse.Namespace) -> Outcome:
+def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
     """One protocol on a robot, or on a simulated controller."""
-    from ur_energy_model.cli.excite import run_recorded
     from ur_energy_model.papers.stages import run_protocol
 
-    with RtdeSource(options.host, fields=("timestamp",)) as source:
+    with RtdeSource(host, fields=("timestamp",)) as source:
         info = source.info
     if options.robot is None and info.robot not in available_robots():
         remedy = "name the robot with --robot, such as ur5e"
-        raise InputError(options.host, "does not report its robot", remedy)
+        raise InputError(host, "does not report its robot", remedy)
     options.output.mkdir(parents=True, exist_ok=True)
 
     def execute(plan: ExecutionPlan, bag: Path) -> ExecutionResult:
@@ -107,12 +113,12 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
         limits = plan.limits.dynamics
         arm = arm_of_plan("the protocol", limits.setup, limits.robot.name, info.serial)
         plan = replace(plan, arm=arm, another_arm=options.another_arm)
-        return run_recorded(plan, options.host, bag, assume_yes=options.yes)
+        return run_recorded(plan, host, bag, assume_yes=options.yes)
 
     # by a command to a simulated arm, or by a user who is asked
     mount: Mount | None = None
     if info.simulated:
-        mount = partial(_carry, options.host)
+        mount = partial(_carry, host)
     elif not options.yes and sys.stdin.isatty():
 
         def mount(mass: float) -> None:
@@ -127,9 +133,11 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
             mount=mount,
             progress=bar,
             simulated=info.simulated,
-            **picked(
-                options, "seed design_seconds=design_time paper_settings quick campaign"
-            ),
+            seed=options.seed,
+            design_seconds=options.design_time,
+            paper_settings=options.paper_settings,
+            quick=options.quick,
+            campaign=options.campaign,
         )
         return run_protocol(options.protocol, session)
 

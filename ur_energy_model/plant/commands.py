@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.arguments import (
+    CommandBags,
     chosen_model,
     failed_json,
-    for_each_bag,
     report_failed,
-    tariff_given,
+    tariff_of,
 )
 from ur_energy_model.cli.output import (
     note,
-    picked,
     print_json,
     print_line,
     print_objects,
@@ -36,14 +35,24 @@ from ur_energy_model.energy.tariff import JOULES_PER_KWH
 from ur_energy_model.errors import InputError, UrEnergyError, span
 from ur_energy_model.files import check_output, user_path, write_text
 from ur_energy_model.interrupts import on_stop_signal
+from ur_energy_model.plant.room import (
+    ArmModelOptions,
+    HistoryAddOptions,
+    HistoryExportOptions,
+    HistoryReportOptions,
+    HistorySqlOptions,
+    HistorySummaryOptions,
+    HistoryWatchOptions,
+    PeriodOptions,
+    StoreOptions,
+)
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
+from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
 
 if TYPE_CHECKING:
-    import argparse
-
     import pyarrow
 
     from ur_energy_model.plant.add import Added, BagWork
@@ -52,52 +61,69 @@ if TYPE_CHECKING:
     from ur_energy_model.plant.query import Query
 
 
-def store_given(options: argparse.Namespace) -> HistoryStore:
-    """STORE, to be read; refused if it is no folder."""
-    store = HistoryStore(options.store)
-    if "://" not in options.store and not user_path(options.store).is_dir():
+def opened_store(address: str) -> HistoryStore:
+    """A store to be read.
+
+    Args:
+        address: folder, or s3://BUCKET/PREFIX.
+
+    Raises:
+        StoreError: there is no such folder.
+    """
+    store = HistoryStore(address)
+    if "://" not in address and not user_path(address).is_dir():
         raise StoreError(
-            options.store, "is not there", "make a store with ur_energy history add"
+            address, "is not there", "make a store with ur_energy history add"
         )
     return store
 
 
-def _work_of(options: argparse.Namespace) -> BagWork:
-    """The work on each bag that the options describe."""
+def _work_of(store: str, options: ArmModelOptions) -> BagWork:
+    """The work on each bag that is added to a store."""
     from ur_energy_model.energy.program import read_script
     from ur_energy_model.plant.add import BagWork
 
     named = options.model is not None or options.robot is not None
     return BagWork(
-        options.store,
+        store,
         chosen_model(options.model, options.robot).model if named else None,
         model_key(options.model),
         arm=None if options.arm is None else arm_name(RecordingInfo(serial=options.arm)),
         path=options.model,
         scripts=tuple(map(read_script, options.script)),
         script_files=tuple(options.script),
-        **picked(options, "cycle_trigger cycle_output same_arm"),
+        cycle_trigger=options.cycle_trigger,
+        cycle_output=options.cycle_output,
+        same_arm=options.same_arm,
     )
 
 
-def add(options: argparse.Namespace) -> None:
-    """`ur_energy history add`."""
+def add(given: Given) -> None:
+    """`ur_energy history add`: add recordings to a store.
+
+    Raises:
+        UrEnergyError: the store, the model or an option cannot be used, or recordings
+            failed; the others are added before.
+    """
     from ur_energy_model.plant.add import add_bags
 
-    work = _work_of(options)
-    with progress("adding") as report, for_each_bag(options) as each:
+    options = given.of(HistoryAddOptions)
+    work = _work_of(options.store, options.arm_model)
+    work_on = CommandBags(given, options.bags, options.workers)
+    with progress("adding") as report, work_on.executor() as each:
         added = add_bags(work, options.bags, each, report)
     done = len(added.records) + len(added.skipped)
     if options.json or done:
-        _print_added(added, options)
+        _print_added(added, options.store, as_json=options.json)
     warn(added.warnings)
     report_failed(added.failed, done + len(added.failed))
 
 
-def _print_added(added: Added, options: argparse.Namespace, **further: object) -> None:
+def _print_added(added: Added, store: str, *, as_json: bool, **further: object) -> None:
+    """Print what was added; `further` entries are for JSON."""
     count = len(added.records)
     joules = added.sum("energy")
-    if options.json:
+    if as_json:
         content: dict[str, object] = {
             "added": count,
             "skipped": len(added.skipped),
@@ -110,7 +136,7 @@ def _print_added(added: Added, options: argparse.Namespace, **further: object) -
         print_json(further | content)
         return
     note(
-        f"{options.store}: {count} bag{'' if count == 1 else 's'} added "
+        f"{store}: {count} bag{'' if count == 1 else 's'} added "
         f"({span(added.sum('accounted'))}, {joules:.1f} J), "
         f"{len(added.skipped)} were there already, {len(added.failed)} failed"
     )
@@ -125,10 +151,15 @@ def _print_added(added: Added, options: argparse.Namespace, **further: object) -
             )
 
 
-def watch(options: argparse.Namespace) -> None:
-    """`ur_energy history watch`."""
+def watch(given: Given) -> None:
+    """`ur_energy history watch`: add recordings as they appear, until Ctrl-C.
+
+    Raises:
+        UrEnergyError: the folder is not there; with --once, a recording failed.
+    """
     from ur_energy_model.plant.add import BagFolder
 
+    options = given.of(HistoryWatchOptions)
     if not options.folder.is_dir():
         raise InputError(
             options.folder, "is not a folder", "name the folder with the bags"
@@ -144,28 +175,33 @@ def watch(options: argparse.Namespace) -> None:
                 return
 
 
-def _add_watched(options: argparse.Namespace, bag: Path) -> bool:
+def _add_watched(options: HistoryWatchOptions, bag: Path) -> bool:
     """Add a bag; False if it has to be tried again. With --once, a problem ends the command."""
     from ur_energy_model.plant.add import add_bags
 
     try:
-        added = add_bags(_work_of(options), [bag])
+        added = add_bags(_work_of(options.store, options.arm_model), [bag])
     except UrEnergyError as error:
         if options.once:
             raise
         note(str(error))
         return False
     if options.json or added.records:
-        _print_added(added, options, bag=str(bag))
+        _print_added(added, options.store, as_json=options.json, bag=str(bag))
     warn(added.warnings)
     for result in added.failed:
         note(f"failed: {result.reason}")
     return True
 
 
-def compact(options: argparse.Namespace) -> None:
-    """`ur_energy history compact`."""
-    store = store_given(options)
+def compact(given: Given) -> None:
+    """`ur_energy history compact`: write one file per arm and day.
+
+    Raises:
+        StoreError: the store is not there, or damaged.
+    """
+    options = given.of(StoreOptions)
+    store = opened_store(options.store)
     with progress("compacting"):
         found = store.compact()
     warn(store.notes)
@@ -181,19 +217,18 @@ def compact(options: argparse.Namespace) -> None:
 # Questions.
 
 
-def _period_given(options: argparse.Namespace) -> Period:
+def _period_of(options: PeriodOptions) -> Period:
+    """The time that options select; InputError for a text that is not a date."""
     from ur_energy_model.plant.database import Period
 
     return Period.from_text(options.first, options.last, options.time_zone)
 
 
-def _database_given(options: argparse.Namespace) -> HistoryDatabase:
-    """The tables of STORE, as far as the options select them."""
+def _database_of(store: str, options: PeriodOptions) -> HistoryDatabase:
+    """The tables of a store, as far as the options select them."""
     from ur_energy_model.plant.database import HistoryDatabase
 
-    return HistoryDatabase(
-        store_given(options), _period_given(options), arms=tuple(options.arm)
-    )
+    return HistoryDatabase(opened_store(store), _period_of(options), arms=options.arm)
 
 
 _ENERGIES = {"J": 1.0, "Wh": 3600.0, "kWh": JOULES_PER_KWH, "MWh": 1e3 * JOULES_PER_KWH}
@@ -216,14 +251,19 @@ def _damage(holdings: Holdings) -> dict[str, object]:
     }
 
 
-def summary(options: argparse.Namespace) -> None:
-    """`ur_energy history summary`."""
+def summary(given: Given) -> None:
+    """`ur_energy history summary`: sum up the energy.
+
+    Raises:
+        UrEnergyError: the store or an option cannot be used.
+    """
     from ur_energy_model.energy.calendar import shift_starts
     from ur_energy_model.plant.summary import explained_share, summarise, total_source
 
-    tariff = tariff_given(options)
-    keys = tuple(dict.fromkeys(options.by or ["arm"]))
-    with _database_given(options) as database:
+    options = given.of(HistorySummaryOptions)
+    tariff = tariff_of(options.tariff)
+    keys = tuple(dict.fromkeys(options.by or ("arm",)))
+    with _database_of(options.store, options.period) as database:
         shifts = () if options.shifts is None else shift_starts(options.shifts)
         summary = summarise(database, keys, shifts)
         holdings = database.holdings
@@ -247,7 +287,12 @@ def summary(options: argparse.Namespace) -> None:
     total = completed(summary.total)
     outside = {} if summary.outside_cycles is None else completed(summary.outside_cycles)
     if options.json:
-        content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
+        content = {
+            "rows": rows,
+            "total": total,
+            "time_zone": options.period.time_zone,
+            "currency": options.tariff.currency,
+        }
         content |= {"outside_cycles": outside} if outside else {}
         print_json({**content, **_damage(holdings)})
         return
@@ -305,22 +350,28 @@ def summary(options: argparse.Namespace) -> None:
         if arms:
             missing = "complete cycle"
             remedy = "its energy is outside of cycles"
-        of_arms = " of these arms" if options.arm else ""
+        of_arms = " of these arms" if options.period.arm else ""
         note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
     source = total_source(summary.total)
     if summary.rows and source is not None:
         print_line(f"total: {source.words(explained_share(summary.total))}")
-    note(f"days and hours are those of {options.time_zone}")
+    note(f"days and hours are those of {options.period.time_zone}")
 
 
-def report(options: argparse.Namespace) -> None:
-    """`ur_energy history report`."""
+def report(given: Given) -> None:
+    """`ur_energy history report`: write one page about all arms.
+
+    Raises:
+        UrEnergyError: the store or an option cannot be used, or the page exists.
+    """
     from ur_energy_model.plant.page import make_plant_report, plant_page
     from ur_energy_model.report.page import render
 
+    options = given.of(HistoryReportOptions)
     check_output(options.output, overwrite=options.overwrite)
-    tariff = tariff_given(options)
-    with progress("report") as show, _database_given(options) as database:
+    tariff = tariff_of(options.tariff)
+    opened = _database_of(options.store, options.period)
+    with progress("report") as show, opened as database:
         report = make_plant_report(database, options.store, tariff)
         show(0.9, "writing")
         write_text(options.output, render(plant_page(report)))
@@ -354,11 +405,16 @@ def report(options: argparse.Namespace) -> None:
     note(f"report written to {options.output}; open it in a browser")
 
 
-def health(options: argparse.Namespace) -> None:
-    """`ur_energy history health`."""
+def health(given: Given) -> None:
+    """`ur_energy history health`: friction, torque constants and standby power over days.
+
+    Raises:
+        StoreError: the store is not there, or damaged.
+    """
     from ur_energy_model.plant.plant_health import plant_health
 
-    store = store_given(options)
+    options = given.of(StoreOptions)
+    store = opened_store(options.store)
     with progress("following the arms") as report:
         arms, holdings = plant_health(store.address, progress=report)
     warn(holdings.warnings)
@@ -397,21 +453,25 @@ def health(options: argparse.Namespace) -> None:
     )
 
 
-def export(options: argparse.Namespace) -> None:
-    """`ur_energy history export`."""
+def export(given: Given) -> None:
+    """`ur_energy history export`: write seconds or cycles to a CSV file.
+
+    Raises:
+        UrEnergyError: the store or an option cannot be used, or the file exists.
+    """
     from ur_energy_model.plant.database import export_csv
 
+    options = given.of(HistoryExportOptions)
     check_output(options.output, overwrite=options.overwrite)
-    period = _period_given(options)
-    store = store_given(options)
-    arms = tuple(options.arm)
+    period = _period_of(options.period)
+    store = opened_store(options.store)
     with progress("exporting") as report:
         rows, holdings = export_csv(
             store,
             options.table,
             options.output,
             period=period,
-            arms=arms,
+            arms=options.period.arm,
             progress=report,
         )
     warn(holdings.warnings)
@@ -427,16 +487,24 @@ def export(options: argparse.Namespace) -> None:
 WIDEST = 8  # columns that a table in the terminal can have; of more, each row is a table
 
 
-def sql(options: argparse.Namespace) -> None:
-    """`ur_energy history sql`."""
+def sql(given: Given) -> None:
+    """`ur_energy history sql`: run one SELECT statement, and print its result.
+
+    Raises:
+        UrEnergyError: the store or the statement cannot be used.
+    """
     from ur_energy_model.plant.query import Query
 
-    store = store_given(options)
-    period = _period_given(options)
-    arms = tuple(options.arm)
-    with Query(
-        store.address, options.sql, period, arms=arms, timeout=options.timeout
-    ) as result:
+    options = given.of(HistorySqlOptions)
+    store = opened_store(options.store)
+    query = Query(
+        store.address,
+        options.sql,
+        _period_of(options.period),
+        arms=options.period.arm,
+        timeout=options.timeout,
+    )
+    with query as result:
         warn(result.warnings)
         names = result.schema.names
         rows = _rows(result.batches)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.cli.arguments import PAYLOAD
+from ur_energy_model.cli.arguments import stated_payload
 from ur_energy_model.cli.output import (
     ask,
     note,
-    picked,
     print_json,
     print_table,
     progress,
+    recording_json,
     warn,
 )
-from ur_energy_model.cli.recordings import recording_json
+from ur_energy_model.cli.tables import PAYLOAD, ExecutionOptions, SurroundingsOptions
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import design_trajectory, further_searches
 from ur_energy_model.experiment.design_problem import (
@@ -39,13 +38,13 @@ from ur_energy_model.experiment.execution import (
     MotionSummary,
     execute,
 )
-from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
+from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.experiment.motion_process import export_trajectory
+from ur_energy_model.experiment.room import ExciteOptions
 from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.files import check_output, config_file
-from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
+from ur_energy_model.model.geometry import Capsule, Wall
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
@@ -56,65 +55,88 @@ from ur_energy_model.trajectory.fourier import (
     save_trajectory,
 )
 
-TOOL_SPEED = 1.5  # speed limit of flange and elbow [m/s]
+
+def check_execution(
+    given: Given,
+    options: ExecutionOptions,
+    output: Path | None,
+    *,
+    execute: bool,
+    placeholder: str,
+) -> None:
+    """Refuse an incomplete --execute, and its options without it, as usage errors.
+
+    Args:
+        given: of the command.
+        options: how the robot is to be moved.
+        output: what -o states.
+        execute: whether a robot is to be moved.
+        placeholder: what stands for the value of -o in the help.
+    """
+    if execute and (options.host is None or output is None):
+        given.refuse(f"--execute needs --host ADDRESS and -o {placeholder}")
+    if options.host is not None and not execute:
+        given.refuse("--host is for --execute")
+    if options.another_arm and not execute:
+        given.refuse("--another-arm is for --execute")
 
 
-def check_execution(options: argparse.Namespace, output: str) -> None:
-    """Refuse an incomplete `--execute`, and its options without it; `output` stands for -o."""
-    if options.execute and (options.host is None or options.output is None):
-        options.parser.error(f"--execute needs --host ADDRESS and -o {output}")
-    for flag, given in (("--host", options.host), ("--another-arm", options.another_arm)):
-        if given and not options.execute:
-            options.parser.error(f"{flag} is for --execute")
+def request_of(options: ExciteOptions, robot: str) -> DesignRequest:
+    """What is to be designed or checked.
 
+    Args:
+        options: of the command.
+        robot: name of the arm, or its file.
 
-def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
-    """The request that the options describe, for the arm of a name or file."""
+    Raises:
+        InputError: there is no such robot, or it cannot carry the payload.
+    """
     description = load_robot(robot)
-    if options.payload is not None:
-        warn(check_payload(description, options.payload.mass, PAYLOAD))
-    walls, tool = _obstacles(options, description)
+    payload = stated_payload(options.payload)
+    if payload is not None:
+        warn(check_payload(description, payload.mass, PAYLOAD))
     return DesignRequest(
         robot=description,
-        setup=Setup() if options.payload is None else Setup(payload=options.payload),
-        walls=walls,
-        tool=tool,
-        **picked(
-            options, "harmonics period repetitions objective clearance tool_speed seed"
-        ),
+        setup=Setup() if payload is None else Setup(payload=payload),
+        walls=walls_of(options.surroundings),
+        tool=tool_of(options.surroundings, description),
+        harmonics=options.harmonics,
+        period=options.period,
+        repetitions=options.repetitions,
+        objective=options.objective,
+        clearance=options.surroundings.clearance,
+        tool_speed=options.tool_speed,
+        seed=options.seed,
     )
 
 
-def surroundings_given(
-    options: argparse.Namespace, robot: RobotDescription, setup: Setup
-) -> SafetyLimits:
-    """The safety limits of an arm among the obstacles that the options describe."""
-    return SafetyLimits(
-        ArmDynamics(robot, setup),
-        ArmGeometry(robot, *_obstacles(options, robot)),
-        clearance=options.clearance,
-        tool_speed=options.tool_speed or TOOL_SPEED,
-    )
+def walls_of(options: SurroundingsOptions) -> tuple[Wall, ...]:
+    """The table and the walls to stay out of, in the base frame.
 
-
-def _obstacles(
-    options: argparse.Namespace, robot: RobotDescription
-) -> tuple[tuple[Wall, ...], tuple[Capsule, ...]]:
-    """Table and walls, and the tool on the flange."""
+    Raises:
+        InputError: a wall without a direction.
+    """
     walls = [Wall("table", np.array([0.0, 0.0, 1.0]), options.table)]
-    for index, (*normal, offset) in enumerate(options.wall, 1):
+    for number, (*direction, offset) in enumerate(options.wall, 1):
+        normal = np.array(direction)
         length = float(np.linalg.norm(normal))
-        if length == 0:
-            raise InputError(
-                "--wall", "has no direction", "give a normal that is not zero"
-            )
-        walls.append(Wall(f"wall {index}", np.array(normal) / length, offset / length))
-    tool: tuple[Capsule, ...] = ()
-    if options.tool:
-        reach, radius = options.tool
-        end = np.array([0.0, 0.0, max(reach - radius, 0.0)])
-        tool = (Capsule(robot.dof, np.zeros(3), end, radius),)
-    return tuple(walls), tool
+        if length == 0.0:
+            remedy = "give a normal that is not zero"
+            raise InputError("--wall", "has no direction", remedy)
+        walls.append(Wall(f"wall {number}", normal / length, offset / length))
+    return tuple(walls)
+
+
+def tool_of(options: SurroundingsOptions, robot: RobotDescription) -> tuple[Capsule, ...]:
+    """The tool on the flange as a capsule; none without --tool.
+
+    Its rounded end is part of the length.
+    """
+    if options.tool is None:
+        return ()
+    length, radius = options.tool
+    end = np.array([0.0, 0.0, max(length - radius, 0.0)])
+    return (Capsule(robot.dof, np.zeros(3), end, radius),)
 
 
 # Running a motion: confirmation, recording, and what is printed of it.
@@ -183,114 +205,122 @@ def describe(summary: MotionSummary) -> None:
 # What `ur_energy excite` does: design, check, export or execute.
 
 
-def run(options: argparse.Namespace) -> None:
-    """Design, check, export or execute."""
-    check_execution(options, "BAG")
-    actions = (
-        options.robot,
-        options.for_gap,
-        options.execute,
-        options.check,
-        options.export,
+def excite(given: Given) -> None:
+    """Design, check, export or execute.
+
+    Raises:
+        UrEnergyError: a file, the robot or an option cannot be used.
+        MotionRefusedError: the motion is not safe, not confirmed, or was stopped.
+    """
+    options = given.of(ExciteOptions)
+    check_execution(
+        given,
+        options.execution,
+        options.output,
+        execute=options.execute is not None,
+        placeholder="BAG",
     )
-    if not any(actions):
-        options.parser.error(
-            "give --robot NAME to design, or --execute, --check or --export"
-        )
     if options.execute is not None:
-        trajectory = _trajectory(options.execute)
-        request = request_of(options, trajectory.robot)
-        plan = ExecutionPlan(
-            trajectory=trajectory,
-            limits=limits_of(request),
-            arm=arm_of_plan(options.execute, request.setup, trajectory.robot),
-            another_arm=options.another_arm,
-            warm_up=60.0 * options.warm_up,
-            speed_fraction=options.speed_fraction,
-        )
-        result = run_recorded(plan, options.host, options.output, assume_yes=options.yes)
-        status = result.status
-        if options.json:
-            print_json(
-                {
-                    **recording_json(options.output, status),
-                    "completed": result.completed,
-                    "max_following_error": result.following_error,
-                    "joint_temperatures": result.temperatures,
-                }
-            )
-            return
-        hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
-        rows: list[list[Any]] = [
-            ["samples", status.samples],
-            ["lost", status.losses.samples],
-            ["maximum following error, rad", result.following_error],
-            ["hottest joint before and after, degC", hottest],
-        ]
-        print_table(f"Recorded {options.output}", ["figure", "value"], rows)
-        note(f"next: ur_energy identify {options.output} -o model.yaml")
+        assert options.output is not None, "checked above"
+        _execute(options, options.execute, options.output)
     elif options.check is not None:
-        _check(options)
+        _check(options, options.check)
+    elif options.robot is None and options.for_gap is None and options.export is None:
+        given.refuse("give --robot NAME to design, or --execute, --check or --export")
     elif options.output is None:
-        options.parser.error("-o PATH is required")
+        given.refuse("-o PATH is required")
     elif options.export is not None:
-        check_output(options.output, overwrite=options.overwrite)
-        trajectory = _trajectory(options.export)
-        export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
-        if options.json:
-            print_json({"output": options.output, "duration": trajectory.duration})
-        else:
-            note(f"wrote {options.output}")
+        _export(options, options.export, options.output)
     else:
-        _design(options)
+        _design(given, options, options.output)
 
 
-def _design(options: argparse.Namespace) -> None:
-    check_output(options.output, overwrite=options.overwrite)
+def _execute(options: ExciteOptions, name: str, bag: Path) -> None:
+    """Run a trajectory, record it, and print what was recorded."""
+    trajectory = _trajectory(name)
+    request = request_of(options, trajectory.robot)
+    how = options.execution
+    plan = ExecutionPlan(
+        trajectory=trajectory,
+        limits=limits_of(request),
+        arm=arm_of_plan(name, request.setup, trajectory.robot),
+        another_arm=how.another_arm,
+        warm_up=60.0 * how.warm_up,
+        speed_fraction=options.speed_fraction,
+    )
+    result = run_recorded(plan, str(how.host), bag, assume_yes=how.yes)
+    status = result.status
+    if options.json:
+        print_json(
+            {
+                **recording_json(bag, status),
+                "completed": result.completed,
+                "max_following_error": result.following_error,
+                "joint_temperatures": result.temperatures,
+            }
+        )
+        return
+    hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
+    rows: list[list[Any]] = [
+        ["samples", status.samples],
+        ["lost", status.losses.samples],
+        ["maximum following error, rad", result.following_error],
+        ["hottest joint before and after, degC", hottest],
+    ]
+    print_table(f"Recorded {bag}", ["figure", "value"], rows)
+    note(f"next: ur_energy identify {bag} -o model.yaml")
+
+
+def _export(options: ExciteOptions, name: str, output: Path) -> None:
+    """Write a trajectory as URScript or as a table."""
+    check_output(output, overwrite=options.overwrite)
+    trajectory = _trajectory(name)
+    export_trajectory(output, trajectory, load_robot(trajectory.robot).rate)
+    if options.json:
+        print_json({"output": output, "duration": trajectory.duration})
+    else:
+        note(f"wrote {output}")
+
+
+def _design(given: Given, options: ExciteOptions, output: Path) -> None:
+    """Design a trajectory, write it, and print its figures."""
+    check_output(output, overwrite=options.overwrite)
     if options.for_gap is None:
-        request = request_of(options, options.robot)
+        request = request_of(options, str(options.robot))
     else:
         model = load_model(options.for_gap)
         request = request_of(options, options.robot or model.robot_name)
         request = _for_gap(request, model, options.for_gap)
-    with progress(
-        f"designing for {request.robot.name}, at most {options.time_limit:g} s"
-    ) as bar:
+    title = f"designing for {request.robot.name}, at most {options.time_limit:g} s"
+    with progress(title) as bar:
         search = further_searches().get(options.optimizer)
         if search is not None:
-            table = search.options
-            assert table is not None
-            chosen = Given(table(**picked(options, "population generations")))
             design = search.load().design(
-                request, chosen, time_limit=options.time_limit, progress=bar
+                request, given, time_limit=options.time_limit, progress=bar
             )
         else:
             design = design_trajectory(
                 request, time_limit=options.time_limit, keep_best=True, progress=bar
             )
-    save_trajectory(options.output, design.trajectory)
+    save_trajectory(output, design.trajectory)
     shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
     if options.json:
         print_json(design.figures() | ({} if shown is None else {"for_gap": shown}))
-    else:
-        rows: list[list[Any]] = [
-            ["condition number of the base regressor", design.condition_number]
-        ]
-        for gap in shown or []:
-            low, high = gap["speed_range"]
-            rows.append(
-                [f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s", gap["seconds"]]
-            )
-        if design.objective != "condition":
-            rows.append([f"objective ({design.objective})", design.value])
-        rows += [*_rows(design.verdict), ["descents tried", design.starts]]
-        rows.append(["seconds", design.seconds])
-        print_table(
-            f"Exciting trajectory for {request.robot.name}", ["figure", "value"], rows
-        )
-        note(
-            f"wrote {options.output}; check it with: ur_energy excite --check {options.output}"
-        )
+        return
+    rows: list[list[Any]] = [
+        ["condition number of the base regressor", design.condition_number]
+    ]
+    for gap in shown or []:
+        low, high = gap["speed_range"]
+        title = f"{gap['joint']} at {low:.2g} to {high:.2g} rad/s, s"
+        rows.append([title, gap["seconds"]])
+    if design.objective != "condition":
+        rows.append([f"objective ({design.objective})", design.value])
+    rows += [*_rows(design.verdict), ["descents tried", design.starts]]
+    rows.append(["seconds", design.seconds])
+    title = f"Exciting trajectory for {request.robot.name}"
+    print_table(title, ["figure", "value"], rows)
+    note(f"wrote {output}; check it with: ur_energy excite --check {output}")
 
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
@@ -310,8 +340,9 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
     return replace(request, gaps=gaps, objective="energy")
 
 
-def _check(options: argparse.Namespace) -> None:
-    trajectory = _trajectory(options.check)
+def _check(options: ExciteOptions, name: str) -> None:
+    """Print whether a trajectory is safe; MotionRefusedError if it is not."""
+    trajectory = _trajectory(name)
     problem = DesignProblem(request_of(options, trajectory.robot))
     verdict = check(trajectory, problem.limits)
     condition = problem.condition_number(trajectory)
@@ -321,9 +352,9 @@ def _check(options: argparse.Namespace) -> None:
         )
     else:
         rows: list[list[str | float]] = [["condition number", condition], *_rows(verdict)]
-        print_table(f"{options.check} ({trajectory.robot})", ["check", "value"], rows)
+        print_table(f"{name} ({trajectory.robot})", ["check", "value"], rows)
     if not verdict.passed:
-        raise MotionRefusedError(f"{options.check}: {'; '.join(verdict.problems)}")
+        raise MotionRefusedError(f"{name}: {'; '.join(verdict.problems)}")
 
 
 def _trajectory(name: str) -> FourierTrajectory:

@@ -1,0 +1,96 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Kinds of files on the command line: a model in place of a recording, and the reverse.
+
+The tables of commands state what a path holds (`Option.holds`); a path that is plainly of
+another kind is refused before anything is read, with what to give instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ur_energy_model.cli.parser import Call, command_tables
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import is_recording
+from ur_energy_model.options import Option, options_of_tables
+
+_CSV_SUFFIXES = (".csv", ".csv.gz", ".txt")
+_MODELS = ("model", "trajectory")
+
+
+class StatedPath(NamedTuple):
+    """A path of the command line, and the option that it is for."""
+
+    option: Option
+    path: Path
+
+
+def check_kinds(call: Call) -> None:
+    """Refuse a model where a recording is expected, and the reverse.
+
+    Raises:
+        InputError: a path is of another kind than its option takes.
+    """
+    stated = _stated_paths(call)
+    for each in stated:
+        if each.option.holds == "csv" and is_recording(each.path):
+            raise InputError(each.path, "is a bag already", "use it as it is")
+    recordings = [each.path for each in stated if each.option.holds == "recording"]
+    models = [each for each in stated if each.option.holds in _MODELS]
+    for path in (*recordings, *(each.path for each in models)):
+        if path.name == "metadata.yaml" and path.is_file():
+            remedy = f"name the folder of the bag: {path.parent}"
+            raise InputError(path, "is a file of a bag", remedy)
+    for each in models:
+        others = [other.path for other in models if other.path is not each.path]
+        _check_model(call, each, [*recordings, *others])
+    for path in recordings:
+        alone = len(recordings) == 1 and not models
+        _check_recording(path, bag_is_missing=alone and "model" in call.values)
+
+
+def _stated_paths(call: Call) -> list[StatedPath]:
+    """The paths of a command line whose kind matters."""
+    found: list[StatedPath] = []
+    for option in options_of_tables(command_tables(call.command)):
+        if option.holds:
+            value = call.values[option.name]
+            paths = value if isinstance(value, tuple) else (value,)
+            found += [StatedPath(option, path) for path in paths if path is not None]
+    return found
+
+
+def _check_model(call: Call, stated: StatedPath, others: Sequence[Path]) -> None:
+    """Refuse a recording in place of a model or trajectory; InputError or a usage error.
+
+    An optional argument MODEL.yaml may be a recording: then the model was left out.
+    """
+    option = stated.option
+    path = stated.path
+    recorded = is_recording(path)
+    wrong = recorded or path.suffix == ".csv"
+    if option.name == "model" and wrong and any(map(_is_yaml, others)):
+        call.given.refuse(f"the model comes first, then {path}")
+    may_be_left_out = option.positional and option.default is None
+    if recorded and not may_be_left_out:
+        raise InputError(path, "is a recording", f"give {option.metavar} instead")
+
+
+def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
+    """Refuse a model or a table in place of a recording; InputError."""
+    if not path.is_file():
+        return
+    if _is_yaml(path):
+        remedy = "the bag is missing, add it" if bag_is_missing else "give a bag"
+        raise InputError(path, "is a model or robot file, not a recording", remedy)
+    if path.name.endswith(_CSV_SUFFIXES):
+        remedy = "make a bag of a CSV file with: ur_energy import"
+        raise InputError(path, "is no bag", remedy)
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in (".yaml", ".yml")

@@ -1,0 +1,22 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the help of some commands ends with, listed from the package when it is asked for."""
+
+from __future__ import annotations
+
+from ur_energy_model.cli.output import defined
+
+
+def friction_laws() -> str:
+    """The friction laws that `ur_energy identify --friction` takes."""
+    from ur_energy_model.model.friction import LAWS
+
+    return defined("friction laws", {name: law.description for name, law in LAWS.items()})
+
+
+def csv_layouts() -> str:
+    """The known orders of columns that `ur_energy import --layout` takes."""
+    from ur_energy_model.telemetry.csv.columns import LAYOUTS
+
+    return defined("layouts", {name: layout.source for name, layout in LAYOUTS.items()})

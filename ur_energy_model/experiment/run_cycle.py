@@ -1,0 +1,124 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""An optimised cycle on the arm, for `ur_energy optimize`: its programs, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ur_energy_model.cli.output import note
+from ur_energy_model.experiment.commands import (
+    check_execution,
+    run_recorded,
+    tool_of,
+    walls_of,
+)
+from ur_energy_model.experiment.cycle_exports import export_cycle
+from ur_energy_model.experiment.cycle_proof import (
+    Proof,
+    measured_saving,
+    require_predicted,
+)
+from ur_energy_model.experiment.execution import ExecutionPlan
+from ur_energy_model.experiment.limits import SafetyLimits
+from ur_energy_model.experiment.room import CycleExecutionOptions
+from ur_energy_model.experiment.same_arm import arm_of_recording
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.geometry import ArmGeometry
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.rooms import Given
+
+PROOF = "proof"
+"""Recording of the run, in the folder of -o."""
+TOOL_SPEED = 1.5
+"""Speed limit of flange and elbow without --tool-speed [m/s]."""
+
+
+class CycleRun:
+    """What experiments do with an optimised cycle; see `optimization.commands`."""
+
+    def check(self, given: Given, output: Path | None) -> None:
+        """Refuse an incomplete --execute, and its options without it, as usage errors."""
+        options = given.of(CycleExecutionOptions)
+        check_execution(
+            given,
+            options.execution,
+            output,
+            execute=options.execute,
+            placeholder="FOLDER",
+        )
+
+    def exported(self, optimized: OptimizedCycle, output: Path) -> dict[Path, str]:
+        """Write the sheet, programs and set points to a folder; what each file is for."""
+        robot = load_robot(optimized.cycle.robot)
+        return export_cycle(optimized, robot, output)
+
+    def proved(
+        self,
+        given: Given,
+        optimized: OptimizedCycle,
+        model: EnergyModel,
+        bag: Path,
+        output: Path | None,
+    ) -> OptimizedCycle:
+        """With --execute: run the cycle as recorded and as typed in turns; with the saving.
+
+        Raises:
+            MotionRefusedError: the motion is not safe, not confirmed, or was stopped.
+            UrEnergyError: the controller cannot be used, or another cycle was recorded.
+        """
+        options = given.of(CycleExecutionOptions)
+        if not options.execute:
+            return optimized
+        assert output is not None, "see check"
+        robot = model.description()
+        how = options.execution
+        proof = Proof.of(optimized, options.cycles)
+        carried = [
+            model.setup.payload if move.payload is None else move.payload
+            for move in optimized.cycle.moves
+        ]
+        heaviest = max(carried, key=lambda payload: payload.mass)
+        setup = Setup(model.setup.gravity, heaviest)
+        surroundings = SafetyLimits(
+            ArmDynamics(robot, setup),
+            ArmGeometry(
+                robot,
+                walls_of(options.surroundings),
+                tool_of(options.surroundings, robot),
+            ),
+            clearance=options.surroundings.clearance,
+            tool_speed=given.value("tool_speed") or TOOL_SPEED,
+        )
+        plan = ExecutionPlan(
+            proof.motion(),
+            proof.limits(surroundings),
+            warm_up=60.0 * how.warm_up,
+            arm=arm_of_recording(bag, robot, proof.positions),
+            another_arm=how.another_arm,
+        )
+        recording = _free_name(output)
+        run_recorded(plan, str(how.host), recording, assume_yes=how.yes)
+        note(f"recorded {recording}")
+        measured = require_predicted(
+            measured_saving(recording, proof), optimized, recording
+        )
+        return replace(optimized, measured=measured)
+
+
+CYCLE_EXECUTION = CycleRun()
+
+
+def _free_name(folder: Path) -> Path:
+    """A name for the recording that does not exist in a folder."""
+    name = folder / PROOF
+    number = 2
+    while name.exists():
+        name = folder / f"{PROOF}_{number}"
+        number += 1
+    return name

@@ -1,0 +1,206 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Fleets in `ur_energy identify`: one model per arm, and a start from other arms' models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.cli.arguments import CommandBags, failed_json, report_failed
+from ur_energy_model.cli.output import (
+    note,
+    picked,
+    print_json,
+    print_objects,
+    print_table,
+    progress,
+    warn,
+)
+from ur_energy_model.cli.tables import IdentifyOptions
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import check_output
+from ur_energy_model.identification.assembly import ArmPrior
+from ur_energy_model.identification.pipeline import Identification, IdentificationOptions
+from ur_energy_model.model.model_file import save_model
+from ur_energy_model.plant.fleet import (
+    Fleet,
+    FleetArm,
+    FleetIdentification,
+    changed_constants,
+    fleet_arm,
+    identify_arms,
+    make_folder,
+    read_fleet,
+)
+from ur_energy_model.plant.room import FleetOptions
+from ur_energy_model.rooms import Given
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import arm_name
+
+
+class FleetAddition:
+    """What the fleet adds to `ur_energy identify`: --per-arm and --fleet."""
+
+    def instead(self, given: Given, options: IdentificationOptions) -> bool:
+        """With --per-arm: identify the arms of all bags, save and print."""
+        if not given.of(FleetOptions).per_arm:
+            return False
+        _identify_per_arm(given, options)
+        return True
+
+    def improved(
+        self,
+        given: Given,
+        result: Identification,
+        again: Callable[[ArmPrior], Identification],
+    ) -> Identification:
+        """With --fleet: the identification again, with what the other arms show as a prior.
+
+        A warning is printed where the folder has no model of an arm with such joints.
+        """
+        folder = given.of(FleetOptions).fleet
+        if folder is None:
+            return result
+        bags = given.of(IdentifyOptions).bags
+        own = fleet_arm(arm_name(read_info(bags[0])), result.model)
+        known = _read(folder)
+        warn(changed_constants(known, own))
+        others = [arm for arm in known if arm.name != own.name]
+        prior = Fleet([*others, own]).prior(own.robot, own.name)
+        if prior is None:
+            of_size = "no model of another arm with joints of these sizes"
+            note(f"warning: {folder} has {of_size}")
+            return result
+        return again(prior)
+
+
+FLEET = FleetAddition()
+
+
+def _identify_per_arm(given: Given, wanted: IdentificationOptions) -> None:
+    """Identify the arms of all bags, save and print."""
+    options = given.of(IdentifyOptions)
+    folder = options.output
+    of_one_arm = {
+        "--gravity": options.gravity,
+        "--payload": options.payload,
+        "--validate": options.validate,
+    }
+    for flag, value in of_one_arm.items():
+        if value:
+            remedy = "leave it out with --per-arm"
+            raise InputError(flag, "states something of one arm", remedy)
+    if folder.suffix == ".yaml":
+        remedy = "name a folder for one model per arm, or leave out --per-arm"
+        raise InputError(folder, "is the name of a model file", remedy)
+    make_folder(folder)
+
+    def check(arm: str) -> None:
+        """Refuse an arm whose model would be replaced without --overwrite."""
+        check_output(folder / f"{arm}.yaml", overwrite=options.overwrite)
+
+    known = _read(given.of(FleetOptions).fleet or folder)
+    work_on = CommandBags(given, options.bags, options.workers)
+    with progress("identifying") as report, work_on.executor() as each:
+        result = identify_arms(
+            options.bags,
+            wanted,
+            robot=options.robot,
+            known=known,
+            each=each,
+            check=check,
+            progress=report,
+        )
+    files = {arm.name: folder / f"{arm.name}.yaml" for arm in result.arms}
+    for arm in result.arms:
+        save_model(arm.model, files[arm.name])
+    warn(f"{arm.name}: {warning}" for arm in result.arms for warning in arm.warnings)
+    if options.json:
+        print_json(_fleet_json(result, files))
+    else:
+        if files:
+            _print_fleet(result)
+        count = len(files)
+        note(f"{count} model{'' if count == 1 else 's'} written to {folder}")
+    report_failed(result.failed, len(options.bags))
+
+
+def _read(folder: Path) -> list[FleetArm]:
+    arms, problems = read_fleet(folder)
+    warn(problems)
+    return arms
+
+
+def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, Any]:
+    constants = ("torque_constant", "reflected_inertia")
+    return {
+        "arms": [
+            {
+                "arm": arm.name,
+                "model": files[arm.name],
+                "robot": arm.model.robot_name,
+                **picked(arm, "bags warnings"),
+                "joints": {
+                    joint.name: {
+                        **{name: joint.constants[name] for name in constants},
+                        **{f"{name}_std": joint.std[name] for name in constants},
+                        "torque_constant_source": joint.source["torque_constant"],
+                    }
+                    for joint in arm.model.joints
+                },
+            }
+            for arm in result.arms
+        ],
+        "failed": failed_json(result.failed),
+        "fleet": result.fleet.shared(),
+    }
+
+
+def _print_fleet(result: FleetIdentification) -> None:
+    def origin(source: str) -> str:
+        if "fleet" in source:
+            return "fleet"
+        if source.startswith("current"):
+            return "itself"
+        return "its size" if "size" in source else source
+
+    def in_words(joints: Sequence[str]) -> str:
+        """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
+        types: dict[str, list[str]] = {}
+        for label in joints:
+            robot, _, joint = label.partition(": ")
+            types.setdefault(robot, []).append(joint)
+        return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())
+
+    print_table(
+        "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
+        ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
+        [
+            [
+                arm.name,
+                joint.name,
+                joint.torque_constant,
+                f"{CONFIDENCE * joint.std['torque_constant']:.2g}",
+                joint.reflected_inertia,
+                f"{CONFIDENCE * joint.std['reflected_inertia']:.2g}",
+                origin(joint.source["torque_constant"]),
+            ]
+            for arm in result.arms
+            for joint in arm.model.joints
+        ],
+    )
+    print_objects(
+        f"what arms of the fleet ({len(result.fleet.arms)}) have in common",
+        result.fleet.shared(),
+        {
+            "constant": lambda shared: shared.what.replace("_", " "),
+            "joints": lambda shared: in_words(shared.joints),
+            "spread [%]": lambda shared: f"{100 * shared.spread:.1f}",
+            "95 % below": lambda shared: f"{100 * shared.spread_limit:.1f}",
+            "arms": "arms",
+        },
+    )
