@@ -25,7 +25,13 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """Largest size of a file in bytes, values (keys included) and levels."""
+    """Largest size of a file in bytes, values (keys included) and levels.
+
+    Attributes:
+        size: bytes of the file.
+        values: values, keys included.
+        depth: levels of nesting.
+    """
 
     size: int = 4_000_000
     values: int = 100_000
@@ -37,7 +43,13 @@ LIMITS = ReadingLimits()
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that is read, the class of errors for problems in it, and what the user can do."""
+    """The file that is read, the class of errors for problems in it, and what the user can do.
+
+    Attributes:
+        file: path of the file.
+        error: class of errors for problems in it.
+        remedy: what the user can do.
+    """
 
     file: Path
     error: type[InputError]
@@ -75,12 +87,18 @@ class Origin:
 
 
 class YamlNode(NamedTuple):
-    """A value of a YAML text."""
+    """A value of a YAML text.
 
-    line: int | None  # its line; None without a file
-    # text, items of a list, or keys and values of a mapping in the order of the file
+    Attributes:
+        line: its line; None without a file.
+        value: text, items of a list, or keys and values of a mapping in the order of the
+            file.
+        plain: whether a text is not quoted, so that it may be a number.
+    """
+
+    line: int | None
     value: str | list[YamlNode] | tuple[tuple[YamlNode, YamlNode], ...]
-    plain: bool = False  # whether a text is not quoted, so that it may be a number
+    plain: bool = False
 
     @classmethod
     def of(cls, value: Any) -> YamlNode:
@@ -180,12 +198,19 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class YamlTree:
-    """One node of a YAML file."""
+    """One node of a YAML file.
 
-    origin: Origin  # the file
-    node: YamlNode  # its content
-    key: str = ""  # dotted key of the node, "" for the root
-    key_line: int | None = None  # line of its key
+    Attributes:
+        origin: the file.
+        node: its content.
+        key: dotted key of the node, "" for the root.
+        key_line: line of its key.
+    """
+
+    origin: Origin
+    node: YamlNode
+    key: str = ""
+    key_line: int | None = None
 
     @classmethod
     def read(
@@ -430,13 +455,18 @@ SMALLEST = 1e-9  # of a positive quantity, in its unit
 
 @dataclass(frozen=True)
 class Quantity:
-    """Reader of a physical quantity, with the range of its possible values."""
+    """Reader of a physical quantity, with the range of its possible values.
 
-    unit: str  # SI, as written in messages and model files
-    # low, high: the range
+    Attributes:
+        unit: SI, as written in messages and model files.
+        low, high: the range.
+        positive: whether zero is impossible, and what divides like it: less than
+            SMALLEST.
+    """
+
+    unit: str
     low: float
     high: float
-    # whether zero is impossible, and what divides like it: less than SMALLEST
     positive: bool = False
 
     def __call__(self, tree: YamlTree) -> float:

@@ -41,15 +41,23 @@ _LEAST_SCALE = 0.01
 
 @dataclass(frozen=True)
 class TorqueFit:
-    """Torques of an arm with n joints, explained by its rigid bodies in any setup."""
+    """Torques of an arm with n joints, explained by its rigid bodies in any setup.
 
-    misfit: Array  # RMS residual of each joint over the scale of its torque [n]
-    r2: Array  # explained share of the variance of each joint's torque [n]
-    # magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one
+    Attributes:
+        misfit: RMS residual of each joint over the scale of its torque [n].
+        r2: explained share of the variance of each joint's torque [n].
+        gravity: magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one.
+        mass: of the payload found [kg].
+        measured: by the measured motion, in place of recorded targets.
+        samples: number of samples used; FILTERED_RATE a second of measured motion.
+    """
+
+    misfit: Array
+    r2: Array
     gravity: float
-    mass: float  # of the payload found [kg]
-    measured: bool  # by the measured motion, in place of recorded targets
-    samples: int  # number of samples used; FILTERED_RATE a second of measured motion
+    mass: float
+    measured: bool
+    samples: int
 
 
 def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueFit | None:

@@ -78,25 +78,30 @@ _CONFIDENCE = 1.96  # half a 95 % interval, in standard deviations
 
 @dataclass(frozen=True)
 class ConstantsData:
-    """What a fit has accumulated, for n joints."""
+    """What a fit has accumulated, for n joints.
 
-    last: float | None  # time of the last sample [s]
-    # of the current stretch of standstill: start [s], sums of moment and current [n], and
-    # samples
+    Attributes:
+        last: time of the last sample [s].
+        since: start of the current stretch of standstill [s].
+        moment, current: sums over that stretch [n], N m and A.
+        count: samples of that stretch.
+        rests: mean moment and current of earlier stretches [stretches, 2, n], N m and A.
+        first: moment and current of the first sample [2, n].
+        differs: whether others differ from it, 0 or 1 [2, n].
+        grams: Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7].
+        samples: samples of each block [blocks, n].
+    """
+
+    last: float | None
     since: float | None
     moment: Array
     current: Array
     count: int
-    # mean moment and current of earlier stretches [stretches, 2, n], N m and A
     rests: Array
-    # Moment and current of the first sample [2, n], and whether others differ from it, 0
-    # or 1
     first: Array | None
     differs: Array
-    # Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7], and their
-    # samples
     grams: Array
-    samples: Array  # [blocks, n]
+    samples: Array
 
     @classmethod
     def empty(cls, n: int) -> ConstantsData:

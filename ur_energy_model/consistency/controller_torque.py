@@ -35,11 +35,15 @@ _STATIC = setup.FIRST_MOMENT.stop
 
 @dataclass(frozen=True)
 class TorqueColumns:
-    """Columns of the joint torques of one arm in any setup."""
+    """Columns of the joint torques of one arm in any setup.
 
-    robot: RobotDescription  # the arm, n joints
-    # Add the six tensor entries of every moving link as unknowns (deviations from the
-    # robot file)
+    Attributes:
+        robot: the arm, n joints.
+        tensors: add the six tensor entries of every moving link as unknowns (deviations
+            from the robot file).
+    """
+
+    robot: RobotDescription
     tensors: bool = False
 
     @property

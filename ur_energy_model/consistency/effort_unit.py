@@ -85,11 +85,16 @@ OTHER_SCALES: Array = 10.0 ** np.arange(-2.0, 5.0)
 
 
 class GravityRemoved(NamedTuple):
-    """One way in which gravity may have been removed from torques."""
+    """One way in which gravity may have been removed from torques.
+
+    Attributes:
+        probability: of this way, 0 to 1.
+        friction: whether friction and inertia are left in the torques.
+        gravity, gravity_std: gain of gravity that is left, and its deviation.
+    """
 
     probability: float
-    friction: bool  # whether friction and inertia are left in the torques
-    # gravity, gravity_std: gain of gravity that is left, and its deviation
+    friction: bool
     gravity: float
     gravity_std: float
 
@@ -108,10 +113,15 @@ MOTION_LEFT = 0.3
 
 
 class EffortVerdict(NamedTuple):
-    """What efforts are, as far as the motion shows it."""
+    """What efforts are, as far as the motion shows it.
+
+    Attributes:
+        probability: of each meaning, 0 to 1.
+        seconds: time of the samples that it rests on [s].
+    """
 
     probability: Mapping[EffortMeaning, float]
-    seconds: float  # time of the samples that it rests on [s]
+    seconds: float
 
     @property
     def meaning(self) -> EffortMeaning | None:
@@ -129,9 +139,15 @@ class EffortVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class _Expected:
-    """Gains per joint that one form of a meaning states, and their deviations [n], effort/N m."""
+    """Gains per joint that one form of a meaning states, and their deviations [n], effort/N m.
 
-    probability: float  # of this form, if the meaning holds
+    Attributes:
+        probability: of this form, if the meaning holds.
+        gravity, gravity_std: of gravity's torque.
+        motion, motion_std: of the torque of motion.
+    """
+
+    probability: float
     gravity: Array
     gravity_std: Array
     motion: Array

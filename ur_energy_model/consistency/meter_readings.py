@@ -186,11 +186,17 @@ class FrozenRuns:
 
 
 class Compared(NamedTuple):
-    """Some readings that were compared."""
+    """Some readings that were compared.
 
-    gram: Array  # of terms, shift and reading, weighted by time [pairs, 7, 7]
-    seconds: float  # time between these readings
-    readings: int  # number of them
+    Attributes:
+        gram: of terms, shift and reading, weighted by time [pairs, 7, 7].
+        seconds: time between these readings.
+        readings: number of them.
+    """
+
+    gram: Array
+    seconds: float
+    readings: int
 
 
 class MeterReadings:

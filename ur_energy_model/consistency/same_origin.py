@@ -23,11 +23,16 @@ from ur_energy_model.telemetry.samples import RecordingInfo, same_serial
 
 
 class RecordedArm(NamedTuple):
-    """Which arm a recording is of, as far as that is known."""
+    """Which arm a recording is of, as far as that is known.
 
-    name: str | Path  # of the bag
+    Attributes:
+        name: of the bag.
+        info: what the recording says of its controller and arm.
+        constants: that the controller states, None if unknown.
+    """
+
+    name: str | Path
     info: RecordingInfo
-    # that the controller states, None if unknown
     constants: ControllerConstants | None = None
 
     def same_constants(self, other: RecordedArm) -> bool | None:

@@ -22,7 +22,13 @@ from ur_energy_model.telemetry.time_scale import TimeScale, TimeScaleFit
 
 @dataclass(frozen=True)
 class _Mistake:
-    """A usual mistake: the factor that it makes, what the samples show, and what mends it."""
+    """A usual mistake: the factor that it makes, what the samples show, and what mends it.
+
+    Attributes:
+        factor: of the times, by the mistake.
+        shown: the mistake in words.
+        options: what the user can give instead.
+    """
 
     factor: float
     shown: str

@@ -73,27 +73,45 @@ UNKNOWN_REMEDY = "meter the mains of this robot's control box, and of nothing el
 
 
 class Expectation(NamedTuple):
-    """Power of usual cells, by pair of delay and averaging time, or by other cases [n], W."""
+    """Power of usual cells, by pair of delay and averaging time, or by other cases [n], W.
 
-    bus: Array  # at the robot's bus, as measured
-    wall: Array  # at the mains
-    std: Array  # standard deviation of `wall` between cells, calibration included
+    Attributes:
+        bus: at the robot's bus, as measured.
+        wall: at the mains.
+        std: standard deviation of `wall` between cells, calibration included.
+    """
+
+    bus: Array
+    wall: Array
+    std: Array
 
 
 class MeterMeans(NamedTuple):
-    """Means over the readings of a meter."""
+    """Means over the readings of a meter.
 
-    seconds: float  # time of the readings [s]
-    reading: float  # [W]
+    Attributes:
+        seconds: time of the readings [s].
+        reading: [W].
+        expected: mean power at the wall by the generic model [W].
+    """
+
+    seconds: float
+    reading: float
     expected: Expectation
 
 
 class MeterSlope(NamedTuple):
-    """Change of the reading per change of the bus power, by pair [pairs], W/W."""
+    """Change of the reading per change of the bus power, by pair [pairs], W/W.
 
-    seconds: float  # time of the readings [s]
+    Attributes:
+        seconds: time of the readings [s].
+        slope: of the readings over the expected power.
+        std: standard deviation.
+    """
+
+    seconds: float
     slope: Array
-    std: Array  # standard deviation
+    std: Array
 
 
 class _Collected:
@@ -115,9 +133,14 @@ class _Collected:
 
 
 class MeterVerdict(NamedTuple):
-    """What the readings of a meter show about it."""
+    """What the readings of a meter show about it.
 
-    # whether readings, other than those of a frozen meter, can be those of this robot
+    Attributes:
+        usable: whether readings, other than those of a frozen meter, can be those of this
+            robot.
+        contradictions: what contradicts that it is the meter of this arm.
+    """
+
     usable: bool
     contradictions: tuple[Contradiction, ...]
 

@@ -51,11 +51,14 @@ _LEAST_GAIN = 0.01
 
 @dataclass(frozen=True)
 class ArmPrior:
-    """Prior of an arm with n joints, from other arms."""
+    """Prior of an arm with n joints, from other arms.
 
-    # Of the torque constants; None for that of the type
+    Attributes:
+        torque_constant: of the torque constants; None for that of the type.
+        inertia: reflected inertias, joint side; None for those of the type.
+    """
+
     torque_constant: TorqueConstantPrior | None = None
-    # Reflected inertias, joint side; None for those of the type
     inertia: InertiaEstimate | None = None
 
 
@@ -64,17 +67,29 @@ OF_TYPE = ArmPrior()  # prior of an arm without others: that of its type
 
 @dataclass(frozen=True)
 class BodyResults:
-    """Rigid body of the arm before its currents are fitted."""
+    """Rigid body of the arm before its currents are fitted.
 
-    robot: RobotDescription  # the arm, n joints
-    # from target_moment, None where it was not recorded
+    Attributes:
+        robot: the arm, n joints.
+        estimate: from target_moment, None where it was not recorded.
+        stated: setup of the model without an estimate.
+        inertia: reflected inertias, joint side.
+    """
+
+    robot: RobotDescription
     estimate: DynamicsEstimate | None
-    stated: SetupPrior  # setup of the model without an estimate
-    inertia: InertiaEstimate  # reflected inertias, joint side
+    stated: SetupPrior
+    inertia: InertiaEstimate
 
 
 class FittedDrives(NamedTuple):
-    """The model without metrics, and what currents and bus power show."""
+    """The model without metrics, and what currents and bus power show.
+
+    Attributes:
+        model: with drives, friction and power model.
+        joints: results of the current stage with shared torque constants.
+        power: result of the power stage.
+    """
 
     model: EnergyModel
     joints: tuple[JointEstimate, ...]
@@ -209,20 +224,26 @@ def spread_between_sessions(values: Array, prior: float) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the recordings of an arm with n joints show without any prior; NaN where nothing."""
+    """What the recordings of an arm with n joints show without any prior; NaN where nothing.
 
-    # [n], N m/A. The deviation does not include the error of the links' weight, which all
-    # arms of a type have in common
+    Attributes:
+        torque_constant: [n], N m/A. The deviation does not include the error of the
+            links' weight, which all arms of a type have in common.
+        torque_constant_std: its standard deviation [N m/A].
+        inertia: reflected inertia, joint side [n], kg m^2.
+        inertia_std: its standard deviation [kg m^2].
+        from_links: 1 where that error is in the torque constant, 0 where bus power
+            decides [n].
+        session_std: [n], N m/A: that of its torque constants from recording to recording,
+            without the errors of links, friction law and inertia, which all recordings of
+            an arm have in common.
+    """
+
     torque_constant: Array
     torque_constant_std: Array
-    # Reflected inertia, joint side [n], kg m^2
     inertia: Array
     inertia_std: Array
-    # 1 where that error is in the torque constant, 0 where bus power decides [n]
     from_links: Array
-    # [n], N m/A: that of its torque constants from recording to recording, without the
-    # errors of links, friction law and inertia, which all recordings of an arm have in
-    # common
     session_std: Array
 
 

@@ -57,14 +57,20 @@ _RCOND = 1e-13
 
 @dataclass(frozen=True)
 class Verification:
-    """How well base parameters predict a motion (general-trajectory check)."""
+    """How well base parameters predict a motion (general-trajectory check).
 
-    torque_rms: Array  # residual per joint [n], N m
-    torque_r2: Array  # the same as coefficient of determination [n]
-    # sqrt(e'e) / number of torque samples, N m; filtered, in motion (published:
-    # `NormalisedError`)
+    Attributes:
+        torque_rms: residual per joint [n], N m.
+        torque_r2: the same as coefficient of determination [n].
+        normalised_error: sqrt(e'e) / number of torque samples, N m; filtered, in motion
+            (published: `NormalisedError`).
+        samples: torque samples used (joints counted one by one).
+    """
+
+    torque_rms: Array
+    torque_r2: Array
     normalised_error: float
-    samples: int  # torque samples used (joints counted one by one)
+    samples: int
 
 
 @dataclass(frozen=True)
@@ -73,28 +79,42 @@ class BaseParameters(Verification):
 
     The normalised error is cross-validated: each block of time predicted from a fit to
     the others.
+
+    Attributes:
+        regrouping: base parameters as combinations of full parameters.
+        torque_source: "current" (measured current times torque constant), "target_moment"
+            or "measured_torque".
+        ordinary: by ordinary least squares [rank].
+        values: by least squares weighted with each joint's noise [rank].
+        std: standard deviations of `values` [rank], correlated residuals allowed for.
+        consistent: physically possible full parameters nearest to them [parameters].
+        condition_number: of the stacked base regressor of the data.
+        consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 
-    regrouping: Regrouping  # base parameters as combinations of full parameters
-    # "current" (measured current times torque constant), "target_moment" or
-    # "measured_torque"
+    regrouping: Regrouping
     torque_source: TorqueSource
-    ordinary: Array  # by ordinary least squares [rank]
-    values: Array  # by least squares weighted with each joint's noise [rank]
-    std: Array  # standard deviations of `values` [rank], correlated residuals allowed for
-    consistent: Array  # physically possible full parameters nearest to them [parameters]
-    condition_number: float  # of the stacked base regressor of the data
-    # residual per joint of `consistent` on the fitted data [n], N m
+    ordinary: Array
+    values: Array
+    std: Array
+    consistent: Array
+    condition_number: float
     consistent_rms: Array
 
 
 @dataclass(frozen=True)
 class NormalisedError:
-    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it."""
+    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it.
 
-    value: float  # (1/N) sqrt(e'e) with the errors e of all joints at N points [N m]
-    points: int  # N, points of the motion as recorded; each has one row per joint
-    rate: float  # of the points [Hz]
+    Attributes:
+        value: (1/N) sqrt(e'e) with the errors e of all joints at N points [N m].
+        points: N, points of the motion as recorded; each has one row per joint.
+        rate: of the points [Hz].
+    """
+
+    value: float
+    points: int
+    rate: float
 
 
 # names the base columns of a regressor
@@ -304,17 +324,26 @@ _SAME_MOUNTING = np.radians(1.0)
 
 @dataclass(frozen=True)
 class BagBaseParameters:
-    """Base parameters of an arm from bags."""
+    """Base parameters of an arm from bags.
 
-    parameters: BaseParameters  # identified ones
-    gravity: Array  # in the base frame [3], m/s^2, as used
-    gravity_source: str  # "estimated", "configured" or "default"
-    verification: Verification | None  # prediction of the held-out bags, None without any
-    # Of the torques from currents as Raviola et al. 2021 define it, on the held-out bags
-    # or, without any, on the fitted ones; None for target_moment
+    Attributes:
+        parameters: identified ones.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: "estimated", "configured" or "default".
+        verification: prediction of the held-out bags, None without any.
+        published_error: of the torques from currents as Raviola et al. 2021 define it, on
+            the held-out bags or, without any, on the fitted ones; None for target_moment.
+        cutoff: of the filter, lowest over the bags [Hz].
+        warnings: for the user, one line each.
+    """
+
+    parameters: BaseParameters
+    gravity: Array
+    gravity_source: str
+    verification: Verification | None
     published_error: NormalisedError | None
-    cutoff: float  # of the filter, lowest over the bags [Hz]
-    warnings: tuple[str, ...]  # for the user, one line each
+    cutoff: float
+    warnings: tuple[str, ...]
 
     @property
     def normalised_error(self) -> float:

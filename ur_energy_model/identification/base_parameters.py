@@ -56,13 +56,18 @@ _USUAL_PREFERENCE = 0.1
 
 @dataclass(frozen=True)
 class FullRegressor:
-    """Joint torque regressor of all parameters, in one mounting."""
+    """Joint torque regressor of all parameters, in one mounting.
 
-    robot: RobotDescription  # the arm, n joints
-    gravity: Array  # in the base frame [3], m/s^2
-    # include the friction columns (target_moment holds no friction)
+    Attributes:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2.
+        friction: include the friction columns (target_moment holds no friction).
+        motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
+    """
+
+    robot: RobotDescription
+    gravity: Array
     friction: bool = True
-    # include the motor inertias; Machines 2024, 12(9), 595 does not
     motor_inertia: bool = True
 
     @property
@@ -104,13 +109,19 @@ class FullRegressor:
 
 @dataclass(frozen=True)
 class Regrouping:
-    """Base parameters as combinations of full parameters."""
+    """Base parameters as combinations of full parameters.
 
-    names: tuple[str, ...]  # of the full parameters
-    base: Indices  # indices of the base columns [rank], in ascending order
-    # [rank, parameters] with base values = combination @ full parameters
+    Attributes:
+        names: of the full parameters.
+        base: indices of the base columns [rank], in ascending order.
+        combination: [rank, parameters] with base values = combination @ full parameters.
+        singular_values: of the stacked, column-scaled regressor, descending.
+    """
+
+    names: tuple[str, ...]
+    base: Indices
     combination: Array
-    singular_values: Array  # of the stacked, column-scaled regressor, descending
+    singular_values: Array
 
     @property
     def rank(self) -> int:

@@ -30,13 +30,19 @@ _LEAST_NOISE = 1e-10
 
 @dataclass
 class BlockSums:
-    """Means of `width` channels over blocks of time, and the products of these, over recordings."""
+    """Means of `width` channels over blocks of time, and the products of these, over recordings.
 
-    duration: float  # of a block [s]
+    Attributes:
+        duration: of a block [s].
+        width: number of channels.
+        count: number of blocks.
+        products: sums of products of block means with those of 0 to _LAGS blocks later,
+            less the means of each recording [1 + lags, width, width].
+    """
+
+    duration: float
     width: int
-    count: int = 0  # number of blocks
-    # Sums of products of block means with those of 0 to _LAGS blocks later, less the
-    # means of each recording [1 + lags, width, width]
+    count: int = 0
     products: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,18 +109,27 @@ class BlockSums:
 
 
 class CableFit(NamedTuple):
-    """Resistances [n] and factors of losses [n] and of converted power [n], in this order."""
+    """Resistances [n] and factors of losses [n] and of converted power [n], in this order.
 
-    values: Array  # [3 n]
-    covariance: Array  # [3 n, 3 n]
-    residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
-    # Weighted squares that the chain leaves and free coefficients explain, per degree of
-    # freedom and corrected for correlation: 1 for an exact chain. Variances are
-    # multiplied by it, if above.
+    Attributes:
+        values: [3 n].
+        covariance: [3 n, 3 n].
+        residual: RMS of the block means of bus current [A] and drops [V], [1 + n].
+        misfit: weighted squares that the chain leaves and free coefficients explain, per
+            degree of freedom and corrected for correlation: 1 for an exact chain.
+            Variances are multiplied by it, if above.
+        worst: joint whose drop the chain explains least.
+        noise: covariance of the residuals of bus current and drops [1 + n, 1 + n].
+        inflation: of variances by the correlation of residuals over time, 1 or more.
+    """
+
+    values: Array
+    covariance: Array
+    residual: Array
     misfit: float
-    worst: int  # joint whose drop the chain explains least
-    noise: Array  # covariance of the residuals of bus current and drops [1 + n, 1 + n]
-    inflation: float  # of variances by the correlation of residuals over time, 1 or more
+    worst: int
+    noise: Array
+    inflation: float
 
     @property
     def std(self) -> Array:

@@ -33,22 +33,27 @@ from ur_energy_model.typing import Array, Mask
 
 @dataclass(frozen=True)
 class Comparison:
-    """Model and measurement of a stretch without gaps, filtered alike."""
+    """Model and measurement of a stretch without gaps, filtered alike.
 
-    motion: FilteredMotion  # wide-band motion of the same samples
-    # [samples, n], A
+    Attributes:
+        motion: wide-band motion of the same samples.
+        current_measured, current_model: [samples, n], A.
+        current_std: standard deviation of measured less modelled current [samples, n], A.
+        moving: whether the joint moves, well away from standstill [samples, n].
+        torque_recorded, torque_model: target_moment and the model's torque without
+            friction, joint side [samples, n], N m; None where target_moment belongs to
+            recorded targets (see `compare_target_torque`) or was not recorded.
+        friction_measured, friction_model: joint side [samples, n], N m; measured is the
+            current's torque less links and inertia.
+    """
+
+    motion: FilteredMotion
     current_measured: Array
     current_model: Array
-    # standard deviation of measured less modelled current [samples, n], A
     current_std: Array
-    moving: Mask  # whether the joint moves, well away from standstill [samples, n]
-    # target_moment and the model's torque without friction, joint side [samples, n], N m;
-    # None where target_moment belongs to recorded targets (see `compare_target_torque`)
-    # or was not recorded
+    moving: Mask
     torque_recorded: Array | None
     torque_model: Array | None
-    # Joint side [samples, n], N m; measured is the current's torque less links and
-    # inertia
     friction_measured: Array
     friction_model: Array
 
@@ -194,19 +199,28 @@ _SHORTEST = 12  # samples that a stretch needs for its acceleration
 
 @dataclass(frozen=True)
 class RecordedSamples:
-    """Consecutive samples as recorded, joint side."""
+    """Consecutive samples as recorded, joint side.
 
-    time: Array  # controller clock [samples], s
-    # As recorded [samples, n], rad and rad/s
+    Attributes:
+        time: controller clock [samples], s.
+        q, qd: as recorded [samples, n], rad and rad/s.
+        qdd: low-passed derivative of qd [samples, n], rad/s^2.
+        target_qdd: reference acceleration [samples, n], rad/s^2; NaN where not recorded.
+        current: as recorded [samples, n], A.
+        torque: measured torque [samples, n], N m; NaN where not recorded.
+        power: at the supply [samples], W; NaN where not recorded.
+        payload: mass and centre set in the controller [samples, 4], kg and m; NaN where
+            not recorded.
+    """
+
+    time: Array
     q: Array
     qd: Array
-    qdd: Array  # low-passed derivative of qd [samples, n], rad/s^2
-    # reference acceleration [samples, n], rad/s^2; NaN where not recorded
+    qdd: Array
     target_qdd: Array
-    current: Array  # as recorded [samples, n], A
-    torque: Array  # measured torque [samples, n], N m; NaN where not recorded
-    power: Array  # at the supply [samples], W; NaN where not recorded
-    # Mass and centre set in the controller [samples, 4], kg and m; NaN where not recorded
+    current: Array
+    torque: Array
+    power: Array
     payload: Array
 
     def __len__(self) -> int:

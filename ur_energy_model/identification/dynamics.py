@@ -44,40 +44,59 @@ _SOURCE_WORDS = {"default": "assumed", "rtde": "recorded", "configured": "config
 
 @dataclass(frozen=True)
 class EstimatedSetup:
-    """Mounting and payload of one recording, or of its stretches with one payload."""
+    """Mounting and payload of one recording, or of its stretches with one payload.
 
-    source: str  # bag or file
-    stated: SetupPrior  # as configured or recorded
-    setup: Setup  # estimate
-    # "estimated" where target_moment determines it, else the source of `stated`
+    Attributes:
+        source: bag or file.
+        stated: as configured or recorded.
+        setup: estimate.
+        setup_source: "estimated" where target_moment determines it, else the source of
+            `stated`.
+        mass_std: standard deviation [kg].
+        delay: of target_moment behind the motion it belongs to [s]. With recorded targets
+            the position is older: target_moment = f(target_q - delay * target_qd, ...).
+        reference: "target" where recorded targets were used, "actual" where filtered
+            measurement.
+        samples: number of samples used.
+        warnings: differences from the stated setup, one line each.
+    """
+
+    source: str
+    stated: SetupPrior
+    setup: Setup
     setup_source: str
-    mass_std: float  # standard deviation [kg]
-    # Of target_moment behind the motion it belongs to [s]. With recorded targets the
-    # position is older: target_moment = f(target_q - delay * target_qd, ...)
+    mass_std: float
     delay: float
-    # "target" where recorded targets were used, "actual" where filtered measurement
     reference: str
-    samples: int  # number of samples used
-    warnings: tuple[str, ...]  # differences from the stated setup, one line each
+    samples: int
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class DynamicsEstimate:
-    """Setups of the recordings and reflected inertia of the arm."""
+    """Setups of the recordings and reflected inertia of the arm.
 
-    # Of the recording with the most samples
+    Attributes:
+        setup, setup_source: of the recording with the most samples.
+        reflected_inertia: motor and reducer, joint side [n], kg m^2.
+        std: standard deviation [n], correlated residuals allowed for.
+        identified: [n]; False where the joint hardly moved and its prior is kept.
+        link_tensors: identified instead of the robot file's, None unless requested.
+            Reflected inertias and setups refer to them.
+        recordings: one entry per recording, or several where its payload changes.
+        rms: torque residual per joint over all recordings [n], N m.
+        warnings: for the user, one line each.
+    """
+
     setup: Setup
     setup_source: str
-    reflected_inertia: Array  # motor and reducer, joint side [n], kg m^2
-    std: Array  # standard deviation [n], correlated residuals allowed for
-    identified: Mask  # [n]; False where the joint hardly moved and its prior is kept
-    # Identified instead of the robot file's, None unless requested. Reflected inertias
-    # and setups refer to them
+    reflected_inertia: Array
+    std: Array
+    identified: Mask
     link_tensors: LinkTensors | None
-    # One entry per recording, or several where its payload changes
     recordings: tuple[EstimatedSetup, ...]
-    rms: Array  # torque residual per joint over all recordings [n], N m
-    warnings: tuple[str, ...]  # for the user, one line each
+    rms: Array
+    warnings: tuple[str, ...]
 
 
 def estimate_dynamics(
@@ -348,16 +367,23 @@ _SAME_PAYLOAD = 2e-3  # payloads that differ by less are the same [kg and m]
 
 @dataclass(frozen=True)
 class RecordingDynamics:
-    """Arm dynamics of one recording, with the setup that belongs to each payload."""
+    """Arm dynamics of one recording, with the setup that belongs to each payload.
 
-    robot: RobotDescription  # the arm
-    info: RecordingInfo  # of the recording
-    estimate: DynamicsEstimate | None  # setups estimated from target_moment, None without
-    configured: Setup | None  # mounting and payload as stated by the user
-    # Setup of other recordings of the same arm, for values this one lacks
+    Attributes:
+        robot: the arm.
+        info: of the recording.
+        estimate: setups estimated from target_moment, None without.
+        configured: mounting and payload as stated by the user.
+        fallback: setup of other recordings of the same arm, for values this one lacks.
+        carried: payload actually on the flange, if another one is set in the controller:
+            target_moment contains the set payload, the currents the carried one.
+    """
+
+    robot: RobotDescription
+    info: RecordingInfo
+    estimate: DynamicsEstimate | None
+    configured: Setup | None
     fallback: Setup | None = None
-    # Payload actually on the flange, if another one is set in the controller:
-    # target_moment contains the set payload, the currents the carried one
     carried: Payload | None = None
 
     @property

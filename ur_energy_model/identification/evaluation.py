@@ -69,45 +69,59 @@ Statistics: TypeAlias = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Metrics:
-    """METRICS of one recording; the JSON keys are the names of the attributes."""
+    """METRICS of one recording; the JSON keys are the names of the attributes.
 
-    bag: str  # path as given
-    samples: int  # number of samples read
-    # {"mean", "max", "rms", "r2"} per joint [N m], see `ErrorStatistics.entries`; None
-    # where columns are missing
+    Attributes:
+        bag: path as given.
+        samples: number of samples read.
+        torque: {"mean", "max", "rms", "r2"} per joint [N m], see
+            `ErrorStatistics.entries`; None where columns are missing.
+        current: the same in A, over samples at which the joint moves, with "null_rms",
+            the RMS error of the null model, if there is one; at standstill friction, and
+            with it the current, takes any value up to its limit.
+        current_all: the same over all samples.
+        power: at the supply, see `PowerStatistics.entry`: from measured currents, with
+            the errors of the null model if there is one.
+        power_from_motion: the same from the motion alone, as in EcBot's tests.
+        motion_energy_error_percent: relative error of the energy of motion, of
+            power_from_motion or else of power.
+        cutoff: of the filter [Hz].
+        duration: of the recording [s].
+        current_interval: {"std", "coverage"} per joint: share of the currents within
+            their stated 95 % intervals, over samples at which the joint moves.
+        current_interval_all: the same over all samples.
+        session: that the comparison was anchored on.
+        motion: relation to the recordings that the model was fitted to.
+        warnings: for the user, one line each.
+        serials: of the arms, see `serials`.
+        controller_constants: torque constants that the recording's controller states, and
+            whether they are the model's.
+        contradictions: statements about the recording that it does not agree with; also
+            in `warnings`, in words.
+        joint_power: energy that each joint takes while the arm moves, modelled and
+            measured by the voltages at the joints, see `JointEnergy.as_json`; with
+            "reason" where it is not measured.
+    """
+
+    bag: str
+    samples: int
     torque: list[Statistics] | None
-    # The same in A, over samples at which the joint moves, with "null_rms", the RMS error
-    # of the null model, if there is one (at standstill friction, and with it the current,
-    # takes any value up to its limit), and over all samples
     current: list[Statistics] | None
     current_all: list[Statistics] | None
-    # At the supply, see `PowerStatistics.entry`: from measured currents, with the errors
-    # of the null model if there is one, and from the motion alone as in EcBot's tests
     power: Statistics | None
     power_from_motion: Statistics | None
-    # Relative error of the energy of motion, of power_from_motion or else of power
     motion_energy_error_percent: float | None
-    cutoff: float  # of the filter [Hz]
-    duration: float  # of the recording [s]
-    # {"std", "coverage"} per joint: share of the currents within their stated 95 %
-    # intervals, over samples at which the joint moves, and over all
+    cutoff: float
+    duration: float
     current_interval: list[Statistics] | None
     current_interval_all: list[Statistics] | None
-    session: dict[str, Any]  # that the comparison was anchored on
-    motion: Motion = "unknown"  # relation to the recordings that the model was fitted to
-    warnings: tuple[str, ...] = ()  # for the user, one line each
-    # of the arms, see `serials`
+    session: dict[str, Any]
+    motion: Motion = "unknown"
+    warnings: tuple[str, ...] = ()
     serials: Mapping[str, str | None] = field(default_factory=dict)
-    # Torque constants that the recording's controller states, and whether they are the
-    # model's
     controller_constants: ControllerConstants | None = None
     same_arm: bool | None = None
-    # Statements about the recording that it does not agree with; also in `warnings`, in
-    # words
     contradictions: tuple[Contradiction, ...] = ()
-    # Energy that each joint takes while the arm moves, modelled and measured by the
-    # voltages at the joints, see `JointEnergy.as_json`; with "reason" where it is not
-    # measured
     joint_power: tuple[dict[str, Any], ...] = ()
 
     def as_json(self) -> dict[str, Any]:

@@ -20,19 +20,26 @@ MOVING_SPEED = 0.02  # joint speed above which a sample counts as moving [rad/s]
 
 @dataclass(frozen=True)
 class FilteredMotion:
-    """Filtered motion on an even grid, without gaps."""
+    """Filtered motion on an even grid, without gaps.
 
-    time: Array  # controller clock [samples], s
-    # Joint side [samples, n], rad, rad/s, rad/s^2
+    Attributes:
+        time: controller clock [samples], s.
+        q, qd, qdd: joint side [samples, n], rad, rad/s, rad/s^2.
+        current: motor currents [samples, n], A.
+        moment: target_moment through the same filter [samples, n], N m; NaN where not
+            recorded.
+        temperature: [samples, n], degC; NaN where not recorded.
+        payload: mass and centre of mass set in the controller [samples, 4], kg and m; NaN
+            where not recorded.
+    """
+
+    time: Array
     q: Array
     qd: Array
     qdd: Array
-    current: Array  # motor currents [samples, n], A
-    # target_moment through the same filter [samples, n], N m; NaN where not recorded
+    current: Array
     moment: Array
-    temperature: Array  # [samples, n], degC; NaN where not recorded
-    # Mass and centre of mass set in the controller [samples, 4], kg and m; NaN where not
-    # recorded
+    temperature: Array
     payload: Array
 
     @property
@@ -89,9 +96,13 @@ _ACCEPTED_LOSS = 0.05
 
 @dataclass(frozen=True)
 class ParallelFilter:
-    """Low-pass filter for measurement and model columns of one recording alike."""
+    """Low-pass filter for measurement and model columns of one recording alike.
 
-    cutoff: float  # [Hz]
+    Attributes:
+        cutoff: [Hz].
+    """
+
+    cutoff: float
 
     def inside(self, motion: FilteredMotion) -> slice:
         """Samples out of reach of the ends of the stretch, thinned to what the cut-off needs."""

@@ -56,7 +56,12 @@ CLEAR_GAIN = 0.02  # held-out RMS that another law must save, relative
 
 
 class FrictionCandidate(NamedTuple):
-    """A law with values for its shape constants."""
+    """A law with values for its shape constants.
+
+    Attributes:
+        law: friction law.
+        shape: its shape constants by name.
+    """
 
     law: FrictionLaw
     shape: dict[str, float]
@@ -144,12 +149,17 @@ _BOUNDS = (0.2, 5.0)
 
 
 class SessionScales(NamedTuple):
-    """Friction of one joint in each session."""
+    """Friction of one joint in each session.
 
-    scales: Array  # over that of the fit to the blocks [sessions]
-    # standard deviations of these as measured, without a prior [sessions]
+    Attributes:
+        scales: over that of the fit to the blocks [sessions].
+        deviations: standard deviations of these as measured, without a prior [sessions].
+        blocks: of all sessions to fit, Gram matrices [blocks, p + 1, p + 1].
+    """
+
+    scales: Array
     deviations: Array
-    blocks: Array  # of all sessions to fit, Gram matrices [blocks, p + 1, p + 1]
+    blocks: Array
 
 
 def session_scales(

@@ -99,14 +99,19 @@ class _Scored(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """The law of one joint, whether it was known before, and why it is used."""
+    """The law of one joint, whether it was known before, and why it is used.
+
+    Attributes:
+        sessions: in which the joint moved, by their numbers.
+        counts: samples of their blocks.
+    """
 
     scored: _Scored
     known: bool
     reason: str
     comparison: dict[str, float]
-    sessions: tuple[int, ...]  # in which the joint moved, by their numbers
-    counts: tuple[Array, ...]  # samples of their blocks
+    sessions: tuple[int, ...]
+    counts: tuple[Array, ...]
 
 
 class CurrentRegression:

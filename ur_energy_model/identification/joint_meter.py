@@ -104,7 +104,13 @@ _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 
 
 class JointEnergy(NamedTuple):
-    """Energy that one joint takes from the cable while the arm moves: motor and drive [J]."""
+    """Energy that one joint takes from the cable while the arm moves: motor and drive [J].
+
+    Attributes:
+        joint: name of the joint.
+        modelled, modelled_std: energy by the model, and its standard deviation [J].
+        measured, measured_std: the same by the joint's voltage [J].
+    """
 
     joint: str
     modelled: float
@@ -128,23 +134,36 @@ class JointEnergy(NamedTuple):
 
 @dataclass(frozen=True)
 class JointPowerMeasurement:
-    """What joint voltages show of an arm with n joints."""
+    """What joint voltages show of an arm with n joints.
+
+    Attributes:
+        cable: as fitted.
+        joints: energy of each joint.
+        factors: measured over modelled losses and converted power of each joint [2 n], in
+            this order.
+        covariance: of the factors [2 n, 2 n].
+        residual: RMS of the bus current [A] and of the drops to each joint [V], [1 + n].
+        misfit: see `CableFit`.
+        note: how the meter is less sharp than usual, one line.
+    """
 
     cable: Cable
     joints: tuple[JointEnergy, ...]
-    # Measured over modelled losses and converted power of each joint [2 n], in this order
     factors: Array
-    covariance: Array  # of the factors [2 n, 2 n]
-    # RMS of the bus current [A] and of the drops to each joint [V], [1 + n]
+    covariance: Array
     residual: Array
-    misfit: float  # see `CableFit`
-    note: str | None  # how the meter is less sharp than usual, one line
+    misfit: float
+    note: str | None
 
 
 class NotMeasured(NamedTuple):
-    """Why joint voltages show nothing of an arm."""
+    """Why joint voltages show nothing of an arm.
 
-    reason: str  # one line
+    Attributes:
+        reason: one line.
+    """
+
+    reason: str
 
 
 class JointMeter:
@@ -409,12 +428,19 @@ class JointMeter:
 
 
 class _MeterRows(NamedTuple):
-    """Samples with finite and plausible values while the brakes are released."""
+    """Samples with finite and plausible values while the brakes are released.
+
+    Attributes:
+        power: what the power model needs of these samples.
+        bus_voltage: [samples], V.
+        bus_current: [samples], A.
+        voltage: of the joints [samples, n], V.
+    """
 
     power: PowerRows
-    bus_voltage: Array  # [samples], V
-    bus_current: Array  # [samples], A
-    voltage: Array  # of the joints [samples, n], V
+    bus_voltage: Array
+    bus_current: Array
+    voltage: Array
 
 
 def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:

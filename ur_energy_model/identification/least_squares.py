@@ -32,11 +32,16 @@ floating point precision, and what only a prior determines would be lost."""
 
 @dataclass(frozen=True)
 class Prior:
-    """Normal prior of the coefficients."""
+    """Normal prior of the coefficients.
 
-    mean: Array  # [p]
-    std: Array  # [p]; infinite without prior knowledge
-    # [p, p] with the squares of `std` on its diagonal; None if independent
+    Attributes:
+        mean: [p].
+        std: [p]; infinite without prior knowledge.
+        covariance: [p, p] with the squares of `std` on its diagonal; None if independent.
+    """
+
+    mean: Array
+    std: Array
     covariance: Array | None = None
 
     @property
@@ -66,13 +71,20 @@ class Prior:
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients of one fit."""
+    """Coefficients of one fit.
 
-    coefficients: Array  # [p]
-    covariance: Array  # [p, p], correlated residuals allowed for
-    residual: float  # RMS of the residual
-    samples: float  # number of samples
-    # number of independent samples that carry the same information
+    Attributes:
+        coefficients: [p].
+        covariance: [p, p], correlated residuals allowed for.
+        residual: RMS of the residual.
+        samples: number of samples.
+        effective_samples: number of independent samples that carry the same information.
+    """
+
+    coefficients: Array
+    covariance: Array
+    residual: float
+    samples: float
     effective_samples: float
 
     @property
@@ -269,12 +281,19 @@ _CLOSED = 1e300
 
 @dataclass
 class BlockedGram:
-    """Gram matrices [..., c, c] per block of time; the last column is the measurement."""
+    """Gram matrices [..., c, c] per block of time; the last column is the measurement.
 
-    most: int = MAX_BLOCKS  # number of blocks above which neighbours are merged
-    length: float = SMALLEST_BLOCK  # of a block [s]
-    open: float = _CLOSED  # time in the last block so far [s]
-    blocks: Array = field(default_factory=lambda: np.zeros(0))  # [blocks, ..., c, c]
+    Attributes:
+        most: number of blocks above which neighbours are merged.
+        length: of a block [s].
+        open: time in the last block so far [s].
+        blocks: [blocks, ..., c, c].
+    """
+
+    most: int = MAX_BLOCKS
+    length: float = SMALLEST_BLOCK
+    open: float = _CLOSED
+    blocks: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         self._room = np.empty(0)  # that `blocks` is the beginning of

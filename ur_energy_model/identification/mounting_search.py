@@ -51,12 +51,18 @@ _STEP = 1e-3
 
 @dataclass(frozen=True)
 class FoundMounting:
-    """Setup after the search."""
+    """Setup after the search.
 
-    setup: Setup  # as stated, or as found where the currents contradict the stated one
-    contradicted: bool  # whether they do
-    tilt: float  # angle between found and stated gravity [rad]
-    # relative standard deviation of each joint's load due to the setup [n]
+    Attributes:
+        setup: as stated, or as found where the currents contradict the stated one.
+        contradicted: whether they do.
+        tilt: angle between found and stated gravity [rad].
+        load_error: relative standard deviation of each joint's load due to the setup [n].
+    """
+
+    setup: Setup
+    contradicted: bool
+    tilt: float
     load_error: Array
 
 

@@ -52,6 +52,10 @@ class CurrentNull:
     """Coefficients of the currents of n joints [n, 6]; NaN for a joint that hardly moved.
 
     `held_out`: RMS error of each joint on blocks of time left out of the fit [n], A.
+
+    Attributes:
+        coefficients: of the currents [n, 6]; NaN for a joint that hardly moved.
+        held_out: RMS error of each joint on blocks of time left out of the fit [n], A.
     """
 
     coefficients: Array

@@ -61,38 +61,50 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """The identified payload."""
+    """The identified payload.
 
-    # mass, centre (flange frame), physically possible inertia (uncertain)
+    Attributes:
+        payload: mass, centre (flange frame), physically possible inertia (uncertain).
+        shown_mass: estimate without constraint [kg]; negative where the torque is lower
+            than that of the links.
+        mass_std: [kg]; with correlated residuals and errors of links and torque
+            constants.
+        center_std: [3], m; NaN where the mass is too small for a centre of mass.
+        torque_rms: residual per joint of the model with this payload and calibrated
+            torque constants [n], N m, joint side; NaN for joints that did not move.
+        misfit: over the residual of the model's own recordings, median of joints; NaN
+            where it has none.
+        torque_constants, torque_constants_std: from links and payload together, and
+            standard deviations [n], N m/A.
+        calibration: posterior of links and drives after this recording.
+        samples: number of torque samples, each joint counted.
+        joint: mean and covariance of inertial parameters and calibration together [10 + 6
+            n].
+        prior: of the calibration, which these include.
+        gravity: in the base frame [3], m/s^2, as used.
+        gravity_source: or "estimated", from the bag's target_moment.
+        controller_mass: set there, from target_moment [kg]; NaN if unknown.
+        warnings: for the user, one line each.
+        contradictions: of the payload set in the controller, with the currents; also in
+            `warnings`, in words.
+    """
+
     payload: Payload
-    # Estimate without constraint [kg]; negative where the torque is lower than that of
-    # the links
     shown_mass: float
-    # [kg]; with correlated residuals and errors of links and torque constants
     mass_std: float
-    center_std: Array  # [3], m; NaN where the mass is too small for a centre of mass
-    # Residual per joint of the model with this payload and calibrated torque constants
-    # [n], N m, joint side; NaN for joints that did not move
+    center_std: Array
     torque_rms: Array
-    # Over the residual of the model's own recordings, median of joints; NaN where it has
-    # none
     misfit: float
-    # From links and payload together [n], N m/A
     torque_constants: Array
     torque_constants_std: Array
-    calibration: PayloadCalibration  # posterior of links and drives after this recording
-    samples: int  # number of torque samples, each joint counted
-    # Mean and covariance of inertial parameters and calibration together [10 + 6 n], and
-    # the prior of the calibration that they include
+    calibration: PayloadCalibration
+    samples: int
     joint: tuple[Array, Array]
     prior: PayloadCalibration
-    gravity: Array  # in the base frame [3], m/s^2, as used
-    gravity_source: str = "model"  # or "estimated", from the bag's target_moment
-    # set there, from target_moment [kg]; NaN if unknown
+    gravity: Array
+    gravity_source: str = "model"
     controller_mass: float = float("nan")
-    warnings: tuple[str, ...] = ()  # for the user, one line each
-    # Of the payload set in the controller, with the currents; also in `warnings`, in
-    # words
+    warnings: tuple[str, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
 
     @property
@@ -214,13 +226,20 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
 
 
 class ShownPayload(NamedTuple):
-    """The payload that the currents of a recording show."""
+    """The payload that the currents of a recording show.
 
-    # without constraint [kg]; below zero by errors, and of a wrong mounting or arm
+    Attributes:
+        mass: without constraint [kg]; below zero by errors, and of a wrong mounting or
+            arm.
+        std: [kg].
+        least: smallest difference that counts [kg].
+        payload: physically possible, with its centre of mass.
+    """
+
     mass: float
-    std: float  # [kg]
-    least: float  # smallest difference that counts [kg]
-    payload: Payload = Payload()  # physically possible, with its centre of mass
+    std: float
+    least: float
+    payload: Payload = Payload()
 
     @property
     def interval(self) -> tuple[float, float]:

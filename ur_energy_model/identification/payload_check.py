@@ -73,17 +73,26 @@ replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
 
 @dataclass(frozen=True)
 class PayloadCheck:
-    """Payload that a model was identified with, and the one identified from the currents."""
+    """Payload that a model was identified with, and the one identified from the currents.
 
-    source: str  # the recording
-    controller_mass: float  # set in the controller or given by the user [kg]
-    # Identified, without constraint [kg]
+    Attributes:
+        source: the recording.
+        controller_mass: set in the controller or given by the user [kg].
+        mass, std: identified, without constraint, and its standard deviation [kg].
+        least: smallest difference that counts [kg].
+        payload: identified, physically possible.
+        estimate: from this recording alone.
+        common: its prior, without what the recording alone has of it.
+    """
+
+    source: str
+    controller_mass: float
     mass: float
     std: float
-    least: float  # smallest difference that counts [kg]
-    payload: Payload  # identified, physically possible
-    estimate: PayloadEstimate  # from this recording alone
-    common: PayloadCalibration  # its prior, without what the recording alone has of it
+    least: float
+    payload: Payload
+    estimate: PayloadEstimate
+    common: PayloadCalibration
 
     @property
     def score(self) -> float:
@@ -288,10 +297,15 @@ Models of one UR10e that were identified with an undeclared payload were 0.14 kg
 
 
 class WrongPayload(NamedTuple):
-    """A payload that was set in the controller, or stated by the user, and the actual one."""
+    """A payload that was set in the controller, or stated by the user, and the actual one.
+
+    Attributes:
+        contradiction: in words, with what the user can do.
+        shown: by the currents.
+    """
 
     contradiction: Contradiction
-    shown: Payload  # by the currents
+    shown: Payload
 
 
 def payload_contradictions(

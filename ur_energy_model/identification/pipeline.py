@@ -82,39 +82,57 @@ from ur_energy_model.typing import Mask, Progress
 
 @dataclass(frozen=True)
 class IdentificationOptions:
-    """What to identify, and what the user states."""
+    """What to identify, and what the user states.
 
-    friction: str = AUTO  # name of a friction law, or "auto" to choose one per joint
-    # name of the power model: "physical", or of one that a room adds
+    Attributes:
+        friction: name of a friction law, or "auto" to choose one per joint.
+        power_model: name of the power model: "physical", or of one that a room adds.
+        setup: mounting and payload as stated, a prior for the estimate.
+        payload: on the flange, if another one is set in the controller; None for the one
+            in target_moment, or the one identified where the currents contradict that.
+        identify_tensors: instead of using the robot file's link tensors.
+        prior: from other arms of a fleet.
+        same_arm: the recordings are of one arm, whatever the serial numbers are.
+    """
+
+    friction: str = AUTO
     power_model: str = PHYSICAL
-    setup: Setup | None = None  # mounting and payload as stated, a prior for the estimate
-    # On the flange, if another one is set in the controller; None for the one in
-    # target_moment, or the one identified where the currents contradict that
+    setup: Setup | None = None
     payload: Payload | None = None
-    identify_tensors: bool = False  # instead of using the robot file's link tensors
-    prior: ArmPrior = OF_TYPE  # from other arms of a fleet
-    # the recordings are of one arm, whatever the serial numbers are
+    identify_tensors: bool = False
+    prior: ArmPrior = OF_TYPE
     same_arm: bool = False
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of `identify`."""
+    """Result of `identify`.
 
-    robot: RobotDescription  # the arm as its robot file describes it
-    model: EnergyModel  # ready to save
-    # current stage per joint (comparison of laws, sources)
+    Attributes:
+        robot: the arm as its robot file describes it.
+        model: ready to save.
+        joints: current stage per joint (comparison of laws, sources).
+        power: power stage.
+        fit: metrics of the fitted recordings.
+        validation: metrics of the recordings held out.
+        warnings: for the user, one line each.
+        payload_checks: what the currents of each recording show.
+        failed: bags that were left out, with reasons.
+        notes: how much of long recordings was used, one line each.
+        contradictions: statements about the fitted recordings that these do not agree
+            with; also in `warnings`.
+    """
+
+    robot: RobotDescription
+    model: EnergyModel
     joints: tuple[JointEstimate, ...]
-    power: PowerFitResult  # power stage
+    power: PowerFitResult
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
-    warnings: tuple[str, ...]  # for the user, one line each
-    # what the currents of each recording show
+    warnings: tuple[str, ...]
     payload_checks: tuple[PayloadCheck, ...] = ()
-    failed: tuple[BagResult[Any], ...] = ()  # bags that were left out, with reasons
-    notes: tuple[str, ...] = ()  # how much of long recordings was used, one line each
-    # statements about the fitted recordings that these do not agree with; also in
-    # `warnings`
+    failed: tuple[BagResult[Any], ...] = ()
+    notes: tuple[str, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
 
 

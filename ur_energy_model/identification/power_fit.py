@@ -60,26 +60,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PowerFitResult:
-    """Result of the power stage."""
+    """Result of the power stage.
 
-    bus: BusModel  # model of the supply
-    # Effective constants [n], ohm and V s/rad
+    Attributes:
+        bus: model of the supply.
+        winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
+        resistance_std, back_emf_std: their standard deviations [n].
+        torque_constant, torque_constant_std: from currents and bus power together, and
+            standard deviations [n], N m/A.
+        current_delay: of the currents behind the speeds [s].
+        source: of resistances and back-EMF constants: "bus_power", "prior", or the name
+            of a power model that assumes them.
+        comparison: held-out RMSE by structure [W].
+        factors: estimate and standard deviation of each parameter, by name.
+        coefficients: of the power columns [4 n + 4].
+    """
+
+    bus: BusModel
     winding_resistance: Array
     back_emf_constant: Array
-    # Their standard deviations [n]
     resistance_std: Array
     back_emf_std: Array
-    # From currents and bus power together [n], N m/A
     torque_constant: Array
     torque_constant_std: Array
-    current_delay: float  # of the currents behind the speeds [s]
-    # of resistances and back-EMF constants: "bus_power", "prior", or the name of a power
-    # model that assumes them
+    current_delay: float
     source: str
-    comparison: dict[str, float]  # held-out RMSE by structure [W]
-    # Estimate and standard deviation of each parameter, by name
+    comparison: dict[str, float]
     factors: dict[str, tuple[float, float]]
-    coefficients: Array  # of the power columns [4 n + 4]
+    coefficients: Array
 
 
 _FLOOR_MARGIN = 3.0
@@ -106,15 +114,19 @@ _LEAST_SPEED = 0.1  # mean speed of a block of motion, as a share of the fastest
 
 @dataclass
 class PowerData:
-    """What is accumulated of bus power; the codec stores it."""
+    """What is accumulated of bus power; the codec stores it.
 
-    # Of the power columns and the power [blocks, 4 n + 5, 4 n + 5]
+    Attributes:
+        gram: of the power columns and the power [blocks, 4 n + 5, 4 n + 5].
+        counts: number of samples of each block.
+        modes: sum of powers [W] and number of samples by robot mode other than running
+            [2].
+        rested: time at which the supply last may have rested [s]; None if it never did.
+    """
+
     gram: BlockedGram = field(default_factory=BlockedGram)
-    # number of samples of each block
     counts: BlockedGram = field(default_factory=BlockedGram)
-    # Sum of powers [W] and number of samples by robot mode other than running [2]
     modes: dict[str, Array] = field(default_factory=dict)
-    # Time at which the supply last may have rested [s]; None if it never did
     rested: float | None = None
 
 

@@ -73,13 +73,21 @@ class PowerLayout:
 
 
 class PowerRows(NamedTuple):
-    """Samples of a batch with finite values."""
+    """Samples of a batch with finite values.
 
-    time: Array  # [samples], s
-    qd: Array  # joint side [samples, n], rad/s
-    current: Array  # [samples, n], A
-    power: Array  # measured at the supply [samples], W
-    mode: Array  # robot mode [samples]
+    Attributes:
+        time: [samples], s.
+        qd: joint side [samples, n], rad/s.
+        current: [samples, n], A.
+        power: measured at the supply [samples], W.
+        mode: robot mode [samples].
+    """
+
+    time: Array
+    qd: Array
+    current: Array
+    power: Array
+    mode: Array
 
 
 def power_rows(telemetry: Telemetry) -> PowerRows | None:
@@ -199,15 +207,25 @@ DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
 
 
 class Structure(NamedTuple):
-    """A model of the power, linear in its parameters."""
+    """A model of the power, linear in its parameters.
 
-    names: tuple[str, ...]  # of the p parameters
-    basis: Array  # coefficients of the power columns = basis @ parameters [4 n + 4, p]
-    prior: Prior  # of the parameters
-    torque: Array  # torque constants = base + torque @ parameters [n, p], N m/A
-    base: Array  # [n], N m/A
-    own: Mask  # joints whose conversion has a coefficient of its own [n]
-    single: Mask  # conversions of single joints among the parameters [p]
+    Attributes:
+        names: of the p parameters.
+        basis: coefficients of the power columns = basis @ parameters [4 n + 4, p].
+        prior: of the parameters.
+        torque: torque constants = base + torque @ parameters [n, p], N m/A.
+        base: [n], N m/A.
+        own: joints whose conversion has a coefficient of its own [n].
+        single: conversions of single joints among the parameters [p].
+    """
+
+    names: tuple[str, ...]
+    basis: Array
+    prior: Prior
+    torque: Array
+    base: Array
+    own: Mask
+    single: Mask
 
 
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
@@ -301,13 +319,21 @@ def _added_models() -> dict[str, PowerModel]:
 
 
 class PowerPrior(NamedTuple):
-    """What is known of the power of an arm with n joints before its data; means and deviations."""
+    """What is known of the power of an arm with n joints before its data; means and deviations.
 
-    standby: tuple[float, float]  # [W]
-    copper: tuple[float, float]  # factor of the winding resistances, common to the joints
-    own_copper: Array  # of each joint beyond the common factor, means only [n]
-    driver: tuple[float, float]  # [W/A]
-    drag: tuple[float, float]  # [N m]
+    Attributes:
+        standby: [W].
+        copper: factor of the winding resistances, common to the joints.
+        own_copper: of each joint beyond the common factor, means only [n].
+        driver: [W/A].
+        drag: [N m].
+    """
+
+    standby: tuple[float, float]
+    copper: tuple[float, float]
+    own_copper: Array
+    driver: tuple[float, float]
+    drag: tuple[float, float]
 
 
 def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> PowerPrior:
@@ -336,10 +362,15 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
 
 
 class JointPowerEvidence(NamedTuple):
-    """What a meter at each of n joints shows of its converted power, independently of the bus."""
+    """What a meter at each of n joints shows of its converted power, independently of the bus.
 
-    conversion: Array  # converted power over current and motor speed [n], V s/rad
-    # inverse of its covariance [n, n]; zero for joints that it does not show
+    Attributes:
+        conversion: converted power over current and motor speed [n], V s/rad.
+        precision: inverse of its covariance [n, n]; zero for joints that it does not
+            show.
+    """
+
+    conversion: Array
     precision: Array
 
 

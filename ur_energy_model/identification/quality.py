@@ -75,11 +75,14 @@ class VisitedPath:
 
     What follows is left out: with fewer or coarser poses, other motions in the same space
     would pass for this one.
+
+    Attributes:
+        within: largest angle of any joint from a pose of the path to the nearest of
+            `poses` [rad].
+        poses: [poses, n], rad; at most 200.
     """
 
-    # Largest angle of any joint from a pose of the path to the nearest of `poses` [rad]
     within: float = _FINEST
-    # [poses, n], rad; at most 200
     poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
     _last: float = -1.0
 
@@ -159,25 +162,42 @@ def motion_of(
 
 @dataclass(frozen=True)
 class Use:
-    """Suitability of a recording for one purpose."""
+    """Suitability of a recording for one purpose.
 
-    purpose: str  # a key of _NEEDS
+    Attributes:
+        purpose: a key of _NEEDS.
+        grade: how well it suits.
+        reason: why, in plain words.
+    """
+
+    purpose: str
     grade: Grade
-    reason: str  # why, in plain words
+    reason: str
 
 
 @dataclass(frozen=True)
 class JointQuality:
-    """Excitation of one joint."""
+    """Excitation of one joint.
 
-    name: str  # of the joint
-    travel: float  # range of positions [rad], NaN without
-    speed: float  # largest speed [rad/s], NaN without
-    torque: float  # range of target_moment [N m], NaN without
-    current: float  # largest current [A], NaN without
-    moving: float  # time above 0.01 rad/s, brakes released and no freedrive [s]
-    reversals: int  # changes of direction
-    temperature: tuple[float, float]  # lowest and highest temperature [degC], NaN without
+    Attributes:
+        name: of the joint.
+        travel: range of positions [rad], NaN without.
+        speed: largest speed [rad/s], NaN without.
+        torque: range of target_moment [N m], NaN without.
+        current: largest current [A], NaN without.
+        moving: time above 0.01 rad/s, brakes released and no freedrive [s].
+        reversals: changes of direction.
+        temperature: lowest and highest temperature [degC], NaN without.
+    """
+
+    name: str
+    travel: float
+    speed: float
+    torque: float
+    current: float
+    moving: float
+    reversals: int
+    temperature: tuple[float, float]
 
     @property
     def activity(self) -> Activity:
@@ -200,38 +220,65 @@ class JointQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """Verdict on one recording."""
+    """Verdict on one recording.
 
-    source: str  # bag or file
-    simulated: bool  # made by this package's simulated controller
-    # recorded from the manufacturer's offline simulator, without real currents
+    Attributes:
+        source: bag or file.
+        simulated: made by this package's simulated controller.
+        simulator: recorded from the manufacturer's offline simulator, without real
+            currents.
+        samples: number.
+        duration: time covered without gaps [s].
+        rate: samples per second found [Hz].
+        irregular: the time step varies by more than 2 % of its median (due to the
+            recorder).
+        gaps: number.
+        lost: number of missing samples.
+        repeated: number of samples left out because the recording has them twice.
+        joints: excitation per joint.
+        frozen: channels (with joint index) that do not change.
+        clipped: and those that stay at a limit.
+        not_finite: number of values that are not finite, by field.
+        freedrive: share of samples in freedrive.
+        not_running: share of samples with the brakes on or the arm off.
+        stopped: share of samples in a safety stop.
+        reduced: share of samples in safety mode reduced (the arm works with lower
+            limits).
+        payloads: distinct payload masses set in the controller [kg].
+        missing: fields that some stage needs but were not recorded.
+        uses: what it is good for.
+        condition_number: of the base regressor; None if the robot is unknown.
+        refusal: why identification refuses it, or None.
+        warnings: for the user, one line each.
+        contradictions: statements that the samples do not agree with.
+        visited: joint angles that it passes through.
+    """
+
+    source: str
+    simulated: bool
     simulator: bool
-    samples: int  # number
-    duration: float  # time covered without gaps [s]
-    rate: float  # samples per second found [Hz]
-    # the time step varies by more than 2 % of its median (due to the recorder)
+    samples: int
+    duration: float
+    rate: float
     irregular: bool
-    gaps: int  # number
-    lost: int  # number of missing samples
-    repeated: int  # number of samples left out because the recording has them twice
-    joints: tuple[JointQuality, ...]  # excitation per joint
-    frozen: tuple[str, ...]  # channels (with joint index) that do not change
-    clipped: tuple[str, ...]  # and those that stay at a limit
-    not_finite: dict[str, int]  # number of values that are not finite, by field
-    freedrive: float  # share of samples in freedrive
-    not_running: float  # share of samples with the brakes on or the arm off
-    stopped: float  # share of samples in a safety stop
-    # share of samples in safety mode reduced (the arm works with lower limits)
+    gaps: int
+    lost: int
+    repeated: int
+    joints: tuple[JointQuality, ...]
+    frozen: tuple[str, ...]
+    clipped: tuple[str, ...]
+    not_finite: dict[str, int]
+    freedrive: float
+    not_running: float
+    stopped: float
     reduced: float
-    payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
-    missing: tuple[str, ...]  # fields that some stage needs but were not recorded
-    uses: tuple[Use, ...]  # what it is good for
-    condition_number: float | None  # of the base regressor; None if the robot is unknown
-    refusal: str | None  # why identification refuses it, or None
-    warnings: tuple[str, ...]  # for the user, one line each
-    # statements that the samples do not agree with
+    payloads: tuple[float, ...]
+    missing: tuple[str, ...]
+    uses: tuple[Use, ...]
+    condition_number: float | None
+    refusal: str | None
+    warnings: tuple[str, ...]
     contradictions: tuple[Contradiction, ...] = ()
-    # joint angles that it passes through
     visited: VisitedPath = field(default_factory=VisitedPath)
 
     @property

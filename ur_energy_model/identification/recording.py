@@ -245,10 +245,15 @@ _RIDGE = 1e-6  # information that is there before, relative to that of the whole
 
 @dataclass(frozen=True)
 class KeptTime:
-    """Time of a recording that the fits use."""
+    """Time of a recording that the fits use.
 
-    motions: float  # for torque constants, friction and presliding [s]
-    samples: float  # as recorded, for the bus capacitor and the metrics of the fit [s]
+    Attributes:
+        motions: for torque constants, friction and presliding [s].
+        samples: as recorded, for the bus capacitor and the metrics of the fit [s].
+    """
+
+    motions: float
+    samples: float
 
     @classmethod
     def of_each(cls, recordings: int) -> KeptTime:
@@ -259,11 +264,17 @@ class KeptTime:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A part of a recording that is used or left out as a whole."""
+    """A part of a recording that is used or left out as a whole.
 
-    dof: int  # number of joints n
-    motions: tuple[FilteredMotion, ...]  # filtered
-    samples: Telemetry | None  # as recorded; None where they are not kept
+    Attributes:
+        dof: number of joints n.
+        motions: filtered.
+        samples: as recorded; None where they are not kept.
+    """
+
+    dof: int
+    motions: tuple[FilteredMotion, ...]
+    samples: Telemetry | None
 
     def divided(self) -> list[Segment]:
         """Parts of about LENGTH; the part itself if it is short or its clock goes back."""
@@ -394,34 +405,49 @@ class SegmentSelector:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SessionData:
-    """What the fits use of a session of the arm, recorded in a bag or as it was learned from."""
+    """What the fits use of a session of the arm, recorded in a bag or as it was learned from.
 
-    path: Path  # as given by the user, or a name
-    info: RecordingInfo  # what made the recording
-    cutoff: float  # of the narrow filter [Hz]
-    rate: float  # samples per second found [Hz]
-    power: PowerFit  # accumulated bus power
-    samples: int  # number of samples read
-    duration: float  # without gaps [s]
-    # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
+    Attributes:
+        path: as given by the user, or a name.
+        info: what made the recording.
+        cutoff: of the narrow filter [Hz].
+        rate: samples per second found [Hz].
+        power: accumulated bus power.
+        samples: number of samples read.
+        duration: without gaps [s].
+        warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not
+            recorded.
+        controller_payload: first payload set there, mass and centre [4], kg and m; NaN if
+            unknown.
+        payloads: distinct payload masses set in the controller [kg].
+        kept: time that motions and samples cover, where the recording is longer; None
+            where motions cover all of it and samples are not kept.
+        motions: filtered, in order.
+        samples_kept: as recorded, in parts; see `kept`.
+        began: when it began, by a clock or count that all sessions of a fit share; None
+            where unknown.
+        constants: torque constants that the controller states in it; None where they were
+            not looked for.
+        link_torques: of the links, of the last pass, by its payload; see
+            `RecordingDynamics`.
+    """
+
+    path: Path
+    info: RecordingInfo
+    cutoff: float
+    rate: float
+    power: PowerFit
+    samples: int
+    duration: float
     warmth: Array
-    # First payload set there, mass and centre [4], kg and m; NaN if unknown
     controller_payload: Array
-    payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
-    # Time that motions and samples cover, where the recording is longer; None where
-    # motions cover all of it and samples are not kept
+    payloads: tuple[float, ...]
     kept: KeptTime | None
-    motions: Buffer[FilteredMotion] = field(repr=False)  # filtered, in order
-    # as recorded, in parts; see `kept`
+    motions: Buffer[FilteredMotion] = field(repr=False)
     samples_kept: Buffer[Telemetry] = field(repr=False)
     _torque: TorqueBuffer = field(repr=False)
-    # When it began, by a clock or count that all sessions of a fit share; None where
-    # unknown
     began: float | None = None
-    # Torque constants that the controller states in it; None where they were not looked
-    # for
     constants: ControllerConstants | None = None
-    # Of the links, of the last pass, by its payload; see `RecordingDynamics`
     link_torques: dict[tuple[float, ...], Buffer[Array]] = field(
         default_factory=dict, repr=False
     )
@@ -471,15 +497,22 @@ class Recording(SessionData):
     """What identification keeps of one bag.
 
     It can be pickled, so that bags are read where they are and fitted elsewhere.
+
+    Attributes:
+        sha256: hash of the bag.
+        quality: verdict.
+        controller_time: first and last controller time [s]; None if not recorded.
+        host_time: first and last host time [ns]; None if not recorded.
+        delay: of actual_q behind target_q [s], NaN if unknown.
+        wall: readings of a power meter.
     """
 
-    sha256: str  # hash of the bag
-    quality: Quality  # verdict
-    # First and last controller time [s] and host time [ns], None if not recorded
+    sha256: str
+    quality: Quality
     controller_time: tuple[float, float]
     host_time: tuple[int, int] | None
-    delay: float  # of actual_q behind target_q [s], NaN if unknown
-    wall: WallFit  # readings of a power meter
+    delay: float
+    wall: WallFit
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "link_torques": {}}

@@ -47,10 +47,15 @@ from ur_energy_model.typing import Array, Mask
 
 @dataclass(frozen=True)
 class SetupPrior:
-    """Stated mounting and payload: the prior of the estimate, and the reference for warnings."""
+    """Stated mounting and payload: the prior of the estimate, and the reference for warnings.
 
-    setup: Setup  # mounting and payload
-    # "configured" (by the user), "rtde" (payload fields of the recording) or "default"
+    Attributes:
+        setup: mounting and payload.
+        source: "configured" (by the user), "rtde" (payload fields of the recording) or
+            "default".
+    """
+
+    setup: Setup
     source: str
 
 
@@ -68,17 +73,22 @@ class TorqueInformation:
 
     and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per
     second (squared).
+
+    Attributes:
+        source: bag or file.
+        stated: mounting and payload as stated.
+        kind: of the reference motion, "target" (recorded targets) or "actual" (filtered
+            measurement).
+        nominal_delay: of target_moment, already compensated [s]; h is the remainder.
+        samples: number of samples.
+        grams: Gram matrices [n, k, k] of the rows, per block of time.
     """
 
-    source: str  # bag or file
-    stated: SetupPrior  # mounting and payload as stated
-    # Of the reference motion, "target" (recorded targets) or "actual" (filtered
-    # measurement)
+    source: str
+    stated: SetupPrior
     kind: str = "target"
-    # of target_moment, already compensated [s]; h is the remainder
     nominal_delay: float = 0.0
-    samples: int = 0  # number of samples
-    # Gram matrices [n, k, k] of the rows, per block of time
+    samples: int = 0
     grams: BlockedGram = field(default_factory=BlockedGram)
     _low: Array | float = np.inf
     _high: Array | float = -np.inf

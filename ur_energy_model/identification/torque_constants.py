@@ -37,45 +37,69 @@ _FROM_LINKS = ("current", "joints of the same size", FLEET)
 
 
 class InertiaFromCurrent(NamedTuple):
-    """Reflected inertia of one joint."""
+    """Reflected inertia of one joint.
 
-    nominal: float  # inertia that the load was computed with, joint side [kg m^2]
-    excess: float  # (inertia - nominal) / k_t [kg m^2 A/(N m)]
-    slope: float  # change of `excess` with 1/k_t along the regression [kg m^2]
-    rest: float  # variance of `excess` at a given 1/k_t
-    # Standard deviation of the inertia at a given 1/k_t beyond the statistical one [kg
-    # m^2]: the systematic part of the residual that acceleration could explain
+    Attributes:
+        nominal: inertia that the load was computed with, joint side [kg m^2].
+        excess: (inertia - nominal) / k_t [kg m^2 A/(N m)].
+        slope: change of `excess` with 1/k_t along the regression [kg m^2].
+        rest: variance of `excess` at a given 1/k_t.
+        left_out: standard deviation of the inertia at a given 1/k_t beyond the
+            statistical one [kg m^2]: the systematic part of the residual that
+            acceleration could explain.
+    """
+
+    nominal: float
+    excess: float
+    slope: float
+    rest: float
     left_out: float
 
 
 @dataclass(frozen=True)
 class JointEstimate:
-    """Result of the current regression for one joint."""
+    """Result of the current regression for one joint.
 
-    torque_constant: float  # [N m/A]
-    torque_constant_std: float  # [N m/A]
-    friction: Friction  # motor side
-    friction_std: dict[str, float]  # by parameter name
-    covariance: Array  # of (load factor / k_t, friction parameters / k_t)
-    source: dict[str, str]  # "current" or "prior", by quantity
-    residual: float  # RMS while moving [A], NaN if the joint did not move
-    # Torque constant from currents alone [N m/A]
+    Attributes:
+        torque_constant, torque_constant_std: motor side, and standard deviation [N m/A].
+        friction: motor side.
+        friction_std: by parameter name.
+        covariance: of (load factor / k_t, friction parameters / k_t).
+        source: "current" or "prior", by quantity.
+        residual: RMS while moving [A], NaN if the joint did not move.
+        regressed_constant, regressed_std: the same from currents alone [N m/A].
+        reason: for the choice of the law, in words.
+        comparison: held-out RMS [A] by law name.
+        unexplained_over_load: RMS of the residual's systematic part over that of the
+            current for the load; infinite if the joint did not move.
+        load_error: relative uncertainty of the load from mounting and payload.
+        session_scales: friction of each session in which the joint moved, over the fitted
+            one.
+        session_deviations: of these.
+        sessions: numbers of these sessions.
+        inertia: reflected inertia fitted too; None if it was known or the joint did not
+            move.
+        load_factor: see `JointModel.load_factor`.
+    """
+
+    torque_constant: float
+    torque_constant_std: float
+    friction: Friction
+    friction_std: dict[str, float]
+    covariance: Array
+    source: dict[str, str]
+    residual: float
     regressed_constant: float
     regressed_std: float
-    reason: str = ""  # for the choice of the law, in words
-    # held-out RMS [A] by law name
+    reason: str = ""
     comparison: dict[str, float] = field(default_factory=dict)
-    # RMS of the residual's systematic part over that of the current for the load;
-    # infinite if the joint did not move
     unexplained_over_load: float = float("inf")
-    load_error: float = 0.0  # relative uncertainty of the load from mounting and payload
-    # Friction of each session in which the joint moved, over the fitted one
+    load_error: float = 0.0
     session_scales: Array = field(default_factory=lambda: np.ones(0))
-    session_deviations: Array = field(default_factory=lambda: np.zeros(0))  # of these
-    sessions: tuple[int, ...] = ()  # numbers of these sessions
-    # Reflected inertia fitted too; None if it was known or the joint did not move
+    session_deviations: Array = field(default_factory=lambda: np.zeros(0))
+    sessions: tuple[int, ...] = ()
     inertia: InertiaFromCurrent | None = None
-    load_factor: float = 1.0  # see `JointModel.load_factor`
+    load_factor: float = 1.0
 
     @property
     def load_per_ampere(self) -> float:
@@ -133,10 +157,15 @@ def deviation_without_links(joint: JointModel) -> float:
 
 
 class LoadErrors(NamedTuple):
-    """Relative errors of what n joints hold of their own links per ampere."""
+    """Relative errors of what n joints hold of their own links per ampere.
 
-    data: Array  # from the currents that the model was identified with [n]
-    prior: Array  # from what was known before of the weight of links [n, n], covariance
+    Attributes:
+        data: from the currents that the model was identified with [n].
+        prior: from what was known before of the weight of links [n, n], covariance.
+    """
+
+    data: Array
+    prior: Array
 
 
 def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
@@ -235,12 +264,19 @@ def with_stated_constant(
 
 @dataclass(frozen=True)
 class TorqueConstantPrior:
-    """Prior of the torque constants of n joints, relative to those of the robot file."""
+    """Prior of the torque constants of n joints, relative to those of the robot file.
 
-    mean: Array  # [n]
-    covariance: Array  # of the joints [n, n]
-    independent: Array  # part of each joint's variance that no other joint shares [n]
-    source: tuple[str, ...]  # of the constants that come from the prior [n]
+    Attributes:
+        mean: [n].
+        covariance: of the joints [n, n].
+        independent: part of each joint's variance that no other joint shares [n].
+        source: of the constants that come from the prior [n].
+    """
+
+    mean: Array
+    covariance: Array
+    independent: Array
+    source: tuple[str, ...]
 
     @classmethod
     def of_type(cls, robot: RobotDescription) -> TorqueConstantPrior:
@@ -363,13 +399,20 @@ _UNRATED_INERTIA = (0.5, 0.5)
 
 @dataclass(frozen=True)
 class InertiaEstimate:
-    """Reflected inertia of motors and reducers, joint side."""
+    """Reflected inertia of motors and reducers, joint side.
 
-    value: Array  # [n], kg m^2
-    std: Array  # standard deviation [n], kg m^2
-    source: tuple[str, ...]  # per joint "target_moment", "current" or "prior"
-    # What currents show of the arm's own inertias and their deviations [2, n], kg m^2,
-    # where that differs from the controller's in target_moment; NaN elsewhere
+    Attributes:
+        value: [n], kg m^2.
+        std: standard deviation [n], kg m^2.
+        source: per joint "target_moment", "current" or "prior".
+        actual: what currents show of the arm's own inertias and their deviations [2, n],
+            kg m^2, where that differs from the controller's in target_moment; NaN
+            elsewhere.
+    """
+
+    value: Array
+    std: Array
+    source: tuple[str, ...]
     actual: Array | None = None
 
     @property

@@ -94,11 +94,16 @@ class _ConstantErrors(NamedTuple):
 
     Those of the bus model, and behind them what the deviation of a torque constant has
     besides.
+
+    Attributes:
+        bus: changes of the parameters [k, 3 n + 2], see `BusModel.errors`.
+        torque: relative changes of the torque constants [k, n].
+        shared: whether errors of the bus model change torque constants.
     """
 
-    bus: Array  # changes of the parameters [k, 3 n + 2], see `BusModel.errors`
-    torque: Array  # relative changes of the torque constants [k, n]
-    shared: bool  # whether errors of the bus model change torque constants
+    bus: Array
+    torque: Array
+    shared: bool
 
 
 def _constant_errors(model: EnergyModel) -> _ConstantErrors:

@@ -77,10 +77,14 @@ class DriveParameters(NamedTuple):
 
     Winding resistances [n], ohm; conversion factors [n], back-EMF over torque constant;
     driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
+
+    Attributes:
+        values: [3 n + 1].
+        covariance: of these [3 n + 1, 3 n + 1].
     """
 
-    values: Array  # [3 n + 1]
-    covariance: Array  # of these [3 n + 1, 3 n + 1]
+    values: Array
+    covariance: Array
 
 
 def drive_parameters(model: EnergyModel) -> DriveParameters:

@@ -36,10 +36,15 @@ _ANOTHER_DAY_BASE = 0.03
 
 @dataclass(frozen=True)
 class Cable:
-    """Resistances of the segments that end at n joints, with standard deviations."""
+    """Resistances of the segments that end at n joints, with standard deviations.
 
-    resistance: Array  # of the segment that ends at each joint [n], ohm
-    std: Array  # [n], ohm
+    Attributes:
+        resistance: of the segment that ends at each joint [n], ohm.
+        std: [n], ohm.
+    """
+
+    resistance: Array
+    std: Array
 
     def of_another_session(self) -> Cable:
         """What this cable says of the same arm at another time."""

@@ -41,11 +41,14 @@ class ControllerConstants:
     """Torque constants of n joints as the controller states them, joint side.
 
     The value of a joint that no recording has loaded is NaN, and its deviation infinite.
+
+    Attributes:
+        torque_per_ampere: N k_t, joint torque over motor current [n], N m/A.
+        std: standard deviation of what the controller states [n], N m/A; the motor's own
+            constant differs from it by CALIBRATION_ERROR besides.
     """
 
-    torque_per_ampere: Array  # N k_t, joint torque over motor current [n], N m/A
-    # standard deviation of what the controller states [n], N m/A; the motor's own
-    # constant differs from it by CALIBRATION_ERROR besides
+    torque_per_ampere: Array
     std: Array
 
     @property

@@ -45,32 +45,44 @@ CONSTANTS = (
 
 @dataclass(frozen=True)
 class JointModel:
-    """Identified constants of one joint."""
+    """Identified constants of one joint.
+
+    Attributes:
+        name: of the joint, as in the robot's URDF.
+        gear_ratio: motor turns per joint turn.
+        reflected_inertia: of motor and reducer, joint side [kg m^2]; in target_moment.
+        torque_constant: motor torque per RTDE ampere [N m/A].
+        winding_resistance: copper loss per RTDE ampere squared [ohm].
+        back_emf_constant: converted power per RTDE ampere and motor speed [V s/rad].
+        friction: law and parameters, motor side.
+        std: standard deviations by quantity (the names above and the friction
+            parameters).
+        source: the stage each quantity comes from: "target_moment", "current",
+            "bus_power", "prior" or "given".
+        current_covariance: covariance [1 + p, 1 + p] of (load factor / k_t, friction
+            parameters / k_t), the coefficients that give current from torque.
+        current_residual: RMS of the measured minus the modelled current while moving [A].
+        friction_reason: why this friction law was chosen.
+        actual_inertia: what currents show of the arm's own reflected inertia where
+            target_moment shows that of the controller [kg m^2]; None elsewhere.
+        load_factor: torque of links, payload and rotor over that by their published
+            masses, as currents show it where the torque constant is known apart from
+            them; else 1.
+    """
 
     name: str
-    gear_ratio: float  # motor turns per joint turn
-    # of motor and reducer, joint side [kg m^2]; in target_moment
+    gear_ratio: float
     reflected_inertia: float
-    torque_constant: float  # motor torque per RTDE ampere [N m/A]
-    winding_resistance: float  # copper loss per RTDE ampere squared [ohm]
-    back_emf_constant: float  # converted power per RTDE ampere and motor speed [V s/rad]
-    friction: Friction  # law and parameters, motor side
-    # standard deviations by quantity (the names above and the friction parameters)
+    torque_constant: float
+    winding_resistance: float
+    back_emf_constant: float
+    friction: Friction
     std: Mapping[str, float] = field(default_factory=dict)
-    # the stage each quantity comes from: "target_moment", "current", "bus_power", "prior"
-    # or "given"
     source: Mapping[str, str] = field(default_factory=dict)
-    # covariance [1 + p, 1 + p] of (load factor / k_t, friction parameters / k_t), the
-    # coefficients that give current from torque
     current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    # RMS of the measured minus the modelled current while moving [A]
     current_residual: float = 0.0
-    friction_reason: str = ""  # why this friction law was chosen
-    # what currents show of the arm's own reflected inertia where target_moment shows that
-    # of the controller [kg m^2]; None elsewhere
+    friction_reason: str = ""
     actual_inertia: float | None = None
-    # torque of links, payload and rotor over that by their published masses, as currents
-    # show it where the torque constant is known apart from them; else 1
     load_factor: float = 1.0
 
     @property
@@ -158,34 +170,46 @@ of it."""
 
 @dataclass(frozen=True)
 class BusModel:
-    """From the motors to the supply, for n joints."""
+    """From the motors to the supply, for n joints.
 
-    kind: str  # "physical", or the name of a power model of papers
-    standby: float  # power at standstill, brakes released [W]
-    driver: Array  # driver loss per ampere [n], W/A
-    # of the windings [n], H (EcBot's L I dI/dt; zero in the physical model)
+    Attributes:
+        kind: "physical", or the name of a power model of papers.
+        standby: power at standstill, brakes released [W].
+        driver: driver loss per ampere [n], W/A.
+        inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical
+            model).
+        capacitor_energy: largest regenerated energy that the bus capacitance stores [J].
+        floor: lowest power that the supply delivers [W]; it cannot take power back.
+        std: standard deviations of "standby", of "driver", one for all joints, and of the
+            mean power of a "motion", see MOTION_STD.
+        errors: changes of the parameters by k independent errors, one standard deviation
+            each, of standby power, resistances, back-EMF constants, driver losses and
+            drag [k, 3 n + 2], W, ohm, V s/rad, W/A, N m; empty if there are none.
+        torque_errors: relative changes of the torque constants by the same errors [k, n];
+            empty: those of the back-EMF constants where no bus power was recorded, else
+            none.
+        mode_power: mean recorded power in robot modes other than running, by mode name
+            [W].
+        residual: RMS of measured minus modelled power [W]; NaN without a recorded bus
+            power.
+        source: "bus_power" or "prior".
+        reason: the terms of the model, and why they were chosen.
+        drag: loss of a motor per speed, which its recorded current does not show [N m].
+    """
+
+    kind: str
+    standby: float
+    driver: Array
     inductance: Array
-    # largest regenerated energy that the bus capacitance stores [J]
     capacitor_energy: float = 0.0
-    # lowest power that the supply delivers [W]; it cannot take power back
     floor: float = 0.0
-    # standard deviations of "standby", of "driver", one for all joints, and of the mean
-    # power of a "motion", see MOTION_STD
     std: Mapping[str, float] = field(default_factory=dict)
-    # changes of the parameters by k independent errors, one standard deviation each, of
-    # standby power, resistances, back-EMF constants, driver losses and drag [k, 3 n + 2],
-    # W, ohm, V s/rad, W/A, N m; empty if there are none
     errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    # relative changes of the torque constants by the same errors [k, n]; empty: those of
-    # the back-EMF constants where no bus power was recorded, else none
     torque_errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    # mean recorded power in robot modes other than running, by mode name [W]
     mode_power: Mapping[str, float] = field(default_factory=dict)
-    # RMS of measured minus modelled power [W]; NaN without a recorded bus power
     residual: float = float("nan")
-    source: str = "prior"  # "bus_power" or "prior"
-    reason: str = ""  # the terms of the model, and why they were chosen
-    # loss of a motor per speed, which its recorded current does not show [N m]
+    source: str = "prior"
+    reason: str = ""
     drag: float = 0.0
 
     @property
@@ -222,29 +246,40 @@ class BusModel:
 
 @dataclass(frozen=True)
 class DrivePowers:
-    """Torques, currents and powers over samples; [samples, n] unless stated otherwise."""
+    """Torques, currents and powers over samples; [samples, n] unless stated otherwise.
 
-    motor_torque: Array  # motor side [N m]
-    current: Array  # [A]
-    mechanical_power: Array  # motor speed times motor torque, friction included [W]
-    copper_loss: Array  # [W]
-    friction_loss: Array  # friction's part of the mechanical power [W]
-    electrical_power: Array  # of the motors [W]
-    # driver_power, standby_power: whole arm, the first with drag [samples], W
+    Attributes:
+        motor_torque: motor side [N m].
+        current: [A].
+        mechanical_power: motor speed times motor torque, friction included [W].
+        copper_loss: [W].
+        friction_loss: friction's part of the mechanical power [W].
+        electrical_power: of the motors [W].
+        driver_power, standby_power: whole arm, the first with drag [samples], W.
+        demand: of the whole arm, negative while it regenerates [samples], W.
+        total_power: at the supply, which takes no power back [samples], W; `BusCapacitor`
+            models what the bus capacitance stores of it.
+        sensitivity: change of each electrical power per standard deviation of each
+            independent parameter error [samples, n, errors], W. The standard deviation of
+            an energy is the norm over the errors of the time integral of this; that of a
+            power the norm of this itself. No errors if they were not requested.
+        total_sensitivity: the same for the total power [samples, all errors], W.
+        current_std: standard deviation of predicted currents, scatter of single samples
+            included [samples, n], A; empty for measured currents or if not requested.
+    """
+
+    motor_torque: Array
+    current: Array
+    mechanical_power: Array
+    copper_loss: Array
+    friction_loss: Array
+    electrical_power: Array
     driver_power: Array
     standby_power: Array
-    demand: Array  # of the whole arm, negative while it regenerates [samples], W
-    # at the supply, which takes no power back [samples], W; `BusCapacitor` models what
-    # the bus capacitance stores of it
+    demand: Array
     total_power: Array
-    # change of each electrical power per standard deviation of each independent parameter
-    # error [samples, n, errors], W. The standard deviation of an energy is the norm over
-    # the errors of the time integral of this; that of a power the norm of this itself. No
-    # errors if they were not requested
     sensitivity: Array
-    total_sensitivity: Array  # the same for the total power [samples, all errors], W
-    # standard deviation of predicted currents, scatter of single samples included
-    # [samples, n], A; empty for measured currents or if not requested
+    total_sensitivity: Array
     current_std: Array
 
     @property
@@ -262,11 +297,16 @@ STANDSTILL_ERROR = 0.5  # unknown share of a joint's Coulomb friction at standst
 
 
 class CurrentErrors(NamedTuple):
-    """Change of predicted currents per independent error, one standard deviation each."""
+    """Change of predicted currents per independent error, one standard deviation each.
 
-    own: list[Array]  # of each of n joints [samples, p + 5], A
-    shared: Array  # of all joints per error of the bus model [samples, n, k], A
-    # standard deviation of single samples, their scatter included [samples, n], A
+    Attributes:
+        own: of each of n joints [samples, p + 5], A.
+        shared: of all joints per error of the bus model [samples, n, k], A.
+        std: standard deviation of single samples, their scatter included [samples, n], A.
+    """
+
+    own: list[Array]
+    shared: Array
     std: Array
 
 

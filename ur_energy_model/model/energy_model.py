@@ -74,14 +74,19 @@ class PayloadCalibration:
 
     With a link gain of one, torque constant and published links agree; with a payload
     gain of one, payload and links do.
+
+    Attributes:
+        links: deviation of the links' masses and first moments [n, 4], kg and kg m, link
+            frames; the last one includes everything on the flange of the unloaded arm.
+        link_gain: [n].
+        payload_gain: [n].
+        covariance: of `vector` [6 n, 6 n].
     """
 
-    # : deviation of the links' masses and first moments [n, 4], kg and kg m, link frames;
-    # the last : one includes everything on the flange of the unloaded arm
     links: Array
-    link_gain: Array  #: [n]
-    payload_gain: Array  #: [n]
-    covariance: Array  #: of `vector` [6 n, 6 n]
+    link_gain: Array
+    payload_gain: Array
+    covariance: Array
 
     @classmethod
     def from_vector(cls, values: Array, covariance: Array) -> PayloadCalibration:
@@ -138,12 +143,16 @@ class LinkTensors:
 
     Only some combinations of their entries affect an arm's torques. The others keep the
     values of the robot file, with a correspondingly large standard deviation.
+
+    Attributes:
+        values: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2.
+        std: of every entry [n, 3, 3], kg m^2.
+        source: the identification stage, such as "target_moment".
     """
 
-    # : about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2
     values: Array
-    std: Array  #: of every entry [n, 3, 3], kg m^2
-    source: str = "target_moment"  #: the identification stage, such as "target_moment"
+    std: Array
+    source: str = "target_moment"
 
     def applied_to(self, robot: RobotDescription) -> RobotDescription:
         """The robot description with these tensors."""
@@ -163,33 +172,44 @@ def is_possible(tensor: Array) -> bool:
 
 @dataclass(frozen=True)
 class EnergyModel:
-    """The identified model of one arm; `load_model` reads it from a model file."""
+    """The identified model of one arm; `load_model` reads it from a model file.
 
-    robot: str  #: name of the robot description, or path of the user's robot file
-    setup: Setup  #: mounting and payload of the identification recordings
-    setup_source: str  #: "given", "rtde" or "estimated"
-    joints: tuple[JointModel, ...]  #: n joint models
-    bus: BusModel  #: power model of the whole arm
-    # : fit, validation: metrics of the fitted and of the held-out recordings, as METRICS
-    # mappings
+    Attributes:
+        robot: name of the robot description, or path of the user's robot file.
+        setup: mounting and payload of the identification recordings.
+        setup_source: "given", "rtde" or "estimated".
+        joints: n joint models.
+        bus: power model of the whole arm.
+        fit, validation: metrics of the fitted and of the held-out recordings, as METRICS
+            mappings.
+        provenance: recordings, package version and date that the model was made with.
+        current_delay: of recorded currents behind recorded speeds [s] (`MeasuredPowers`).
+        link_tensors: identified inertia tensors; None uses those of the robot file.
+        sessions: spread of standby power and friction between sessions.
+        anchored: the session that the model is anchored in; None for any session.
+        payload_calibration: from recordings with a known payload; None without.
+        wall: power at the mains from a power meter; None without.
+        controller_constants: of the arm, as its controller states them; None where no
+            recording had them.
+        cable: that supplies the joints; None without joint voltages.
+    """
+
+    robot: str
+    setup: Setup
+    setup_source: str
+    joints: tuple[JointModel, ...]
+    bus: BusModel
     fit: tuple[Mapping[str, Any], ...] = ()
     validation: tuple[Mapping[str, Any], ...] = ()
-    #: recordings, package version and date that the model was made with
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    #: of recorded currents behind recorded speeds [s] (`MeasuredPowers`)
     current_delay: float = 0.0
-    #: identified inertia tensors; None uses those of the robot file
     link_tensors: LinkTensors | None = None
-    #: spread of standby power and friction between sessions
     sessions: SessionSpread = field(default_factory=SessionSpread)
-    #: the session that the model is anchored in; None for any session
     anchored: Session | None = None
-    #: from recordings with a known payload; None without
     payload_calibration: PayloadCalibration | None = None
-    wall: WallModel | None = None  #: power at the mains from a power meter; None without
-    #: of the arm, as its controller states them; None where no recording had them
+    wall: WallModel | None = None
     controller_constants: ControllerConstants | None = None
-    cable: Cable | None = None  #: that supplies the joints; None without joint voltages
+    cable: Cable | None = None
 
     @property
     def dof(self) -> int:

@@ -42,17 +42,24 @@ Shape = Mapping[str, "float | Array"]  # shape constants by name, scalars or one
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """Quantities that friction depends on, of one joint [samples] or of k joints [samples, k]."""
+    """Quantities that friction depends on, of one joint [samples] or of k joints [samples, k].
 
-    speed: Array  # joint side [samples] or [samples, k], rad/s
-    load: Array  # torque at the joint without friction, joint side, same shape, N m
-    gear_ratio: float | Array  # motor turns per joint turn, scalar or [k]
-    # of the joint, broadcasts with speed, degC; None if unknown
+    Attributes:
+        speed: joint side [samples] or [samples, k], rad/s.
+        load: torque at the joint without friction, joint side, same shape, N m.
+        gear_ratio: motor turns per joint turn, scalar or [k].
+        temperature: of the joint, broadcasts with speed, degC; None if unknown.
+        temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if
+            unknown.
+        direction: of Coulomb friction between -1 and 1 (see `presliding`), same shape as
+            speed; None or NaN entries derive it from the speed.
+    """
+
+    speed: Array
+    load: Array
+    gear_ratio: float | Array
     temperature: Array | float | None = None
-    # a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if unknown
     temperature_model: Array | None = None
-    # of Coulomb friction between -1 and 1 (see `presliding`), same shape as speed; None
-    # or NaN entries derive it from the speed
     direction: Array | None = None
 
     @property
@@ -106,12 +113,16 @@ def temperature_factor(
 
 @dataclass(frozen=True)
 class Term:
-    """One term of a law."""
+    """One term of a law.
 
-    unit: str  # of its parameter
-    # motor-side torque per unit of the parameter [samples, ...]
+    Attributes:
+        unit: of its parameter.
+        function: motor-side torque per unit of the parameter [samples, ...].
+        uses: names of the shape constants that it depends on.
+    """
+
+    unit: str
     function: Callable[[OperatingPoint, Shape], Array]
-    # names of the shape constants that it depends on
     uses: tuple[str, ...] = ("smoothing",)
 
     def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
@@ -189,11 +200,17 @@ SHAPE_UNITS: dict[str, str] = {name: unit for name, (*_, unit) in _SHAPES.items(
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    """One friction law."""
+    """One friction law.
 
-    name: str  # in `--friction` and in the model file
-    description: str  # one line
-    terms: Mapping[str, Term]  # by parameter name
+    Attributes:
+        name: in `--friction` and in the model file.
+        description: one line.
+        terms: by parameter name.
+    """
+
+    name: str
+    description: str
+    terms: Mapping[str, Term]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by name."""
@@ -285,18 +302,24 @@ LAWS: dict[str, FrictionLaw] = {
 
 @dataclass(frozen=True)
 class Friction:
-    """A friction law with values."""
+    """A friction law with values.
 
-    law: FrictionLaw  # the law
-    # values by parameter name, motor side (units: PARAMETER_UNITS)
+    Attributes:
+        law: the law.
+        parameters: values by parameter name, motor side (units: PARAMETER_UNITS).
+        shape: the law's shape constants.
+        temperature_model: a, b, c, d of the manufacturer-style model, if the law uses it.
+        temperature_range: joint temperatures of the fitted data [degC], None if unknown;
+            beyond it friction is that of the nearest end.
+        presliding: joint travel within which Coulomb friction reverses [rad]; 0 if
+            unknown.
+    """
+
+    law: FrictionLaw
     parameters: Mapping[str, float]
-    shape: Mapping[str, float] = field(default_factory=dict)  # the law's shape constants
-    # a, b, c, d of the manufacturer-style model, if the law uses it
+    shape: Mapping[str, float] = field(default_factory=dict)
     temperature_model: tuple[float, float, float, float] | None = None
-    # joint temperatures of the fitted data [degC], None if unknown; beyond it friction is
-    # that of the nearest end
     temperature_range: tuple[float, float] | None = None
-    # joint travel within which Coulomb friction reverses [rad]; 0 if unknown
     presliding: float = 0.0
 
     @property

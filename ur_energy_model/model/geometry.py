@@ -46,14 +46,19 @@ from ur_energy_model.yaml_reader import Quantity, YamlTree, excerpt
 
 @dataclass(frozen=True)
 class Capsule:
-    """All points within `radius` of a segment, fixed to a link."""
+    """All points within `radius` of a segment, fixed to a link.
 
-    link: int  # 0 is the base, i the link that joint i moves
-    # start, end: ends of the segment [3], m, in the link's DH frame (base frame for link
-    # 0)
+    Attributes:
+        link: 0 is the base, i the link that joint i moves.
+        start, end: ends of the segment [3], m, in the link's DH frame (base frame for
+            link 0).
+        radius: m.
+    """
+
+    link: int
     start: Array
     end: Array
-    radius: float  # m
+    radius: float
 
 
 Capsules: TypeAlias = tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]
@@ -62,11 +67,17 @@ Capsules: TypeAlias = tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Wall:
-    """A half-space that the arm must not enter: points with normal . x < offset (base frame)."""
+    """A half-space that the arm must not enter: points with normal . x < offset (base frame).
 
-    name: str  # such as "table"
-    normal: Array  # unit vector towards the free side [3]
-    offset: float  # m
+    Attributes:
+        name: such as "table".
+        normal: unit vector towards the free side [3].
+        offset: m.
+    """
+
+    name: str
+    normal: Array
+    offset: float
 
 
 TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
@@ -161,11 +172,17 @@ FIRST_FREE_LINK = 2
 
 @dataclass(frozen=True)
 class Clearance:
-    """Smallest distance of a trajectory."""
+    """Smallest distance of a trajectory.
 
-    distance: float  # m; negative is the depth of a collision
-    pair: tuple[str, str]  # names of the two bodies
-    sample: int  # index of the sample where it occurs
+    Attributes:
+        distance: m; negative is the depth of a collision.
+        pair: names of the two bodies.
+        sample: index of the sample where it occurs.
+    """
+
+    distance: float
+    pair: tuple[str, str]
+    sample: int
 
 
 class ArmGeometry:

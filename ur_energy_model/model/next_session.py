@@ -50,22 +50,37 @@ _ANY_LEVEL = 1.0  # deviation of the usual level before any session
 
 
 class ExpectedFriction(NamedTuple):
-    """Friction of n joints in a session that has not begun."""
+    """Friction of n joints in a session that has not begun.
 
-    factor: Array  # over that of level 0 [n]
-    spread: Array  # relative standard deviation [n]
+    Attributes:
+        factor: over that of level 0 [n].
+        spread: relative standard deviation [n].
+    """
+
+    factor: Array
+    spread: Array
 
 
 class _Covariances(NamedTuple):
-    """Of m measured levels, per unit of their hyperparameters, and with the n to expect."""
+    """Of m measured levels, per unit of their hyperparameters, and with the n to expect.
 
-    drift: Array  # [m, m]
-    scatter: Array  # [m, m]
-    same_joint: Array  # [m, m]
-    same_session: Array  # [m, m]
-    drift_ahead: Array  # [n, m]
-    joint_ahead: Array  # [n, m]
-    drift_then: float  # variance of a level to expect
+    Attributes:
+        drift: [m, m].
+        scatter: [m, m].
+        same_joint: [m, m].
+        same_session: [m, m].
+        drift_ahead: [n, m].
+        joint_ahead: [n, m].
+        drift_then: variance of a level to expect.
+    """
+
+    drift: Array
+    scatter: Array
+    same_joint: Array
+    same_session: Array
+    drift_ahead: Array
+    joint_ahead: Array
+    drift_then: float
 
 
 def expected_friction(

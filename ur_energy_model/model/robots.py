@@ -55,48 +55,67 @@ class RobotDescription:
     """Nominal constants of a serial arm with n joints.
 
     Constants of the drives are arrays [n]; unknown entries are NaN.
+
+    Attributes:
+        name: such as "ur5e".
+        generation: "e-series", "cb3" or "other".
+        rate: controller rate [Hz].
+        joint_names: n names, as in the robot's URDF.
+        convention: of the Denavit-Hartenberg parameters; "standard" is distal, "modified"
+            proximal (Craig). "urdf" has origins instead.
+        d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links].
+        origin: pose of each joint in the frame of the previous link [links, 4, 4]; it
+            rotates about its z axis. Only for "urdf".
+        fixed: whether the link's joint is fixed [links].
+        mass: links [links], kg.
+        center_of_mass: in the link's frame (DH frame, or URDF joint frame) [links, 3], m.
+        inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
+        max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad,
+            rad/s, rad/s^2, N m.
+        max_payload: by the data sheet [kg]; NaN if it is not published.
+        gear_ratio: motor turns per joint turn [n].
+        rotor_inertia: motor side, reducer included [n], kg m^2.
+        reducer_inertia: motor side, catalogue [n], kg m^2.
+        winding_resistance: [n], ohm.
+        torque_constant: motor side [n], N m/A.
+        back_emf_constant: motor side [n], V s/rad.
+        friction_temperature_model: [n, 4], see config/robots.
+        controller_gravity: magnitude that the controller assumes [m/s^2].
+        nominal_voltage: of the bus [V].
+        standby_power: brakes released, standstill [W]; NaN if unknown.
+        source: argument for `load_robot`: the name of a description of the package, or
+            the absolute path of the user's file.
     """
 
-    name: str  #: such as "ur5e"
-    generation: str  #: "e-series", "cb3" or "other"
-    rate: float  #: controller rate [Hz]
-    joint_names: tuple[str, ...]  #: n names, as in the robot's URDF
-    # : of the Denavit-Hartenberg parameters; "standard" is distal, "modified" proximal
-    # (Craig). : "urdf" has origins instead
+    name: str
+    generation: str
+    rate: float
+    joint_names: tuple[str, ...]
     convention: str
-    #: d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links]
     d: Array
     a: Array
     alpha: Array
     theta: Array
-    # : pose of each joint in the frame of the previous link [links, 4, 4]; it rotates
-    # about its z : axis. Only for "urdf"
     origin: Array
-    fixed: Mask  #: whether the link's joint is fixed [links]
-    mass: Array  #: links [links], kg
-    # : in the link's frame (DH frame, or URDF joint frame) [links, 3], m
+    fixed: Mask
+    mass: Array
     center_of_mass: Array
-    # : about the centre of mass, axes of the same frame [links, 3, 3], kg m^2
     inertia: Array
-    # : max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad,
-    # rad/s, : rad/s^2, N m
     max_position: Array
     max_velocity: Array
     max_acceleration: Array
     max_torque: Array
-    max_payload: float  #: by the data sheet [kg]; NaN if it is not published
-    gear_ratio: Array  #: motor turns per joint turn [n]
-    rotor_inertia: Array  #: motor side, reducer included [n], kg m^2
-    reducer_inertia: Array  #: motor side, catalogue [n], kg m^2
-    winding_resistance: Array  #: [n], ohm
-    torque_constant: Array  #: motor side [n], N m/A
-    back_emf_constant: Array  #: motor side [n], V s/rad
-    friction_temperature_model: Array  #: [n, 4], see config/robots
-    controller_gravity: float  #: magnitude that the controller assumes [m/s^2]
-    nominal_voltage: float  #: of the bus [V]
-    standby_power: float  #: brakes released, standstill [W]; NaN if unknown
-    # : argument for `load_robot`: the name of a description of the package, or the
-    # absolute path of : the user's file
+    max_payload: float
+    gear_ratio: Array
+    rotor_inertia: Array
+    reducer_inertia: Array
+    winding_resistance: Array
+    torque_constant: Array
+    back_emf_constant: Array
+    friction_temperature_model: Array
+    controller_gravity: float
+    nominal_voltage: float
+    standby_power: float
     source: str = ""
 
     @property

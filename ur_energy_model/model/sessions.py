@@ -61,13 +61,17 @@ class SessionSpread:
 
     Both are deviations of another session from the model. For a model made from one
     recording they thus include the deviation of that recording's own session.
+
+    Attributes:
+        standby: standard deviation of standby power [W].
+        friction: relative standard deviation of a joint's friction [n]; empty stands for
+            FRICTION_SPREAD on every joint.
+        count: number of compared sessions; 0 if the spreads are priors.
     """
 
-    standby: float = STANDBY_SPREAD  # standard deviation of standby power [W]
-    # relative standard deviation of a joint's friction [n]; empty stands for
-    # FRICTION_SPREAD on every joint
+    standby: float = STANDBY_SPREAD
     friction: Array = field(default_factory=lambda: np.zeros(0))
-    count: int = 0  # number of compared sessions; 0 if the spreads are priors
+    count: int = 0
 
     def friction_of(self, n: int) -> Array:
         """Relative standard deviation of the friction scale of n joints [n]."""
@@ -76,21 +80,29 @@ class SessionSpread:
 
 @dataclass(frozen=True)
 class Session:
-    """Estimate of one session of an arm."""
+    """Estimate of one session of an arm.
 
-    standby: float  # standby power [W]
-    standby_std: float  # its standard deviation [W]
-    friction_scale: Array  # friction of this session over that of the model [n]
-    friction_std: Array  # its standard deviation [n]
-    # standstill that standby was anchored on [s]; 0 if it was not
+    Attributes:
+        standby: standby power [W].
+        standby_std: its standard deviation [W].
+        friction_scale: friction of this session over that of the model [n].
+        friction_std: its standard deviation [n].
+        still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
+        moving_seconds: motion that the friction scales were anchored on [s]; 0 if they
+            were not.
+        friction_tilt: by how much friction depends more on the speed [n]:
+            `friction_factors`; None for 0, one scale for all friction.
+        tilt_std, tilt_correlation: its standard deviation, and its correlation with the
+            scale [n].
+    """
+
+    standby: float
+    standby_std: float
+    friction_scale: Array
+    friction_std: Array
     still_seconds: float = 0.0
-    # motion that the friction scales were anchored on [s]; 0 if they were not
     moving_seconds: float = 0.0
-    # by how much friction depends more on the speed [n]: `friction_factors`; None for 0,
-    # one scale for all friction
     friction_tilt: Array | None = None
-    # tilt_std, tilt_correlation: its standard deviation, and its correlation with the
-    # scale [n]
     tilt_std: Array | None = None
     tilt_correlation: Array | None = None
 
@@ -118,13 +130,18 @@ class Session:
 
 @dataclass(frozen=True)
 class SessionFriction:
-    """Friction of n joints at present, followed while they work."""
+    """Friction of n joints at present, followed while they work.
 
-    # friction over that of the model at these temperatures [n]; NaN where unknown
+    Attributes:
+        scale: friction over that of the model at these temperatures [n]; NaN where
+            unknown.
+        std: its standard deviation [n].
+        moving_seconds: motion of this session that it was measured in [s]; 0 for an
+            expectation from earlier sessions.
+    """
+
     scale: Array
-    std: Array  # its standard deviation [n]
-    # motion of this session that it was measured in [s]; 0 for an expectation from
-    # earlier sessions
+    std: Array
     moving_seconds: float = 0.0
 
     def applied_to(self, session: Session) -> Session:

@@ -14,22 +14,31 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class Payload:
-    """A rigid body fixed to the flange."""
+    """A rigid body fixed to the flange.
 
-    mass: float = 0.0  #: kg
-    #: in the flange frame [3], m
+    Attributes:
+        mass: kg.
+        center_of_mass: in the flange frame [3], m.
+        inertia: about its centre of mass, flange axes [3, 3], kg m^2.
+    """
+
+    mass: float = 0.0
     center_of_mass: Array = field(default_factory=lambda: np.zeros(3))
-    #: about its centre of mass, flange axes [3, 3], kg m^2
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Mounting and payload."""
+    """Mounting and payload.
 
-    #: acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0, -g)
+    Attributes:
+        gravity: acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0,
+            -g).
+        payload: fixed to the flange.
+    """
+
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.82]))
-    payload: Payload = field(default_factory=Payload)  #: fixed to the flange
+    payload: Payload = field(default_factory=Payload)
 
 
 def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -> Array:

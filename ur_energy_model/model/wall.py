@@ -45,21 +45,29 @@ MEASURED = "meter"
 
 @dataclass(frozen=True)
 class WallModel:
-    """Power at the mains of one cell."""
+    """Power at the mains of one cell.
 
-    box: Mapping[str, float]  # power by state of the box [W]
-    # proportional, quadratic: of the power at the supply [W/W], [1/W]
+    Attributes:
+        box: power by state of the box [W].
+        proportional, quadratic: of the power at the supply [W/W], [1/W].
+        covariance: of box, proportional and quadratic, in this order [5, 5].
+        source: "meter", or "generic" where nothing was measured.
+        held_out_error_percent: error of the energy of times held out from the fit, RMS
+            over them.
+        delay, averaging: of the meter: from the end of the averaging time to the reading
+            [s].
+        resolution: of the meter [W].
+    """
+
+    box: Mapping[str, float]
     proportional: float
     quadratic: float
-    covariance: Array  # of box, proportional and quadratic, in this order [5, 5]
-    source: str = MEASURED  # "meter", or "generic" where nothing was measured
-    # error of the energy of times held out from the fit, RMS over them
+    covariance: Array
+    source: str = MEASURED
     held_out_error_percent: float | None = None
-    # delay, averaging: of the meter: from the end of the averaging time to the reading
-    # [s]
     delay: float = 0.0
     averaging: float = 0.0
-    resolution: float = 0.0  # of the meter [W]
+    resolution: float = 0.0
 
     @cached_property
     def coefficients(self) -> Array:

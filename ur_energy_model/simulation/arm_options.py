@@ -33,15 +33,24 @@ arm."""
 
 @dataclass(frozen=True)
 class ArmOptions:
-    """How a simulated arm is operated."""
+    """How a simulated arm is operated.
 
-    session: int = 0  # number of the arm's session, 0 for the arm as drawn
-    ambient: float = 25.0  # temperature [degC]
-    controller: ControllerKind = "feedforward"  # "pd" is with gravity compensation
-    # reported; it decides which fields exist
+    Attributes:
+        session: number of the arm's session, 0 for the arm as drawn.
+        ambient: temperature [degC].
+        controller: "pd" is with gravity compensation.
+        controller_version: reported; it decides which fields exist.
+        warmth: of the joints at the start; None for the session's.
+        viscous_only: no other friction, to see what static friction does.
+        drive_set: gears and friction: typical ones, or those of a paper.
+    """
+
+    session: int = 0
+    ambient: float = 25.0
+    controller: ControllerKind = "feedforward"
     controller_version: tuple[int, ...] = (5, 11, 0)
-    warmth: float | None = None  # of the joints at the start; None for the session's
-    viscous_only: bool = False  # no other friction, to see what static friction does
+    warmth: float | None = None
+    viscous_only: bool = False
     drive_set: DriveSet = "typical"
 
 
@@ -123,13 +132,21 @@ _LARGEST = 3.0  # draws are limited to this many standard deviations
 
 @dataclass(frozen=True)
 class SimulatedSession:
-    """One session of one arm with n joints; differences are those to session 0."""
+    """One session of one arm with n joints; differences are those to session 0.
 
-    number: int  # 0 for the arm as drawn, 1, 2, ... in order of time
-    standby_offset: float  # of the standby power, W
-    friction_scale: Array  # at the same speed, load and temperature [n]
-    ambient_offset: float  # of the ambient temperature, K
-    warmth: float  # at the start: 0 as ambient, 1 as after hours powered at rest
+    Attributes:
+        number: 0 for the arm as drawn, 1, 2, ... in order of time.
+        standby_offset: of the standby power, W.
+        friction_scale: at the same speed, load and temperature [n].
+        ambient_offset: of the ambient temperature, K.
+        warmth: at the start: 0 as ambient, 1 as after hours powered at rest.
+    """
+
+    number: int
+    standby_offset: float
+    friction_scale: Array
+    ambient_offset: float
+    warmth: float
 
     def applied_to(self, arm: ArmParameters) -> ArmParameters:
         """Constants of this session from those of session 0."""

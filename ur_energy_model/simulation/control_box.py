@@ -79,12 +79,19 @@ Version = tuple[int, int, int, int]  # software version: major, minor, bugfix, b
 
 
 class SimulatedIdentity(NamedTuple):
-    """Identity that a simulated controller reports."""
+    """Identity that a simulated controller reports.
 
-    version: Version  # of the software, and build
-    serial: str  # simulated ones begin with SIMULATED_SERIAL_PREFIX
-    model: str  # as the dashboard server names it, such as "UR5"
-    motion: str  # built-in one, which is the initially loaded program
+    Attributes:
+        version: of the software, and build.
+        serial: simulated ones begin with SIMULATED_SERIAL_PREFIX.
+        model: as the dashboard server names it, such as "UR5".
+        motion: built-in one, which is the initially loaded program.
+    """
+
+    version: Version
+    serial: str
+    model: str
+    motion: str
 
     @classmethod
     def for_robot(

@@ -23,11 +23,16 @@ from ur_energy_model.telemetry.fields import FIELDS
 
 
 class FaultKind(NamedTuple):
-    """A kind of fault: its effect while it is active, and argument and duration [s] by default."""
+    """A kind of fault: its effect while it is active, and argument and duration [s] by default.
+
+    Attributes:
+        name: as typed.
+        argument: its meaning; "" if there is none.
+    """
 
     name: str
     effect: str
-    argument: str = ""  # its meaning; "" if there is none
+    argument: str = ""
     default: str = ""
     duration: float = math.inf
 
@@ -74,7 +79,14 @@ _SPELLING = re.compile(
 
 
 class Fault(NamedTuple):
-    """A fault `start` s after the controller became ready, for `duration` s (0: once)."""
+    """A fault `start` s after the controller became ready, for `duration` s (0: once).
+
+    Attributes:
+        kind: what happens.
+        start: time of its beginning [s].
+        duration: how long it lasts [s].
+        argument: its size, in the unit of its kind.
+    """
 
     kind: FaultKind
     start: float
@@ -136,7 +148,12 @@ def _usable(kind: FaultKind, argument: str) -> bool:
 
 @dataclass
 class Faults:
-    """Requested faults of one controller, pending and active."""
+    """Requested faults of one controller, pending and active.
+
+    Attributes:
+        faults: all that are to happen.
+        now: simulated time [s].
+    """
 
     faults: list[Fault] = field(default_factory=list)
     now: float = 0.0

@@ -33,13 +33,20 @@ class LinearDrive:
     Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD
     tuning: small speeds and twists, no static friction, the links a constant inertia.
     Inertia in kg m^2, damping in N m s/rad, stiffness in N m/rad.
+
+    Attributes:
+        rotor_inertia: motor and wave generator.
+        rotor_damping: of the rotor.
+        link_inertia: flex spline and links.
+        link_damping: of the flex spline and links.
+        stiffness: of the gear.
     """
 
-    rotor_inertia: float  # motor and wave generator
+    rotor_inertia: float
     rotor_damping: float
-    link_inertia: float  # flex spline and links
+    link_inertia: float
     link_damping: float
-    stiffness: float  # of the gear
+    stiffness: float
 
     @property
     def state_space(self) -> tuple[Array, Array]:
@@ -112,13 +119,21 @@ _POSITIONS = 200
 
 
 class Targets(NamedTuple):
-    """Targets of one cycle, arrays [n]."""
+    """Targets of one cycle, arrays [n].
 
-    q: Array  # rad
-    qd: Array  # rad/s
-    qdd: Array  # rad/s^2
-    moment: Array  # inverse dynamics with rotors, without friction, joint side, N m
-    current: Array  # A
+    Attributes:
+        q: rad.
+        qd: rad/s.
+        qdd: rad/s^2.
+        moment: inverse dynamics with rotors, without friction, joint side, N m.
+        current: A.
+    """
+
+    q: Array
+    qd: Array
+    qdd: Array
+    moment: Array
+    current: Array
 
 
 class JointController:

@@ -44,14 +44,22 @@ class NoLoadFriction:
     grease is shear-thinning. The curve follows a factory calibration. Only shear thinning
     of the laws that the identification fits has its form, without breakaway and with one
     pace for both directions.
+
+    Attributes:
+        coulomb: friction at a slow speed [2, n], N m.
+        rise: what shear-thinning grease adds at high speeds [2, n], N m.
+        pace: speed over which it does [2, n], rad/s.
+        viscous: per speed [2, n], N m s/rad.
+        breakaway: static over Coulomb friction [n].
+        stribeck_speed: over which breakaway vanishes [n], rad/s.
     """
 
-    coulomb: Array  # [2, n], as the next three
+    coulomb: Array
     rise: Array
     pace: Array
     viscous: Array
-    breakaway: Array  # static over Coulomb friction [n]
-    stribeck_speed: Array  # [n]
+    breakaway: Array
+    stribeck_speed: Array
 
     def torque(self, qd: Array, factor: Array | float = 1.0) -> Array:
         """Friction torque [..., n], N m, with the sign of the speed [..., n], rad/s.
@@ -97,13 +105,20 @@ class FrictionCompensation:
     The curve over speed is that of `NoLoadFriction`, alike in both directions and without
     breakaway. Recorded controllers have such curves, and on the shoulder lift a share of
     the load.
+
+    Attributes:
+        coulomb: N m.
+        rise: N m.
+        pace: rad/s.
+        viscous: N m s/rad.
+        of_load: over target_moment.
     """
 
-    coulomb: Array  # N m
-    rise: Array  # N m
-    pace: Array  # rad/s
-    viscous: Array  # N m s/rad
-    of_load: Array  # over target_moment
+    coulomb: Array
+    rise: Array
+    pace: Array
+    viscous: Array
+    of_load: Array
 
     @classmethod
     def of_curve(
@@ -152,41 +167,73 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
 
 @dataclass(frozen=True)
 class ArmParameters:
-    """True constants of one simulated arm with n joints; arrays [n], joint side unless noted."""
+    """True constants of one simulated arm with n joints; arrays [n], joint side unless noted.
 
-    seed: int  # number of the arm among those of its type
-    gear_ratio: Array  # motor turns per joint turn
-    torque_constant: Array  # motor side, N m/A
-    # the same as the controller has it, by its calibration, N m/A
+    Attributes:
+        seed: number of the arm among those of its type.
+        gear_ratio: motor turns per joint turn.
+        torque_constant: motor side, N m/A.
+        stated_torque_constant: the same as the controller has it, by its calibration, N
+            m/A.
+        back_emf_constant: per phase, V s/rad: torque_constant / 1.5 (three-phase
+            convention).
+        winding_resistance: ohm.
+        effective_resistance: copper loss over squared current, ohm.
+        reflected_inertia: nominal rotor and reducer, as in target_moment, kg m^2.
+        rotor_inertia: true rotor and reducer, kg m^2.
+        friction: of motor and wave generator at the calibration temperature.
+        temperature_model: a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4].
+        calibration_temperature: degC.
+        load_direct: friction over transmitted torque while driving.
+        load_reverse: while driven by the load.
+        flex_spline_coulomb: N m.
+        flex_spline_viscous: N m s/rad.
+        stiffness: K1, K2, K3 of the strain-wave gears [n, 3], N m/rad.
+        knees: T1, T2 [n, 2], N m.
+        damping: of the gears, N m s/rad.
+        max_current: A.
+        thermal_resistance: K/W.
+        thermal_capacity: J/K.
+        standby_heat: W per joint.
+        standby_power: whole arm with brakes released, W.
+        driver_loss: W/A.
+        power_noise: one standard deviation of the bus power, W.
+        compensation: of the controller, flex spline included.
+        controller_current_offset: of the target current from what its constants give, A.
+        current_noise_rest: A.
+        current_noise_moving: A.
+    """
+
+    seed: int
+    gear_ratio: Array
+    torque_constant: Array
     stated_torque_constant: Array
-    # per phase, V s/rad: torque_constant / 1.5 (three-phase convention)
     back_emf_constant: Array
-    winding_resistance: Array  # ohm
-    effective_resistance: Array  # copper loss over squared current, ohm
-    reflected_inertia: Array  # nominal rotor and reducer, as in target_moment, kg m^2
-    rotor_inertia: Array  # true rotor and reducer, kg m^2
-    friction: NoLoadFriction  # of motor and wave generator at the calibration temperature
-    temperature_model: Array  # a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4]
-    calibration_temperature: float  # degC
-    load_direct: Array  # friction over transmitted torque while driving
-    load_reverse: Array  # while driven by the load
-    flex_spline_coulomb: Array  # N m
-    flex_spline_viscous: Array  # N m s/rad
-    stiffness: Array  # K1, K2, K3 of the strain-wave gears [n, 3], N m/rad
-    knees: Array  # T1, T2 [n, 2], N m
-    damping: Array  # of the gears, N m s/rad
-    max_current: Array  # A
-    thermal_resistance: Array  # K/W
-    thermal_capacity: Array  # J/K
-    standby_heat: Array  # W per joint
-    standby_power: float  # whole arm with brakes released, W
-    driver_loss: float  # W/A
-    power_noise: float  # one standard deviation of the bus power, W
-    compensation: FrictionCompensation  # of the controller, flex spline included
-    # of the target current from what its constants give, A
+    winding_resistance: Array
+    effective_resistance: Array
+    reflected_inertia: Array
+    rotor_inertia: Array
+    friction: NoLoadFriction
+    temperature_model: Array
+    calibration_temperature: float
+    load_direct: Array
+    load_reverse: Array
+    flex_spline_coulomb: Array
+    flex_spline_viscous: Array
+    stiffness: Array
+    knees: Array
+    damping: Array
+    max_current: Array
+    thermal_resistance: Array
+    thermal_capacity: Array
+    standby_heat: Array
+    standby_power: float
+    driver_loss: float
+    power_noise: float
+    compensation: FrictionCompensation
     controller_current_offset: Array
-    current_noise_rest: Array  # A
-    current_noise_moving: Array  # A
+    current_noise_rest: Array
+    current_noise_moving: Array
 
     @property
     def current_to_torque(self) -> Array:

@@ -129,23 +129,35 @@ SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
 
 
 class ServoGains(NamedTuple):
-    """Gains of the position loop of the drives [n], joint side: N m/rad and N m s/rad."""
+    """Gains of the position loop of the drives [n], joint side: N m/rad and N m s/rad.
+
+    Attributes:
+        stiffness: torque per position error [n], N m/rad.
+        damping: torque per speed error [n], N m s/rad.
+        of_link: whether it controls the joint, behind the gear, or the rotor.
+    """
 
     stiffness: Array
     damping: Array
-    of_link: bool  # whether it controls the joint, behind the gear, or the rotor
+    of_link: bool
 
 
 class DriveConstants(NamedTuple):
-    """Constants of n drives for the compiled code; see `NoLoadFriction` and `ArmParameters`."""
+    """Constants of n drives for the compiled code; see `NoLoadFriction` and `ArmParameters`.
 
-    coulomb: Array  # of the friction curve
+    Attributes:
+        coulomb: of the friction curve.
+        current_to_torque: of the arm.
+        friction_factor: of the speed-dependent friction, by temperature.
+    """
+
+    coulomb: Array
     rise: Array
     pace: Array
     viscous: Array
     breakaway: Array
     stribeck_speed: Array
-    current_to_torque: Array  # of the arm
+    current_to_torque: Array
     effective_resistance: Array
     rotor_inertia: Array
     max_current: Array
@@ -156,7 +168,7 @@ class DriveConstants(NamedTuple):
     load_reverse: Array
     flex_spline_coulomb: Array
     flex_spline_viscous: Array
-    friction_factor: Array  # of the speed-dependent friction, by temperature
+    friction_factor: Array
 
 
 @numba.njit(cache=True)

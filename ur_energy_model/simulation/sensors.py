@@ -42,10 +42,15 @@ _RESTING = 2e-4  # speed below which arms report exactly zero [rad/s]
 
 
 class SimulatedCable(NamedTuple):
-    """The cable that supplies n joints in a chain, and the offsets of their voltage sensors."""
+    """The cable that supplies n joints in a chain, and the offsets of their voltage sensors.
 
-    resistance: Array  # of the segment that ends at each joint [n], ohm
-    offset: Array  # [n], V
+    Attributes:
+        resistance: of the segment that ends at each joint [n], ohm.
+        offset: [n], V.
+    """
+
+    resistance: Array
+    offset: Array
 
     def voltages(self, bus: float, power: Array) -> Array:
         """Voltages that the joints report [n], V, at a bus voltage and powers of the joints [n]."""

@@ -264,25 +264,40 @@ class SimulatedController:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Options of a simulated controller; those of the arm are described in `ArmOptions`."""
+    """Options of a simulated controller; those of the arm are described in `ArmOptions`.
 
-    robot: str  # name of a robot model, or a robot YAML file
-    host: str = "127.0.0.1"  # address to listen on
-    motion: str = "trajectory_a"  # name of a motion or a trajectory file
-    version: tuple[int, ...] | None = None  # of the software; None for the default
-    seed: int = 0  # selects the individual arm and its noise
+    Attributes:
+        robot: name of a robot model, or a robot YAML file.
+        host: address to listen on.
+        motion: name of a motion or a trajectory file.
+        version: of the software; None for the default.
+        seed: selects the individual arm and its noise.
+        ambient, controller, session, drive_set: see `ArmOptions`.
+        speed: factor on real time.
+        faults: injected faults, see `parse_fault`.
+        truth: file for the true energies.
+        setup: mounting and payload as configured.
+        carried: payload that is really mounted, None for the configured.
+        allow_network: accept addresses that other machines can reach.
+        wall: addresses of a meter at the mains.
+    """
+
+    robot: str
+    host: str = "127.0.0.1"
+    motion: str = "trajectory_a"
+    version: tuple[int, ...] | None = None
+    seed: int = 0
     ambient: float = 25.0
-    speed: float = 1.0  # factor on real time
-    faults: Sequence[str] = ()  # injected faults, see `parse_fault`
-    truth: Path | None = None  # file for the true energies
-    setup: Setup | None = None  # mounting and payload as configured
-    # payload that is really mounted, None for the configured
+    speed: float = 1.0
+    faults: Sequence[str] = ()
+    truth: Path | None = None
+    setup: Setup | None = None
     carried: Payload | None = None
     controller: ControllerKind = "feedforward"
-    allow_network: bool = False  # accept addresses that other machines can reach
+    allow_network: bool = False
     session: int = 0
     drive_set: DriveSet = "typical"
-    wall: Sequence[str] = ()  # addresses of a meter at the mains
+    wall: Sequence[str] = ()
 
     def build(
         self, report: Callable[[str], None] = lambda text: None

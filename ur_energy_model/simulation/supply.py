@@ -174,9 +174,18 @@ ARM_ENERGIES = (
 
 
 class Energies(NamedTuple):
-    """Energies since the start of the simulation, J; of the joints [n], and of the whole arm."""
+    """Energies since the start of the simulation, J; of the joints [n], and of the whole arm.
 
-    time: float  # controller timestamp [s]
+    Attributes:
+        time: controller timestamp [s].
+        mechanical, copper, friction: converted, and lost in windings and gears [n].
+        bus: at the supply of the arm.
+        driver, standby: of the drives, and of electronics and brakes.
+        braking: in the braking resistor.
+        wall: at the mains.
+    """
+
+    time: float
     mechanical: Array
     copper: Array
     friction: Array
@@ -184,7 +193,7 @@ class Energies(NamedTuple):
     driver: float
     standby: float
     braking: float
-    wall: float  # at the mains
+    wall: float
 
     def joints(self) -> Array:
         """Joint energies in the order of JOINT_ENERGIES [5, n], J."""

@@ -88,12 +88,19 @@ class Pose(tuple[float, ...]):
 
 @dataclass(frozen=True)
 class Call:
-    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`."""
+    """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
+
+    Attributes:
+        name: of the function.
+        positional: arguments without a name.
+        named: arguments by name.
+        line: of its program, from 1.
+    """
 
     name: str
     positional: tuple[Any, ...]
     named: dict[str, Any]
-    line: int = field(default=0, compare=False)  # of its program, from 1
+    line: int = field(default=0, compare=False)
 
 
 _LOOP = re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:")

@@ -46,20 +46,34 @@ class SimulatedWall:
 
     wall = box(mode) + proportional p + quadratic p^2, with p the power at the 48 V
     supply. The part of the supply's losses that does not depend on p belongs to the box.
+
+    Attributes:
+        box: arm off, on with brakes closed, brakes released [W].
+        proportional: losses in proportion to p, included in p itself: above 1.
+        quadratic: losses in proportion to p^2 [1/W].
+        period: between updates of the meter [s].
+        averaging: time over which a reading is averaged [s].
+        delay: from the end of this time to the reading [s].
+        resolution: of a reading [W].
+        noise: one standard deviation of a reading [W].
+        missed: share of the readings that never arrive.
+        silences_per_hour: times without any reading.
+        silence_seconds: shortest and longest of them.
+        seed: of noise and dropouts.
     """
 
-    box: tuple[float, float, float]  # arm off, on with brakes closed, brakes released [W]
+    box: tuple[float, float, float]
     proportional: float = 1.1
-    quadratic: float = 1.5e-4  # 1/W
-    period: float = 1.0  # between updates of the meter [s]
-    averaging: float = 1.0  # time over which a reading is averaged [s]
-    delay: float = 1.0  # from the end of this time to the reading [s]
-    resolution: float = 1.0  # of a reading [W]
-    noise: float = 0.0  # one standard deviation of a reading [W]
-    missed: float = 0.0  # share of the readings that never arrive
-    silences_per_hour: float = 0.0  # times without any reading
-    silence_seconds: tuple[float, float] = (20.0, 60.0)  # shortest and longest of them
-    seed: int = 0  # of noise and dropouts
+    quadratic: float = 1.5e-4
+    period: float = 1.0
+    averaging: float = 1.0
+    delay: float = 1.0
+    resolution: float = 1.0
+    noise: float = 0.0
+    missed: float = 0.0
+    silences_per_hour: float = 0.0
+    silence_seconds: tuple[float, float] = (20.0, 60.0)
+    seed: int = 0
 
     def power(self, robot_mode: ArrayLike, bus_power: ArrayLike) -> Array:
         """Power at the mains [n], W, from RTDE robot modes [n] and the bus power [n], W."""

@@ -91,15 +91,24 @@ def rest_basis(harmonics: int) -> Array:
 
 @dataclass(frozen=True)
 class FourierTrajectory:
-    """A periodic joint trajectory that starts and ends at rest."""
+    """A periodic joint trajectory that starts and ends at rest.
 
-    robot: str  # name of the arm that it was designed for
-    period: float  # of the first harmonic [s]
-    repetitions: int  # number of periods
-    q0: Array  # constant part [n], rad
-    a: Array  # sine coefficients [n, harmonics], rad
-    b: Array  # coefficients of minus cosine [n, harmonics], rad
-    # parameters, checks, as in the file
+    Attributes:
+        robot: name of the arm that it was designed for.
+        period: of the first harmonic [s].
+        repetitions: number of periods.
+        q0: constant part [n], rad.
+        a: sine coefficients [n, harmonics], rad.
+        b: coefficients of minus cosine [n, harmonics], rad.
+        design: parameters, checks, as in the file.
+    """
+
+    robot: str
+    period: float
+    repetitions: int
+    q0: Array
+    a: Array
+    b: Array
     design: Mapping[str, Any] = field(default_factory=dict)
 
     starts_smoothly = True  # the acceleration is zero at both ends

@@ -19,11 +19,16 @@ class Trapezoid:
     """Trapezoidal speed, triangular where the distance is too short for full speed.
 
     The profile of the controller's own moves.
+
+    Attributes:
+        distance: not negative (any unit u).
+        speed: highest, u/s.
+        acceleration: of both ramps, u/s^2.
     """
 
-    distance: float  # not negative (any unit u)
-    speed: float  # highest, u/s
-    acceleration: float  # of both ramps, u/s^2
+    distance: float
+    speed: float
+    acceleration: float
 
     @property
     def peak(self) -> float:
@@ -80,10 +85,15 @@ class Profile(Protocol):
 
 @dataclass(frozen=True)
 class Cycloid:
-    """Cycloidal profile with continuous acceleration (Battistini et al.)."""
+    """Cycloidal profile with continuous acceleration (Battistini et al.).
 
-    distance: float  # any unit u
-    duration: float  # s
+    Attributes:
+        distance: any unit u.
+        duration: s.
+    """
+
+    distance: float
+    duration: float
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         """As `Profile.sample`; at rest outside."""
@@ -118,7 +128,11 @@ def repeats(motion: Motion) -> bool:
 
 @dataclass(frozen=True)
 class Hold:
-    """Rest at joint positions [n], rad."""
+    """Rest at joint positions [n], rad.
+
+    Attributes:
+        q: position [n], rad.
+    """
 
     q: Array
 
@@ -138,6 +152,11 @@ class MoveSegment:
     """A straight joint-space move between positions [n], rad, then a pause [s].
 
     The profile is the path parameter from 0 to 1 over time.
+
+    Attributes:
+        start, end: positions [n], rad.
+        profile: how the speed changes over the time of the move.
+        rest: standstill after the move [s].
     """
 
     start: Array
@@ -232,13 +251,20 @@ class Sinusoids:
 
     q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back
     to 0 by smooth steps of `fade_time` at both ends.
+
+    Attributes:
+        centre: [n], rad.
+        amplitude: [n], rad.
+        frequency: [n], Hz.
+        duration: s.
+        fade_time: s.
     """
 
-    centre: Array  # [n], rad
-    amplitude: Array  # [n], rad
-    frequency: Array  # [n], Hz
-    duration: float  # s
-    fade_time: float = 2.0  # s
+    centre: Array
+    amplitude: Array
+    frequency: Array
+    duration: float
+    fade_time: float = 2.0
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""

@@ -46,12 +46,19 @@ _RETRIES = 15
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of planned moves."""
+    """Limits of planned moves.
 
-    speed: Array  # of the joints [n], rad/s
-    acceleration: Array  # of the joints [n], rad/s^2
-    tool_speed: float  # of the flange [m/s]
-    torque: Array  # of the joints [n], N m
+    Attributes:
+        speed: of the joints [n], rad/s.
+        acceleration: of the joints [n], rad/s^2.
+        tool_speed: of the flange [m/s].
+        torque: of the joints [n], N m.
+    """
+
+    speed: Array
+    acceleration: Array
+    tool_speed: float
+    torque: Array
 
     @classmethod
     def for_robot(

@@ -35,7 +35,14 @@ CHUNK = 2048  # number of samples that are computed together; bounds the memory
 
 @dataclass(frozen=True)
 class MotionSamples:
-    """Consecutive samples of a plan: times from its start [m], s, and its motion [m, n], rad."""
+    """Consecutive samples of a plan: times from its start [m], s, and its motion [m, n], rad.
+
+    Attributes:
+        time: [samples], s.
+        q: positions [samples, n], rad.
+        qd: velocities [samples, n], rad/s.
+        qdd: accelerations [samples, n], rad/s^2.
+    """
 
     time: Array
     q: Array
@@ -50,13 +57,20 @@ class Plan:
     Raises:
         InputError: another number of points, a longer plan, values that are not finite,
             or times that do not increase.
+
+    Attributes:
+        time: increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most.
+        q: joint positions [k, n], rad.
+        qd: joint velocities [k, n], rad/s.
+        qdd: joint accelerations [k, n], rad/s^2.
+        source: origin, for error messages.
     """
 
-    time: Array  # increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most
-    q: Array  # joint positions [k, n], rad
-    qd: Array | None = None  # joint velocities [k, n], rad/s
-    qdd: Array | None = None  # joint accelerations [k, n], rad/s^2
-    source: str = "trajectory"  # origin, for error messages
+    time: Array
+    q: Array
+    qd: Array | None = None
+    qdd: Array | None = None
+    source: str = "trajectory"
 
     def __post_init__(self) -> None:
         check_points(self.source, len(self.time))
