@@ -49,9 +49,7 @@ _STANDING = 1e-3
 
 @dataclass(frozen=True)
 class CurrentNull:
-    """Coefficients of the currents of n joints [n, 6]; NaN for a joint that hardly moved.
-
-    `held_out`: RMS error of each joint on blocks of time left out of the fit [n], A.
+    """The null model of the currents of n joints.
 
     Attributes:
         coefficients: of the currents [n, 6]; NaN for a joint that hardly moved.
