@@ -26,7 +26,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, MeterReading
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions
 from ur_energy_model.energy.topics import (
     MODEL_PARTS,
@@ -40,18 +40,7 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.sinks.foxglove.sink import ReadingMessages
 from ur_energy_model.sinks.live_arm import LiveState
-from ur_energy_model.sinks.mqtt.edge_node import ReadingStore, json_messages
-from ur_energy_model.sinks.opcua.nodes import (
-    JOULES_PER_WATT_HOUR,
-    POWER,
-    SUM,
-    Measurand,
-    metering_points,
-    plain_values,
-)
-from ur_energy_model.sinks.prometheus.sink import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.sinks.terminal import json_line
 from ur_energy_model.telemetry.samples import Telemetry
@@ -283,48 +272,6 @@ class Surfaces:
         joints = {f"{name}_J": each["energy_J"] for name, each in found["joints"].items()}
         return self.of_names({**found, **joints}, "{}_J")
 
-    def prometheus(self, quantity: str) -> Given:
-        values = ArmMetrics().values(self.reading)
-        (source,) = (
-            key[1] for key, one in values["ur_energy_total_source"].items() if one
-        )
-        share = values["ur_energy_total_measured_ratio"]["arm",]
-        if quantity == "energy":
-            end = "energy_joules_total"
-            parts = {
-                part: each
-                for (_, part), each in values["ur_energy_part_energy_joules"].items()
-            }
-        else:
-            end = "power_watts"
-            joints = values["ur_energy_joint_power_watts"].items()
-            parts = {joint: each for (_, joint), each in joints}
-            parts |= {
-                name: values[f"ur_energy_{name}_power_watts"]["arm",] for name in PARTS
-            }
-        model, total = (
-            values[f"ur_energy_{name}_{end}"]["arm",] for name in ("model", "total")
-        )
-        return Given(parts, total, model, source, share)
-
-    def opcua(self, quantity: Measurand) -> Given:
-        points = metering_points(self.reading).items()
-        unit = JOULES_PER_WATT_HOUR if quantity is SUM else 1.0
-        found: dict[str, Any] = {
-            name.lower(): unit * each[quantity].value for name, each in points
-        }
-        plain = {name: value for name, (value, _) in plain_values(self.reading).items()}
-        found |= {name: plain[name] for name in ("total_source", "total_measured_share")}
-        return self.of_names({**found, "total": found["main"]}, "{}")
-
-    def mqtt(self, prefix: str) -> Given:
-        store = ReadingStore()
-        store.add(self.reading)
-        readings, newest = store.oldest(1)
-        (message,) = json_messages("group", "node", readings, newest)
-        found = json.loads(message.payload)
-        return self.of_names(found, prefix)
-
     def live_json(self) -> Given:
         found = json.loads(json_line(self.state))
         rows = {row["name"]: row["energy"] for row in (*found["joints"], *found["parts"])}
@@ -337,14 +284,6 @@ class Surfaces:
     def live_json_cycle(self) -> Given:
         found = json.loads(json_line(self.state))["cycle"]
         return self.of_names(found, "{}_energy", drivers="driver")
-
-    def foxglove(self) -> Given:
-        for messages in ReadingMessages().of_reading(self.reading):
-            if messages.topic.name == "/energy":
-                raw = messages.payload[-1].tobytes()
-        return self.of_message(
-            MESSAGES.deserialize_cdr(raw, "sensor_msgs/msg/JointState")
-        )
 
     def energy_bag(self) -> Given:
         recording = write_bag(self.folder / "recording", self.telemetry)
@@ -380,20 +319,13 @@ SURFACES: dict[str, Callable[[Surfaces], Given]] = {
     "energy/cycle": Surfaces.cycle_message,
     "cycle log": Surfaces.cycle_log,
     "read_interval": Surfaces.read_interval,
-    "energies of Prometheus": lambda all_: all_.prometheus("energy"),
-    "powers of Prometheus": lambda all_: all_.prometheus("power"),
-    "energies of OPC UA": lambda all_: all_.opcua(SUM),
-    "powers of OPC UA": lambda all_: all_.opcua(POWER),
-    "energies of MQTT": lambda all_: all_.mqtt("energy/{}/energy"),
-    "powers of MQTT": lambda all_: all_.mqtt("energy/{}/power"),
     "live view as JSON": Surfaces.live_json,
     "cycle of the live view as JSON": Surfaces.live_json_cycle,
-    "Foxglove": Surfaces.foxglove,
     "energy bag": Surfaces.energy_bag,
 }
 WITHOUT_SOURCE = {  # numbers alone; energy/summary beside them has it
     "energies of topics", "powers of topics", "positions of energy", "velocities of energy",
-    "energies of energy/joints", "powers of energy/joints", "Foxglove", "energy bag",
+    "energies of energy/joints", "powers of energy/joints", "energy bag", "messages",
 }  # fmt: skip
 OF_A_PART = {"energy/cycle", "cycle log", "cycle of the live view as JSON"}
 """Those whose time is not that of the recording."""
@@ -403,21 +335,24 @@ OF_A_PART = {"energy/cycle", "cycle log", "cycle of the live view as JSON"}
 def test_on_every_surface(source: str, tmp_path: Path) -> None:
     arm = Surfaces(source, tmp_path)
     for name, surface in SURFACES.items():
-        given_ = surface(arm)
-        parts = given_.parts
-        assert set(parts) == {*JOINTS, *PARTS}, name
-        assert sum(parts.values()) == pytest.approx(given_.total, rel=1e-9), name
-        assert given_.model == pytest.approx(
-            given_.total - parts["unexplained"], rel=1e-9
-        ), name
-        assert (parts["unexplained"] == 0.0) == (source == "modelled"), name
-        if name in WITHOUT_SOURCE:
-            continue
-        assert given_.source == source, name
-        wide = 0.25 if name in OF_A_PART else 0.06
-        assert given_.share == pytest.approx(SOURCES[source], abs=wide), name
-        if source == "measured" and name.startswith(("energies", "read", "live")):
-            assert given_.total == pytest.approx(arm.measured_energy(), rel=1e-9), name
+        check_surface(name, surface(arm), arm, source)
+
+
+def check_surface(name: str, given_: Given, arm: Surfaces, source: str) -> None:
+    """The parts sum to the total, and the source is that of the arm."""
+    parts = given_.parts
+    assert set(parts) == {*JOINTS, *PARTS}, name
+    assert sum(parts.values()) == pytest.approx(given_.total, rel=1e-9), name
+    model = given_.total - parts["unexplained"]
+    assert given_.model == pytest.approx(model, rel=1e-9), name
+    assert (parts["unexplained"] == 0.0) == (source == "modelled"), name
+    if name in WITHOUT_SOURCE:
+        return
+    assert given_.source == source, name
+    wide = 0.25 if name in OF_A_PART else 0.06
+    assert given_.share == pytest.approx(SOURCES[source], abs=wide), name
+    if source == "measured" and name.startswith(("energies", "read", "live")):
+        assert given_.total == pytest.approx(arm.measured_energy(), rel=1e-9), name
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -440,20 +375,14 @@ def test_each_total_and_model_has_an_interval_of_its_own(
         each.name: each.values for each in summary_statuses(arm.snapshot, JOINTS, "")
     }
     interval = interval_energies(arm.passed, arm.channels, JOINTS)
-    points = metering_points(arm.reading)
-    for name, point in (("total", "Main"), ("model", "Model")):
+    for name in ("total", "model"):
         stds[name].append(cast(float, summary[f"energy: {name}"]["energy_std_J"]))
         stds[name].append(cast(float, interval[f"{name}_std_J"]))
-        stds[name].append(
-            points[point][SUM].uncertainty * JOULES_PER_WATT_HOUR / CONFIDENCE
-        )
-    assert stds["total"] == pytest.approx([total] * 5)
-    assert stds["model"] == pytest.approx([model] * 5)
+    assert stds["total"] == pytest.approx([total] * 4)
+    assert stds["model"] == pytest.approx([model] * 4)
     over = arm.snapshot.seconds
     of_power = float(arm.channels.deviations_of_total(arm.snapshot.power, over))
     assert summary["energy: total"]["power_std_W"] == pytest.approx(of_power)
-    metrics = ArmMetrics().values(arm.reading)
-    assert metrics["ur_energy_total_power_std_watts"]["arm",] == pytest.approx(of_power)
 
 
 def energy_std(arm: Surfaces, name: str) -> float:
