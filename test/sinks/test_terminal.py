@@ -17,19 +17,21 @@ from hypothesis import strategies as st
 from test.energy.known_arm import ROBOT
 from test.sinks.readings import away, full, state, waiting
 from ur_energy_model.sinks.live_arm import LiveState
-from ur_energy_model.sinks.terminal import (
+from ur_energy_model.sinks.live_view import (
     FOOTER,
     BarAxis,
-    LinePrinter,
     LiveView,
     bar,
     joules,
-    json_line,
-    last_text_line,
     sparkline,
-    text_line,
     watts,
     with_interval,
+)
+from ur_energy_model.sinks.terminal import (
+    LinePrinter,
+    json_line,
+    last_text_line,
+    text_line,
 )
 
 JOINT_NAMES = ROBOT.joint_names

@@ -42,9 +42,18 @@ def estimator_reading(
     model: str,
     joints: tuple[str, ...],
 ) -> ArmReading | None:
-    """The present reading; None before the first sample. The caller holds the estimator's lock.
+    """The present reading of an arm.
 
-    Powers are means since the viewer's previous reading; `batch` has the last samples.
+    Args:
+        estimator: of the arm; the caller holds its lock.
+        viewer: name of who reads: powers are means since the previous reading for it.
+        batch: the last samples, which name the arm and have the time.
+        link: state of the connection.
+        model: the model in use, in words.
+        joints: names of the joints, prefix included.
+
+    Returns:
+        None before the first sample.
     """
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
@@ -61,10 +70,12 @@ def estimator_actions(
     lock: threading.Lock,
     joints: tuple[str, ...] | None,
 ) -> ArmActions:
-    """Actions on an estimator, which raises an error of this package while there is none.
+    """Actions on an estimator.
 
-    The lock guards it against the thread that reads the samples; the joints are None for
-    the robot's own names.
+    Args:
+        estimator: returns the estimator; raises an UrEnergyError while there is none.
+        lock: guards the estimator against the thread that reads the samples.
+        joints: names of the joints, prefix included; None for the robot's own names.
     """
 
     def reset(reason: str) -> None:
@@ -82,28 +93,47 @@ def estimator_actions(
 
 
 class RunningNode(NamedTuple):
-    """A node of the running program, or a line outside of nodes, since the view began."""
+    """A node of the running program, or a line outside of nodes, since the view began.
+
+    Attributes:
+        node: name of the node, or the line as text.
+        line: in execution now; 0 for a node that is not executed now.
+        executions: how often it was executed.
+        seconds: spent in it [s].
+        energy: spent in it, at the supply [J].
+    """
 
     node: str
-    line: int  # in execution now; 0 of a node of the past
+    line: int
     executions: int
     seconds: float
-    energy: float  # at the supply [J]
+    energy: float
 
 
 @dataclass(frozen=True)
 class LiveState:
-    """What a live view shows: arm, connection and sinks at one moment."""
+    """What a live view shows: arm, connection and sinks at one moment.
 
-    source: str  # address of the controller, or the bag
-    reading: ArmReading | None  # of the arm; None before the first sample
-    link: LinkStatus  # state of the connection now
-    sinks: tuple[SinkStatus, ...] = ()  # state of every sink
-    cycle: Cycle | None = None  # the last completed one, None before
-    disk_problem: str | None = None  # why the counters cannot be saved
-    arm_warning: str | None = None  # that the model is of another arm
-    program: RunningNode | None = None  # where the program is; None while none runs
-    # what each part of the program has taken, dearest first
+    Attributes:
+        source: address of the controller, or the bag.
+        reading: of the arm; None before the first sample.
+        link: state of the connection now.
+        sinks: state of every sink.
+        cycle: the last completed one; None before the first.
+        disk_problem: why the counters cannot be saved; None while they can.
+        arm_warning: that the model is of another arm; None where it is not.
+        program: where the program is; None while none runs.
+        nodes: what each part of the program has taken, the dearest first.
+    """
+
+    source: str
+    reading: ArmReading | None
+    link: LinkStatus
+    sinks: tuple[SinkStatus, ...] = ()
+    cycle: Cycle | None = None
+    disk_problem: str | None = None
+    arm_warning: str | None = None
+    program: RunningNode | None = None
     nodes: tuple[RunningNode, ...] = ()
 
     @property
@@ -118,36 +148,46 @@ class LiveState:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong now, one line each, that of the connection first."""
-        silence = self.silence and f"no samples from {self.source}: {self.silence}"
-        failing = [each for each in self.sinks if each.problem not in (None, NOT_OPEN)]
-        sinks = (f"{sink.name}: {sink.problem}" for sink in failing)
-        found = (silence, self.disk_problem, self.arm_warning, *sinks)
-        return tuple(each for each in found if each is not None)
+        found: list[str] = []
+        if self.silence is not None:
+            found.append(f"no samples from {self.source}: {self.silence}")
+        if self.disk_problem is not None:
+            found.append(self.disk_problem)
+        if self.arm_warning is not None:
+            found.append(self.arm_warning)
+        failing = [sink for sink in self.sinks if sink.problem not in (None, NOT_OPEN)]
+        return (*found, *(f"{sink.name}: {sink.problem}" for sink in failing))
 
 
 class JointRow(NamedTuple):
-    """One joint, or another part of the arm, at one moment."""
+    """One joint, or another part of the arm, at one moment.
 
-    name: str  # of the joint, prefix included, or of the part
-    power: float  # electrical [W]
-    energy: float  # electrical, since reset [J]
-    # mechanical over electrical energy since reset; NaN where no electrical energy was
-    # taken
+    Attributes:
+        name: of the joint, prefix included, or of the part.
+        power: electrical [W].
+        energy: electrical, since reset [J].
+        efficiency: mechanical over electrical energy since reset; NaN where no electrical
+            energy was taken, and for other parts.
+        temperature: of the motor [degC]; None where it is not known.
+    """
+
+    name: str
+    power: float
+    energy: float
     efficiency: float = math.nan
-    temperature: float | None = None  # [degC], None where unknown
+    temperature: float | None = None
 
 
 def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     """A row for each joint."""
     snapshot = reading.snapshot
-    net = reading.snapshot.since_reset.net
-    electrical, mechanical = (
-        snapshot.channels.per_joint[f"{kind}_power"]
-        for kind in ("electrical", "mechanical")
-    )
+    net = snapshot.since_reset.net
+    electrical = snapshot.channels.per_joint["electrical_power"]
+    mechanical = snapshot.channels.per_joint["mechanical_power"]
     ratio = efficiency(net[mechanical], net[electrical])
     columns = [snapshot.power[electrical], net[electrical], ratio]
-    columns += [] if snapshot.temperature is None else [snapshot.temperature]
+    if snapshot.temperature is not None:
+        columns.append(snapshot.temperature)
     return tuple(map(JointRow, reading.joints, *(column.tolist() for column in columns)))
 
 
@@ -159,18 +199,25 @@ def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     snapshot = reading.snapshot
     net = reading.snapshot.since_reset.net
     shown = MODEL_PARTS if snapshot.total_source.name == "modelled" else PARTS
-    columns = ((name, snapshot.channels.arm[channel]) for name, channel in shown.items())
-    return tuple(
-        JointRow(name, float(snapshot.power[k]), float(net[k])) for name, k in columns
-    )
+    rows: list[JointRow] = []
+    for name, channel in shown.items():
+        column = snapshot.channels.arm[channel]
+        rows.append(JointRow(name, float(snapshot.power[column]), float(net[column])))
+    return tuple(rows)
 
 
 class SinkGroup:
-    """Sinks that get the same readings, at a rate [Hz]."""
+    """Sinks that get the same readings, at the same times."""
 
     def __init__(
         self, sinks: Iterable[Sink], rate: float = SinkOptions.sink_rate
     ) -> None:
+        """A group of sinks, which it closes.
+
+        Args:
+            sinks: may be none.
+            rate: of readings [Hz].
+        """
         self.sinks = tuple(sinks)
         self._decimator = Decimator(rate)
         self._cycles: list[Cycle] = []
@@ -181,13 +228,20 @@ class SinkGroup:
             self._cycles.append(cycle)
 
     def offer(self, time: float, make: Callable[[], ArmReading | None]) -> None:
-        """Offer what `make` makes to all sinks if one is due at this controller time [s]."""
+        """Offer a reading to all sinks if one is due.
+
+        Args:
+            time: controller time of the last sample [s].
+            make: makes the reading; returns None before the first sample.
+        """
         if self._decimator.due(time):
             self.offer_at_once(make)
 
     def offer_at_once(self, make: Callable[[], ArmReading | None]) -> None:
         """Offer a reading to all sinks; `make` returns None before the first sample."""
-        reading = make() if self.sinks else None
+        if not self.sinks:
+            return
+        reading = make()
         if reading is not None:
             reading = replace(reading, cycles=tuple(self._cycles))
             self._cycles.clear()
@@ -206,19 +260,15 @@ class SinkGroup:
 
 
 class LiveArm:
-    """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
+    """Reads an arm in a thread of its own, counts its energy and updates sinks and views.
 
     The estimator is made with the first samples, which name the arm. Everything may be
-    called from any thread. `name` is that of the source, for users: the controller's
-    address, or the bag; `clock` that a live source stamps with, None for recorded
-    samples.
-
-    `model_of` has the model for what the first samples state about the arm, and what to
-    call it. A ControllerError means that the arm may become known later; any other error
-    ends the reading. `script` is that of the running program.
+    called from any thread.
 
     Attributes:
         recent: the last minutes of samples.
+        reader: the thread that reads the samples.
+        actions: what clients of sinks may request of the arm.
     """
 
     def __init__(
@@ -231,6 +281,18 @@ class LiveArm:
         clock: HostClock | None = None,
         script: Script | None = None,
     ) -> None:
+        """An arm that is not read yet.
+
+        Args:
+            name: of the source, for users: address of the controller, or the bag.
+            open_source: opens the source of samples.
+            model_of: returns the model for what the first samples state about the arm,
+                and what to call it. A ControllerError means that the arm may be named
+                later; any other error ends the reading.
+            options: of the estimator.
+            clock: with which a live source stamps the samples; None for recorded ones.
+            script: of the running program, whose nodes are named; None for none.
+        """
         self._name = name
         self._model_of = model_of
         self._options = options
@@ -243,15 +305,15 @@ class LiveArm:
         )
         self._lock = threading.Lock()
         self.actions = estimator_actions(self._known, self._lock, None)
-        self._outlets = SinkGroup(())
+        self._sinks = SinkGroup(())
         self._estimator: LiveEstimator | None = None
         self._arm_type: ArmTypeMonitor | None = None
         self._words = ""
         self._last: Telemetry
 
-    def start(self, outlets: SinkGroup) -> None:
-        """Start reading; the sinks are fed in the reading thread, and closed by their owner."""
-        self._outlets = outlets
+    def start(self, sinks: SinkGroup) -> None:
+        """Start reading; the sinks are updated in the reading thread, and closed by their owner."""
+        self._sinks = sinks
         self.reader.start()
 
     def close(self) -> None:
@@ -279,9 +341,14 @@ class LiveArm:
         return self._estimator.calculator.model, self._log
 
     def state(self, viewer: str) -> LiveState:
-        """Arm, connection and sinks now; mean powers are since the viewer's previous state."""
-        found = LiveState(self._name, None, self.reader.link, self._outlets.statuses)
-        if (estimator := self._estimator) is None:
+        """Arm, connection and sinks now.
+
+        Args:
+            viewer: name of who reads: powers are means since the previous state for it.
+        """
+        found = LiveState(self._name, None, self.reader.link, self._sinks.statuses)
+        estimator = self._estimator
+        if estimator is None:
             return found
         with self._lock:
             return replace(
@@ -295,10 +362,14 @@ class LiveArm:
 
     def _arm_warning(self, estimator: LiveEstimator) -> str | None:
         """That the samples are those of another type of arm, or the model of another arm."""
-        found = None if self._arm_type is None else self._arm_type.contradiction
-        return estimator.arm_warning if found is None else found.words()
+        if self._arm_type is not None:
+            contradiction = self._arm_type.contradiction
+            if contradiction is not None:
+                return contradiction.words()
+        return estimator.arm_warning
 
     def _program_state(self) -> dict[str, Any]:
+        """Fields `program` and `nodes` of a LiveState; none while no program has run."""
         counted = self._log.program
         if counted is None:
             return {}
@@ -310,35 +381,49 @@ class LiveArm:
                     name, 0, spent.executions, spent.seconds, spent.energy
                 )
         now = found.get(Part.of(counted.here))
-        return {
-            "program": None if now is None else now._replace(line=counted.here.line),
-            "nodes": tuple(sorted(found.values(), key=lambda each: -each.energy)),
-        }
+        if now is not None:
+            now = now._replace(line=counted.here.line)
+        nodes = tuple(sorted(found.values(), key=lambda node: -node.energy))
+        return {"program": now, "nodes": nodes}
 
     def _consume(self, batch: Telemetry) -> None:
-        if self._estimator is None:  # once the arm is identified
-            model, self._words = self._model_of(batch.info)
-            robot = load_robot(model.robot)
-            if self._live and batch.info.robot not in (None, robot.name):
-                raise WrongRobotError(
-                    self._name,
-                    f"is a {batch.info.robot}, but the model is of a {robot.name}",
-                    f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
-                )
-            check_robot(batch.info.source, batch.info, robot)
-            self._last, note = batch, self._outlets.note_cycle
-            known = LiveEstimator(
-                model, robot, self._options, on_cycle=note, on_powers=self._follow_work
-            )
-            self._arm_type = ArmTypeMonitor(robot)
-            self._estimator = known
+        """Count the samples of a batch; called in the reading thread."""
+        if self._estimator is None:
+            self._estimator = self._made_estimator(batch)
         if self._arm_type is not None:
             self._arm_type.observe(batch)
         with self._lock:
             self._estimator.update(batch)
             self._last = batch
             self.recent.add(batch)
-            self._outlets.offer(float(batch.time[-1]), lambda: self._reading("sinks"))
+            self._sinks.offer(float(batch.time[-1]), lambda: self._reading("sinks"))
+
+    def _made_estimator(self, batch: Telemetry) -> LiveEstimator:
+        """The estimator for the arm that the first samples name.
+
+        Raises:
+            WrongRobotError: the controller is that of another type of arm than the
+                model's.
+        """
+        model, self._words = self._model_of(batch.info)
+        robot = load_robot(model.robot)
+        named = batch.info.robot
+        if self._live and named not in (None, robot.name):
+            raise WrongRobotError(
+                self._name,
+                f"is a {named}, but the model is of a {robot.name}",
+                f"state a model of a {named}, or the address of the {robot.name}",
+            )
+        check_robot(batch.info.source, batch.info, robot)
+        self._last = batch
+        self._arm_type = ArmTypeMonitor(robot)
+        return LiveEstimator(
+            model,
+            robot,
+            self._options,
+            on_cycle=self._sinks.note_cycle,
+            on_powers=self._follow_work,
+        )
 
     def _follow_work(self, table: PowerTable, marks: Marks) -> None:
         self._log.add(self._known().channels, table, marks)
@@ -347,7 +432,7 @@ class LiveArm:
         """Offer what a recorded source ended with."""
         if self._estimator is not None:
             with self._lock:
-                self._outlets.offer_at_once(lambda: self._reading("sinks"))
+                self._sinks.offer_at_once(lambda: self._reading("sinks"))
 
     def _reading(self, viewer: str) -> ArmReading | None:
         known = self._known()

@@ -29,17 +29,26 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 @dataclass(frozen=True)
 class ArmReading:
-    """State of one arm at one moment."""
+    """State of one arm at one moment.
 
-    arm: str  # name of the arm, the label of everything a sink publishes
-    stamp: int  # host time of the last sample [ns since 1970, UTC]
-    joints: tuple[str, ...]  # names of the joints, prefix included, n
-    # powers, energies and states; powers are means since the previous reading
+    Attributes:
+        arm: name of the arm, the label of everything a sink publishes.
+        stamp: host time of the last sample [ns since 1970, UTC].
+        joints: names of the joints, prefix included, n.
+        snapshot: powers, energies and states; powers are means since the previous reading.
+        link: state of the connection, with lost samples.
+        cycles: completed since the previous reading.
+        model: the model in use, in words.
+        robot: description of the arm; None where the source of readings has none.
+    """
+
+    arm: str
+    stamp: int
+    joints: tuple[str, ...]
     snapshot: Snapshot
-    link: LinkStatus  # state of the connection, with lost samples
-    cycles: tuple[Cycle, ...] = ()  # completed since the previous reading
-    model: str = ""  # the model in use, in words
-    # description of the arm; None where a source of readings does not give it
+    link: LinkStatus
+    cycles: tuple[Cycle, ...] = ()
+    model: str = ""
     robot: RobotDescription | None = None
 
     def numbers(self) -> dict[str, float]:
@@ -81,42 +90,60 @@ class ArmReading:
 
 @dataclass(frozen=True)
 class ArmActions:
-    """Actions on one arm; called from threads of sinks, so each must take the estimator's lock."""
+    """What clients of a sink may request of an arm.
 
-    # sets the counters since reset to zero; its argument is the reason
+    Sinks call the actions in threads of their own, so each must take the estimator's lock.
+
+    Attributes:
+        reset: sets the counters since reset to zero; its argument is the reason.
+        read_interval: energies since the last call, as the service ~/read_interval
+            returns them.
+    """
+
     reset: Callable[[str], None]
-    # energies since the last call, as ~/read_interval returns them
     read_interval: Callable[[], Mapping[str, object]]
 
 
-NOT_OPEN = "not open yet"  # problem of a sink that was made a moment ago
-MOST_WAITING = 50  # readings that wait; the oldest is dropped for a new one
-FIRST_PAUSE = 0.5  # pause after the first failure of a sink [s]
-LAST_CHANCE = 1.0  # longest time for readings that wait when the sink is closed [s]
+NOT_OPEN = "not open yet"
+"""Problem of a sink that was made a moment ago."""
+MOST_WAITING = 50
+"""Readings that wait for a slow sink; the oldest is dropped for a new one."""
+FIRST_PAUSE = 0.5
+"""Pause after the first failure of a sink [s]."""
+LAST_CHANCE = 1.0
+"""Longest time for the readings that wait when a sink is closed [s]."""
 
 
 @dataclass(frozen=True)
 class SinkStatus:
-    """State of a sink."""
+    """State of a sink.
 
-    name: str  # such as "foxglove 127.0.0.1:8765"
-    problem: str | None = None  # why readings do not arrive now, None while they do
-    # numbers of readings; dropped ones were left out because the sink was too slow or
-    # away
+    Attributes:
+        name: kind and address, for users.
+        problem: why readings do not arrive now; None while they do.
+        delivered: number of readings that have arrived.
+        dropped: number of readings that were left out, because the sink was too slow or
+            away, or could not use them.
+        waiting: number of readings that are still to be delivered.
+        clients: number of connected clients; None where a sink cannot count them.
+    """
+
+    name: str
+    problem: str | None = None
     delivered: int = 0
     dropped: int = 0
     waiting: int = 0
-    # number of connected clients, None where a sink cannot count them
     clients: int | None = None
 
 
 class Sink:
     """Takes readings, and delivers them in a thread that tries again after every failure.
 
-    Making one checks what the user stated (address, files) and raises UrEnergyError; a
-    server that cannot be reached or a port in use later is a `problem` of its status.
-    `offer` never blocks and never raises; readings that it leaves out are counted. A
-    subclass has `_serve`, which delivers until the sink is closed and nothing is left;
+    What the user stated (address, files) is checked before a sink is made. A server that
+    cannot be reached, or a port in use, is a `problem` of the status: the sink tries
+    again, after FIRST_PAUSE, then after pauses that double up to `longest_pause`.
+
+    A subclass has `_serve`, which delivers until the sink is closed and nothing is left;
     any exception ends it until the next attempt.
     """
 
@@ -124,6 +151,7 @@ class Sink:
     """Pause before a failed sink is opened again, doubled with every failure [s]."""
 
     def __init__(self, name: str) -> None:
+        """Start the thread, which has this name; what `_serve` needs must be there before."""
         self._changed = threading.Condition()
         self._closing = False
         self._deadline = float("inf")
@@ -137,14 +165,18 @@ class Sink:
         raise NotImplementedError
 
     def offer(self, reading: ArmReading) -> None:
-        """Take a reading."""
+        """Take a reading; never blocks, never raises. What is left out is counted as dropped."""
         raise NotImplementedError
 
     def _serve(self) -> None:
+        """Deliver readings until the sink is closed and nothing is left."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Deliver what is left, for LAST_CHANCE at most; a delivery that hangs is left behind."""
+        """Flush the queue, for LAST_CHANCE at most, and end the thread.
+
+        A delivery that hangs is left behind: its thread does not keep the program alive.
+        """
         with self._changed:
             self._closing = True
             self._deadline = time.monotonic() + LAST_CHANCE
@@ -152,6 +184,7 @@ class Sink:
         self._thread.join(LAST_CHANCE + 1.0)
 
     def _run(self) -> None:
+        """Serve, and after each failure serve again."""
         pause = FIRST_PAUSE
         closing = False
         while not closing:
@@ -160,7 +193,8 @@ class Sink:
                 self._serve()
             except Exception as error:  # a library of another project may raise anything
                 self._problem = problem_words(error)
-            pause = FIRST_PAUSE if self.status.delivered > delivered else pause
+            if self.status.delivered > delivered:
+                pause = FIRST_PAUSE
             with self._changed:
                 # Many arms whose server was restarted do not come back in step.
                 shortened = random.uniform(0.5, 1.0) * pause
@@ -169,39 +203,59 @@ class Sink:
 
 
 class Delivery(Protocol):
-    """What a QueuedSink does with readings, in its thread.
+    """What a QueuedSink does with readings.
 
-    Any exception means: close, and open again after a pause; `close` is also called after
-    a failed `open`. `name` (kind and address) and `clients` (number of connections, None
-    if unknown) may be read from other threads.
+    The thread of the sink calls the methods; any exception means: close, and open again
+    after a pause. The properties are read from other threads.
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """Kind and address, for users."""
+
     @property
-    def clients(self) -> int | None: ...  # noqa: D102
-    def open(self) -> None: ...  # noqa: D102
-    def deliver(self, reading: ArmReading) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def clients(self) -> int | None:
+        """Number of connections; None where it is not known."""
+
+    def open(self) -> None:
+        """Connect, listen or create the file."""
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Publish one reading."""
+
+    def close(self) -> None:
+        """Release everything; also called after an `open` that failed."""
 
 
 class QueuedSink(Sink):
-    """A Sink with a queue of at most `most_waiting` readings, and a Delivery."""
+    """A Sink with a queue of readings, and a Delivery that publishes them one by one."""
 
     def __init__(self, delivery: Delivery, *, most_waiting: int = MOST_WAITING) -> None:
+        """Start to deliver.
+
+        Args:
+            delivery: publishes the readings.
+            most_waiting: length of the queue.
+        """
         self._delivery = delivery
         self._most = most_waiting
         self._waiting: deque[ArmReading] = deque()
-        self._delivered = self._dropped = 0
+        self._delivered = 0
+        self._dropped = 0
         super().__init__(delivery.name)
 
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
         problem = self._problem
-        counts = (self._delivered, self._dropped, len(self._waiting))
-        clients = None if problem is not None else self._delivery.clients
-        return SinkStatus(self._delivery.name, problem, *counts, clients)
+        return SinkStatus(
+            self._delivery.name,
+            problem,
+            delivered=self._delivered,
+            dropped=self._dropped,
+            waiting=len(self._waiting),
+            clients=self._delivery.clients if problem is None else None,
+        )
 
     def offer(self, reading: ArmReading) -> None:
         """Take a reading; the oldest that waits is dropped if the queue is full."""
@@ -215,7 +269,7 @@ class QueuedSink(Sink):
             self._changed.notify()
 
     def close(self) -> None:
-        """Deliver what waits, and release everything."""
+        """Flush the queue, and count what could not be delivered in time as dropped."""
         super().close()
         with self._changed:
             self._dropped += len(self._waiting)

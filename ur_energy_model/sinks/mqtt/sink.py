@@ -110,9 +110,9 @@ class MqttSink(Sink):
         return SinkStatus(
             str(self._broker),
             self._problem or self._unusable,
-            store.delivered,
-            store.dropped,
-            len(store),
+            delivered=store.delivered,
+            dropped=store.dropped,
+            waiting=len(store),
         )
 
     def offer(self, reading: ArmReading) -> None:
