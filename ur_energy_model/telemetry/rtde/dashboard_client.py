@@ -16,7 +16,12 @@ from ur_energy_model.arm_names import is_reported_model, may_be, product_of_cont
 from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
-TIMEOUT = 1.0
+TIMEOUT = 3.0
+"""Longest time for the connection and all answers together [s].
+
+A busy controller takes a second; a firewall that drops packets makes every connection to
+the controller wait this long.
+"""
 LONGEST_LINE = 200
 PAUSE = 1.0  # shortest time between two questions for the program [s]
 LOADED_PROGRAM = "get loaded program"
