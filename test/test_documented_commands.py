@@ -21,7 +21,7 @@ from test.absent_rooms import absent_rooms
 from test.contracts.golden import GOLDEN
 from test.contracts.surface import options_of_commands
 from ur_energy_model.cli.parser import all_commands, call_of
-from ur_energy_model.nodes.launch_files import LAUNCH_FILES
+from ur_energy_model.nodes.launch_files import launch_files
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -89,8 +89,9 @@ def test_launch_lines_name_files_and_arguments_that_exist() -> None:
     for page in PAGES:
         for line in lines_of(page.read_text(encoding="utf-8")):
             match = re.search(r"ros2 launch ur_energy_model (\w+)\.launch\.py(.*)", line)
-            if match and (match.group(1) in LAUNCH_FILES or not absent_rooms()):
-                known = {argument.name for argument in LAUNCH_FILES[match.group(1)]}
+            described = launch_files()
+            if match and (match.group(1) in described or not absent_rooms()):
+                known = {each.name for each in described[match.group(1)].arguments}
                 if absent_rooms():
                     known |= EVERY_ARGUMENT[f"{match.group(1)}.launch.py"].keys()
                 assert set(re.findall(r"\s(\w+):=", match.group(2))) <= known, line

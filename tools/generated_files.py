@@ -17,7 +17,7 @@ from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.files import share_directory
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.launch_files import LAUNCH_FILES
+from ur_energy_model.nodes.launch_files import launch_files
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.topics_and_services import SERVICES, TOPICS
 
@@ -44,7 +44,7 @@ def files() -> dict[str, str]:
 def page(text: str) -> str:
     """The page with new tables between its marks, such as <!-- estimator --> and <!-- end -->."""
     tables = {node: node_tables(node) for node in NODES}
-    tables |= {f"{name}.launch.py": launch_table(name) for name in LAUNCH_FILES}
+    tables |= {f"{name}.launch.py": launch_table(name) for name in launch_files()}
     for name, lines in tables.items():
         start = f"<!-- {name} -->\n"
         before, found, after = text.partition(start)
@@ -75,10 +75,11 @@ def node_tables(node: str) -> Iterator[str]:
 def launch_table(name: str) -> Iterator[str]:
     """Arguments of a launch file; those that an earlier table has are only named."""
     known = {entry.name for node in NODES for entry in NODES[node]}
-    arguments = LAUNCH_FILES[name]
-    first = next(iter(LAUNCH_FILES))
+    described = launch_files()
+    arguments = described[name].arguments
+    first = next(iter(described))
     if name != first:
-        known |= {entry.name for entry in LAUNCH_FILES[first]}
+        known |= {entry.name for entry in described[first].arguments}
     new = [each for each in arguments if each.name not in known or each.default is None]
     if new:
         yield "| argument | default | description |"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,12 +76,28 @@ class UrEnergyError(Exception):
 
     The command line prints `str(error)` as one line and exits with `exit_code`; names of
     files and what files contain cannot control a terminal.
+
+    Attributes:
+        options: of the command line that the text names, such as "--allow-network".
     """
 
     exit_code = 1
+    options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return one_line(super().__str__())
+
+    def with_names(self, names: Mapping[str, str]) -> str:
+        """The text for readers who do not type the options of the command line.
+
+        Args:
+            names: what these readers call an option, such as the parameter of a ROS node;
+                an option that is missing here keeps its name.
+        """
+        text = str(self)
+        for option in sorted(self.options, key=len, reverse=True):
+            text = text.replace(option, names.get(option, option))
+        return text
 
 
 class InputError(UrEnergyError):
@@ -92,12 +108,23 @@ class InputError(UrEnergyError):
         field: invalid field, column or key; None if the whole source is invalid.
         problem: what is wrong.
         remedy: what the user can do.
+        options: of the command line that problem and remedy name; one with which the
+            source begins is among them without being stated.
     """
 
     def __init__(
-        self, source: str | Path, problem: str, remedy: str, *, field: str | None = None
+        self,
+        source: str | Path,
+        problem: str,
+        remedy: str,
+        *,
+        field: str | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
         self.source = str(source)
+        self.options = options
+        if self.source.startswith("--"):
+            self.options = (self.source.split()[0], *options)
         self.field = field
         self.problem = problem
         self.remedy = remedy

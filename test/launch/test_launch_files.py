@@ -20,12 +20,11 @@ from ur_energy_model.files import PACKAGE, config_file, share_directory
 from ur_energy_model.nodes import launch_files
 from ur_energy_model.nodes.launch_files import (
     EXECUTABLES,
-    LAUNCH_FILES,
-    STARTED,
     default_parameter_file,
 )
 from ur_energy_model.nodes.parameters import NODES, parameter
 
+LAUNCH_FILES = launch_files.launch_files()
 NEEDED = {
     "energy": {"model_file": "m.yaml", "robot_ip": "10.0.0.7"},
     "ur_driver": {
@@ -56,13 +55,14 @@ class Node(NamedTuple):
 def actions(name: str, **values: str) -> tuple[dict[str, Node], list[str]]:
     """Nodes by name, and lines, of a launch file with these arguments."""
     given = {
-        each.name: values.get(each.name, each.default) for each in LAUNCH_FILES[name]
+        each.name: values.get(each.name, each.default)
+        for each in LAUNCH_FILES[name].arguments
     }
     assert values.keys() <= given.keys()
     assert None not in given.values()
     nodes = {}
     lines = []
-    for each in STARTED[name](given):  # type: ignore[arg-type]
+    for each in LAUNCH_FILES[name].start(given):  # type: ignore[arg-type]
         if isinstance(each, str):
             lines.append(each)
             continue
@@ -109,21 +109,21 @@ def test_launch_gets_the_table_and_a_node_for_each_process(
             {each: type(each, (StandIn,), {}) for each in classes.split()}
         )
         monkeypatch.setitem(sys.modules, name, module)
-    for name, table in LAUNCH_FILES.items():
+    for name, described in LAUNCH_FILES.items():
         path = share_directory() / "launch" / f"{name}.launch.py"
         ((*declared, function),) = runpy.run_path(str(path))[
             "generate_launch_description"
         ]().words
-        for each, argument in zip(declared, table, strict=True):
+        for each, argument in zip(declared, described.arguments, strict=True):
             assert each.words == (argument.name,)
             assert (each.default_value, each.description) == (
                 argument.default,
                 argument.help,
             )
             assert each.choices == (list(argument.choices) or None)
-    values = {each.name: each.default for each in LAUNCH_FILES["energy"]} | NEEDED[
-        "energy"
-    ]
+    values = {
+        each.name: each.default for each in LAUNCH_FILES["energy"].arguments
+    } | NEEDED["energy"]
     more = {
         "rviz": "true",
         "respawn": "true",
@@ -269,36 +269,20 @@ def test_values_are_taken_as_they_are_typed() -> None:
     assert nodes["estimator"].parameters["foxglove"] == ["a,1", "b:2"]
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("estimator: {ros__parameters: {drift_time: 0}}", "drift_time must be between"),
-        ("/a: {logger: {ros__parameters: {record: 1}}}", "record must be true or false"),
-        ("/**: {ros__parameters: {foxglove: [1]}}", "foxglove must be a list"),
-        (
-            "/**: {ros__parameters: {friction: nonsense}}",
-            "friction must be one of auto, coul",
-        ),
-        ("a: [", "cannot be read"),
-        (None, "cannot be read"),
-        ("/**: {ros__parameters: {publish_rate: 50, learn: off, gap_limit: 1}}", ""),
-        ("camera: {ros__parameters: {publish_rate: fast}}", ""),
-        ("estimator:", ""),
-        ("estimator: 3", "estimator is not the name of a node"),
-        ("/a: {estimator: {publish_rate: 50}}", "publish_rate is not the name of a node"),
-    ],
-)
-def test_parameter_files_are_checked_before_anything_starts(
-    content: str | None, problem: str, tmp_path: Path
-) -> None:
+def test_a_parameter_file_that_is_not_there_starts_nothing(tmp_path: Path) -> None:
+    missing = tmp_path / "mine.yaml"
+    for name in NEEDED:
+        with pytest.raises(UrEnergyError, match="is no file, nothing is started"):
+            started(name, params_file=str(missing))
+
+
+@pytest.mark.parametrize("content", ["a: [", "- 1\n- 2", "estimator: 3", "", "\0"])
+def test_a_file_without_an_address_is_no_address(content: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    if content is not None:
-        path.write_text(content)
-    if not problem:
-        assert started("energy", params_file=str(path))
-        return
-    with pytest.raises(UrEnergyError, match=problem):
-        started("energy", params_file=str(path))
+    path.write_text(content)
+    with pytest.raises(UrEnergyError, match="nothing is started"):
+        started("energy", params_file=str(path), robot_ip="")
+    assert started("energy", params_file=str(path))  # its nodes check it
 
 
 def test_wrong_and_unknown_arguments_are_refused() -> None:

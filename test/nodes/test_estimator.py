@@ -273,10 +273,10 @@ def test_models_are_checked_for_their_arm_and_read_again_once(tmp_path: Path) ->
     own.write_text(ur5e.replace("name: ur5e", "name: mine"))  # a robot file of the user
 
     def arm(robot: object = "") -> EstimatedArm:
-        given = EstimatorParameters(learn="off", model_file=path, reload_period=1e-9)
+        given = EstimatorParameters(model_file=path, reload_period=1e-9)
         lines = OperatorLines(lambda level, text: None)
         return EstimatedArm(
-            given, str(robot), lines, threading.Lock(), lambda cycle: None
+            given, str(robot), (), lines, threading.Lock(), lambda cycle: None
         )
 
     save_model(replace(known_model(), robot=str(own)), path)

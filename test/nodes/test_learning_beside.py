@@ -29,10 +29,10 @@ from test.learning.fake_learner import (
 from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
 from ur_energy_model.learning import background
+from ur_energy_model.learning import node as companion
 from ur_energy_model.learning.background import BackgroundLearning
 from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.nodes import estimated_arm as model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.managed_node import begin
 
@@ -46,7 +46,7 @@ def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SEND_PERIOD", 0.05)
     monkeypatch.setattr(background, "FIRST_PAUSE", 0.05)
     fake = functools.partial(BackgroundLearning, learner=FAKE)
-    monkeypatch.setattr(model_learning, "BackgroundLearning", fake)
+    monkeypatch.setattr(companion, "BackgroundLearning", fake)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ class Learning:
 def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_are_warnings(
     cell: Cell, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_learning, "CHANGE_SHOWN", 2.0)
+    monkeypatch.setattr(companion, "CHANGE_SHOWN", 2.0)
     learning = Learning(cell)
     learning.begin()
     assert learning.wait("a status")["model"] == "generic ur5e, not identified"
@@ -170,7 +170,14 @@ def test_a_process_that_dies_is_started_again_and_energies_go_on(
         "the end of the problem", lambda status: status["learning_problem"] == "none"
     )
     learning.learn(1)
-    pid = learning.node._arm.learning.pid
+    (beside,) = (
+        each
+        for each in learning.node._companions
+        if isinstance(each, companion.LearningCompanion)
+    )
+    assert beside._learning is not None
+    pid = beside._learning.pid
+    assert pid is not None
     os.kill(pid, signal.SIGKILL)
     learning.wait("the next restart", lambda status: status["learning_restarts"] == "2")
     learning.wait(
@@ -231,7 +238,6 @@ def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
     assert (status["learned_minutes"], status["next_needed"]) == ("0", "learn is off")
     assert "model_version" not in status
     assert node._arm is not None
-    assert node._arm.learning is None
     assert node.robot_name == "ur5e"
     assert cell.observer.call("/estimator/reset_energy").success
     assert "name the arm in robot_model" in capfd.readouterr().err

@@ -28,9 +28,9 @@ from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed_node import ManagedNode, begin, explain
-from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
+from ur_energy_model.nodes.managed_node import ManagedNode, begin
 from ur_energy_model.options import Value
+from ur_energy_model.simulation.node import SimulatedRobotNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 
@@ -161,13 +161,6 @@ def test_command_lines_and_messages_name_parameters() -> None:
         node_command("logger", {"robot": "x"})
     with pytest.raises(ValueError, match="source must be one of"):
         node_command("estimator", {"source": "serial"})
-    for text, node, explained in (
-        ("check --host; or --wait longer", "logger", "check robot_ip; or --wait longer"),
-        ("try ur_energy record --host X", "logger", "try ur_energy record --host X"),
-        ("permit it with --allow-network", "estimator", "permit it with allow_network"),
-        ("a -- b --no c--robot", "logger", "a -- b --no c--robot"),
-    ):
-        assert explain(text, node) == explained
 
 
 PROGRAM = """

@@ -12,13 +12,13 @@ from test.energy.work_cycles import LIFT, PICK, PLACE, ROBOT, arm_model
 from test.optimization.hand_made import HOME, sampled
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
-from ur_energy_model.experiment.cycle_exports import trajectory_points
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
 from ur_energy_model.optimization.path import PathDynamics, PathLimits, with_jerk_limit
 from ur_energy_model.optimization.plan_optimization import (
     LONGEST,
     optimize_moves,
     optimize_plan,
+    trajectory_points,
 )
 from ur_energy_model.trajectory.motions import move
 from ur_energy_model.trajectory.plan import Plan

@@ -56,6 +56,8 @@ ROOM = Room(
             group=DESK,
         ),
     ),
+    launch_files={"demo": "ur_energy_model.demo.launch:DEMO"},
     tests=("test/demo",),
     pages=("docs/demo",),
+    files=("launch/demo.launch.py",),
 )

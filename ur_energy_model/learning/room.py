@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ur_energy_model.cli.tables import MODELS, bags_option, json_option, robot_option
 from ur_energy_model.options import option
-from ur_energy_model.rooms import Command, Room
+from ur_energy_model.rooms import Command, Extension, Room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,18 @@ class LearnOptions:
     json: bool = json_option()
 
 
+@dataclass(frozen=True)
+class LearningParameters:
+    """Parameters that the room adds to the node `estimator`."""
+
+    learn: Literal["off", "on", "keep"] = option(
+        "on",
+        "improve the model while the arm works: on uses what is learned, keep also writes it "
+        "to model_file",
+        launch=True,
+    )
+
+
 ROOM = Room(
     name="learning",
     purpose="the model that follows the arm while it works",
@@ -60,6 +73,13 @@ ROOM = Room(
                 "ur_energy learn wednesday --model model.yaml -o model.yaml --overwrite",
             ),
             group=MODELS,
+        ),
+    ),
+    extensions=(
+        Extension(
+            subject="estimator",
+            provides="ur_energy_model.learning.node:LearningCompanion",
+            options=LearningParameters,
         ),
     ),
     tests=("test/learning",),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.estimator import EstimatorNode, fields_of
+from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
@@ -31,7 +31,7 @@ def nodes(**options: Any) -> list[ManagedNode]:
     def connect() -> RtdeSource:
         wanted = (
             *(logger.parameters.fields or ENERGY_FIELDS),
-            *fields_of(estimator.parameters),
+            *estimator.fields,
         )
         named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name

@@ -26,13 +26,14 @@ from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
-from ur_energy_model.identification.recording import FIELDS as LEARNED_FIELDS
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
 from ur_energy_model.nodes.estimated_arm import (
     EstimatedArm,
+    EstimatorCompanion,
     check_parameters,
+    companions,
     live_options,
     names_the_arm,
 )
@@ -62,12 +63,6 @@ the batch lasts while a plan is optimized; shorter times interrupt each batch se
 times for other threads, which in cell_node takes a twelfth of the processor time."""
 
 
-def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
-    """RTDE fields that the estimator requests from a controller."""
-    learned = () if parameters.learn == "off" else LEARNED_FIELDS
-    return tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS, *learned)))
-
-
 class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
@@ -80,7 +75,6 @@ class EstimatorNode(ManagedNode):
     the parameters.
     """
 
-    parameters: EstimatorParameters
     sole_topic = names.ENERGY
 
     def __init__(
@@ -90,6 +84,7 @@ class EstimatorNode(ManagedNode):
         self._given_source = source
         self._lock = threading.Lock()
         self._reader: SourceReader | None = None
+        self._companions: tuple[EstimatorCompanion, ...] = ()
         self._arm: EstimatedArm | None = None
         self._last_batch: Telemetry | None = None
         self._stamp: int | None = None
@@ -99,12 +94,28 @@ class EstimatorNode(ManagedNode):
         """Name of the arm; None before it is known."""
         return None if self._arm is None else self._arm.robot.name
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """RTDE fields that the node requests from a controller, once it is configured."""
+        wanted = [*LIVE_FIELDS, *ARM_TYPE_FIELDS]
+        for companion in self._companions:
+            wanted += companion.fields
+        return tuple(dict.fromkeys(wanted))
+
+    @property
+    def parameters(self) -> EstimatorParameters:
+        """Values of the node's own parameters."""
+        return self.given.of(EstimatorParameters)
+
     def open(self) -> None:
         """Load the model if the arm is known; make topics and services."""
         given = self.parameters
         check_parameters(given)
+        self._companions = companions(self.given, self.lines)
         self.on_discard(self._close_arm)
-        arm = self._make_arm(given.robot_model) if names_the_arm(given) else None
+        arm: EstimatedArm | None = None
+        if names_the_arm(given, self._companions):
+            arm = self._make_arm(given.robot_model)
         self._arm = arm
         self._stamp = None
         robot = load_robot(ANY_ROBOT) if arm is None else arm.robot
@@ -112,7 +123,7 @@ class EstimatorNode(ManagedNode):
         self._energy = EnergyPublishers(
             self.add_publisher, self._joints, f"{given.tf_prefix}base"
         )
-        self._health = EstimatorHealth(given, self.lines)
+        self._health = EstimatorHealth(given, self._companions, self.lines)
         self._description_topic = self._clock_topic = self._joint_states = None
         if given.publish_robot_description:
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
@@ -145,9 +156,8 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(given.publish_rate)
         self._health.begin()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        stated = given.given_sinks
-        sinks = open_sinks(stated, self._actions, given.state_file)
-        self._outlets = SinkGroup(sinks, common_options(stated).sink_rate)
+        sinks = open_sinks(self.given, self._actions, given.state_file)
+        self._outlets = SinkGroup(sinks, common_options(self.given).sink_rate)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
@@ -173,8 +183,8 @@ class EstimatorNode(ManagedNode):
                 save = arm.estimator.prepare_save()
                 snapshot = arm.estimator.snapshot("end")
             save()
-            if arm.learning is not None:
-                arm.learning.stop()
+            for companion in self._companions:
+                companion.stop()
         self._health.end(reader, arm, snapshot)
 
     def on_parameter(self, name: str) -> None:
@@ -185,7 +195,14 @@ class EstimatorNode(ManagedNode):
 
     def _make_arm(self, robot: str) -> EstimatedArm:
         """The arm, for its name or robot file; empty for that of the model file."""
-        arm = EstimatedArm(self.parameters, robot, self.lines, self._lock, self._on_cycle)
+        arm = EstimatedArm(
+            self.parameters,
+            robot,
+            self._companions,
+            self.lines,
+            self._lock,
+            self._on_cycle,
+        )
         self.lines.event("model", *model_line(arm.path, arm.base))
         return arm
 
@@ -264,10 +281,11 @@ class EstimatorNode(ManagedNode):
             return source
         if given.bag is not None and given.source == "bag":
             return BagSource(given.bag, real_time=True, batch_seconds=seconds)
-        robot = self.robot_name
-        fields = fields_of(given)
         return RtdeSource(
-            given.robot_ip, robot=robot, fields=fields, batch_seconds=seconds
+            given.robot_ip,
+            robot=self.robot_name,
+            fields=self.fields,
+            batch_seconds=seconds,
         )
 
     def _consume(self, batch: Telemetry) -> None:
@@ -299,7 +317,7 @@ class EstimatorNode(ManagedNode):
             0.0 if self._reader is None else self._reader.waited,
         )
         self._health.record_batch(batch)
-        arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
+        arm.take(batch, 1 if self._reader is None else self._reader.attempts)
         count = len(snapshots)
         ends = ends[len(ends) - len(snapshots) :]
         stamps = None if batch.stamp is None else batch.stamp.tolist()
@@ -374,14 +392,14 @@ class EstimatorNode(ManagedNode):
         snapshot = None
         if reader is not None and (failure := reader.failure) is not None:
             if isinstance(failure, UrEnergyError):
-                self.finish(1, self.explain(failure))
+                self.finish(1, self.words(failure))
             else:
                 self.on_unexpected(failure, "thread 'telemetry reader'")
             return
         if arm is not None:
             if arm.reload():
                 self.lines.event("model", *model_line(arm.path, arm.base))
-            arm.follow_learning()
+            arm.poll()
             with self._lock:
                 snapshot = arm.estimator.snapshot("summary")
                 save = arm.estimator.prepare_save()
@@ -409,7 +427,6 @@ class EstimatorNode(ManagedNode):
             self._plans.submit(message, self._arm.estimator)
 
     def _on_answer(self, answer: PlanAnswer) -> None:
-        answer = replace(answer, refused=self.explain(answer.refused))
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")

@@ -20,7 +20,7 @@ from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.nodes import lines as levels
-from ur_energy_model.nodes.estimated_arm import EstimatedArm
+from ur_energy_model.nodes.estimated_arm import EstimatedArm, EstimatorCompanion
 from ur_energy_model.nodes.lines import ConnectionLines, Level, OperatorLines, count
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
@@ -40,8 +40,14 @@ LATE_SHARE = 0.6
 class EstimatorHealth:
     """Rates, latencies and problems of an estimator between two reports."""
 
-    def __init__(self, parameters: EstimatorParameters, lines: OperatorLines) -> None:
+    def __init__(
+        self,
+        parameters: EstimatorParameters,
+        companions: Sequence[EstimatorCompanion],
+        lines: OperatorLines,
+    ) -> None:
         self._parameters = parameters
+        self._companions = tuple(companions)
         self._lines = lines
         self._played = parameters.source == "bag"
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
@@ -114,17 +120,12 @@ class EstimatorHealth:
             counters |= {} if snapshot.note is None else {"note": snapshot.note}
         parts: dict[str, Part] = {
             "source": self._source(snapshot, reader),
-            "model": _model(snapshot, arm),
+            "model": _model(snapshot, arm, self._companions),
             "counters": (ERROR if problem else OK, problem or "kept", counters),
         }
-        if arm is not None and arm.history is not None:
-            problem = arm.history.problem
-            values = {"history_store": arm.history.address}
-            parts["history"] = (
-                WARN if problem else OK,
-                problem or "written each minute",
-                values,
-            )
+        if arm is not None:
+            for companion in self._companions:
+                parts |= companion.parts()
         return parts
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
@@ -262,10 +263,18 @@ class EstimatorHealth:
         return parts
 
 
-def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
+def _model(
+    snapshot: Snapshot | None,
+    arm: EstimatedArm | None,
+    companions: Sequence[EstimatorCompanion],
+) -> Part:
+    """Status of the model: how well it agrees with the arm, and where it comes from."""
+    beside: dict[str, object] = {}
+    for companion in companions:
+        beside |= companion.model_values()
     if arm is None:
         text = "the arm is not known yet; the controller or the bag states which it is"
-        return OK, text, {"model": None, "learned_minutes": 0.0, "next_needed": None}
+        return OK, text, {"model": None, **beside}
     calculator = arm.estimator.calculator
     path = arm.path
     age = None
@@ -278,7 +287,8 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     if snapshot is None or not snapshot.bus_measured:
         text = "not compared: no bus power"
     elif snapshot.drifting:
-        remedy = "identify the arm again" if arm.learning is None else "learning follows"
+        followed = any(companion.follows_arm for companion in companions)
+        remedy = "learning follows" if followed else "identify the arm again"
         level = WARN
         text = f"drifts away from the bus power; {remedy}"
     elif standby.at_limit:
@@ -300,7 +310,7 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
             f"{constant:.4g}" if np.isfinite(constant) else "unknown"
             for constant in arm.estimator.constants.torque_per_ampere.tolist()
         ),
-        **arm.learning_values(),
+        **beside,
     }
     if snapshot is not None and snapshot.bus_measured:
         values |= {

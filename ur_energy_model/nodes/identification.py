@@ -30,12 +30,15 @@ from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 class IdentificationNode(ManagedNode):
     """Identifies a model when ~/identify is called; one identification at a time."""
 
-    parameters: IdentificationParameters
-
     def __init__(self, **options: Any) -> None:
         super().__init__("identification", **options)
         self._busy = threading.Lock()
         self._stopping = threading.Event()
+
+    @property
+    def parameters(self) -> IdentificationParameters:
+        """Values of the node's own parameters."""
+        return self.given.of(IdentificationParameters)
 
     def open(self) -> None:
         """Make topics and services."""
@@ -67,7 +70,7 @@ class IdentificationNode(ManagedNode):
         except UrEnergyError as error:
             self.log(
                 lines.INFO if self._stopping.is_set() else lines.ERROR,
-                self.explain(error),
+                self.words(error),
             )
         finally:
             self._exit_code = code
@@ -99,7 +102,7 @@ class IdentificationNode(ManagedNode):
             )
             save_model(result.model, given.output)
         except UrEnergyError as error:
-            self._state = ERROR, self.explain(error), {"progress": 0.0}
+            self._state = ERROR, self.words(error), {"progress": 0.0}
             raise
         finally:
             self._busy.release()

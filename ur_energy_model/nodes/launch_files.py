@@ -5,7 +5,8 @@
 
 Only `description` imports launch, so that tools, tests and the demo read the same tables
 as the files in launch/. An argument of a parameter has its name, default, help and
-choices from its table.
+choices from its table. Rooms register launch files of their own, such as that of the
+demo; `launch_files` returns them all.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.options import Value
+from ur_energy_model.rooms import loaded, rooms
 
 if TYPE_CHECKING:
     from launch import LaunchContext, LaunchDescription
@@ -44,118 +46,6 @@ class LaunchArgument(NamedTuple):
     choices: tuple[str, ...] = ()  # allowed values; empty for any
 
 
-def _of(node: str, *names: str) -> list[LaunchArgument]:
-    """Arguments that set parameters of a node, with the defaults of these."""
-    found = []
-    for entry in (parameter(node, name) for name in names):
-        value = entry.parameter
-        switch = entry.kind is bool
-        text = ",".join(value) if isinstance(value, list) else str(value)
-        text, choices = (text.lower(), SWITCH) if switch else (text, entry.choices)
-        found.append(LaunchArgument(entry.name, text, entry.help, choices))
-    return found
-
-
-def _switch(name: str, default: str, text: str) -> LaunchArgument:
-    return LaunchArgument(name, default, text, SWITCH)
-
-
-_SINKS = _of("estimator", *(entry.name for entry in NODES["estimator"] if entry.launch))
-_RECORDING = _of("logger", *(entry.name for entry in NODES["logger"] if entry.launch))
-_NAMESPACE = LaunchArgument("namespace", "", "namespace of all nodes, one per robot")
-_PARAMS_FILE = LaunchArgument(
-    "params_file", "", "YAML file with node parameters; launch arguments override it"
-)
-_LEVELS = ("debug", "info", "warn", "error")
-_LOG_LEVEL = LaunchArgument(
-    "log_level", "info", "lowest severity of messages that are shown", _LEVELS
-)
-_COMMON = (_NAMESPACE, _PARAMS_FILE, _LOG_LEVEL)
-_RVIZ = _switch("rviz", "false", "open rviz with markers and robot model")
-_RESPAWN = (
-    _switch("respawn", "false", "start a node again when it has ended"),
-    LaunchArgument("respawn_delay", "5.0", "pause before a node is started again [s]"),
-)
-_ADDRESS = "address of the robot controller"
-
-LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
-    "energy": (
-        LaunchArgument(
-            "robot_ip",
-            "",
-            f"{_ADDRESS}; required with source:=rtde, unless params_file has it",
-        ),
-        *_of("estimator", "robot_model", "model_file", "learn"),
-        *_COMMON,
-        *_of("estimator", "source", "bag", "effort_unit", "tf_prefix", "publish_rate"),
-        *_of("estimator", "state_file"),
-        *_of("logger", "record", "bag_directory"),
-        *_RECORDING,
-        *_of("logger", "publish_joint_states"),
-        *_SINKS,
-        _switch("logger", "true", "start the logger too (source: rtde only)"),
-        _switch(
-            "composed", "false", "logger and estimator in one process, on one connection"
-        ),
-        _switch("use_sim_time", "false", "take the time from /clock"),
-        _switch(
-            "robot_description",
-            "false",
-            "publish a simple robot model and its frames; not needed with a driver",
-        ),
-        _RVIZ,
-        *_RESPAWN,
-    ),
-    "ur_driver": (
-        LaunchArgument("robot_ip", None, f"{_ADDRESS}, as given to the driver"),
-        *_of("estimator", "model_file", "learn"),
-        LaunchArgument(
-            "source",
-            "rtde",
-            "source of samples: a connection of its own to the controller, or the joint_states "
-            "topic of the driver",
-            ("rtde", "joint_states"),
-        ),
-        *_of("estimator", "effort_unit"),
-        _NAMESPACE,
-        *_of("estimator", "tf_prefix", "publish_rate", "robot_model"),
-        _switch(
-            "logger", "true", "start the logger too, on a connection to the controller"
-        ),
-        *_of("logger", "record", "bag_directory"),
-        *_RECORDING,
-        *_SINKS,
-        *_of("estimator", "state_file"),
-        _PARAMS_FILE,
-        _LOG_LEVEL,
-        _switch("rviz", "false", "open rviz with markers and the driver's robot model"),
-        *_RESPAWN,
-    ),
-    "demo": (
-        *_of("simulated_robot", "host", "robot_model", "motion", "seed"),
-        *_of("estimator", "model_file", "learn"),
-        *_COMMON,
-        _switch("record", "false", "record the simulated arm into bag_directory"),
-        *_of("logger", "bag_directory"),
-        _RVIZ,
-    ),
-    "identify": (
-        LaunchArgument(
-            "bags", None, "bags to identify the model from, separated by commas"
-        ),
-        LaunchArgument(
-            "validation_bags", "", "bags held out for validation, separated by commas"
-        ),
-        *_of("identification", "robot_model", "output", "friction"),
-        *_COMMON,
-        _switch("exit_when_done", "true", "end when the model file is written"),
-    ),
-}
-"""Arguments of launch/<name>.launch.py, in the order in which --show-args has them."""
-
-
-# What the launch files start.
-
 # text of all arguments of a launch file, by name
 Arguments: TypeAlias = Mapping[str, str]
 
@@ -167,6 +57,70 @@ class Started(NamedTuple):
     parameters: tuple[Any, ...] = ()  # files and values; later ones win
     nodes: tuple[str, ...] = ()  # of this package in it; a single one gives it its name
     arguments: tuple[str, ...] = ()
+
+
+class LaunchFile(NamedTuple):
+    """What launch/<name>.launch.py describes.
+
+    Attributes:
+        arguments: in the order in which --show-args has them.
+        start: from the text of all arguments, what is started, and lines that are
+            written; raises UrEnergyError or ValueError where nothing is to be started.
+    """
+
+    arguments: tuple[LaunchArgument, ...]
+    start: Callable[[Arguments], Iterator[Started | str]]
+
+
+# Arguments.
+
+
+def parameter_arguments(node: str, *names: str) -> list[LaunchArgument]:
+    """Arguments that set parameters of a node, with the defaults of these."""
+    found: list[LaunchArgument] = []
+    for name in names:
+        entry = parameter(node, name)
+        value = entry.parameter
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        choices = entry.choices
+        if entry.kind is bool:
+            text = text.lower()
+            choices = SWITCH
+        found.append(LaunchArgument(entry.name, text, entry.help, choices))
+    return found
+
+
+def switch(name: str, default: str, text: str) -> LaunchArgument:
+    """An argument that is "true" or "false", and no parameter of a node."""
+    return LaunchArgument(name, default, text, SWITCH)
+
+
+def _launch_parameters(node: str) -> list[LaunchArgument]:
+    """Arguments of all parameters of a node that are marked for launch, those of rooms too."""
+    names = [entry.name for entry in NODES[node] if entry.launch]
+    return parameter_arguments(node, *names)
+
+
+_SINKS = _launch_parameters("estimator")
+_RECORDING = _launch_parameters("logger")
+_NAMESPACE = LaunchArgument("namespace", "", "namespace of all nodes, one per robot")
+_PARAMS_FILE = LaunchArgument(
+    "params_file", "", "YAML file with node parameters; launch arguments override it"
+)
+_LEVELS = ("debug", "info", "warn", "error")
+_LOG_LEVEL = LaunchArgument(
+    "log_level", "info", "lowest severity of messages that are shown", _LEVELS
+)
+COMMON_ARGUMENTS = (_NAMESPACE, _PARAMS_FILE, _LOG_LEVEL)
+RVIZ = switch("rviz", "false", "open rviz with markers and robot model")
+_RESPAWN = (
+    switch("respawn", "false", "start a node again when it has ended"),
+    LaunchArgument("respawn_delay", "5.0", "pause before a node is started again [s]"),
+)
+_ADDRESS = "address of the robot controller"
+
+
+# What the launch files start.
 
 
 def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | str]:
@@ -187,36 +141,18 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
         alone = f"source:={arguments['source']}"
     if alone:
         yield from ignored_arguments(arguments, alone)
-        yield _node("estimator", arguments, estimator)
+        yield node_process("estimator", arguments, estimator)
     elif rtde if driver else arguments["composed"] == "true":
         # The process gets no name, which would rename both nodes, and no default files,
         # since the defaults are built in.
         files = (*_params_file(arguments), {**estimator, **logger})
         yield Started("cell_node", files, ("estimator", "logger"))
     else:
-        yield _node("estimator", arguments, estimator)
-        yield _node("logger", arguments, logger)
+        yield node_process("estimator", arguments, estimator)
+        yield node_process("logger", arguments, logger)
     if arguments.get("robot_description") == "true":
-        yield _robot_state_publisher(described_robot(arguments), arguments["tf_prefix"])
-    yield from _rviz(arguments)
-
-
-def demo(arguments: Arguments) -> Iterator[Started]:
-    """A simulated arm, logger and estimator; the estimator finds out which arm it is."""
-    check_packages(arguments, {"rviz": ("rviz2", "robot_state_publisher")})
-    address: dict[str, Value] = {"robot_ip": arguments["host"]}
-    logger = address | {"record": arguments["record"] == "true"}
-    logger |= changed_parameters("logger", arguments, without=["record"])
-    estimator = address | changed_parameters(
-        "estimator", arguments, without=["robot_model"]
-    )
-    robot = changed_parameters("simulated_robot", arguments)
-    yield _node("simulated_robot", arguments, robot)
-    yield _node("logger", arguments, logger)
-    yield _node("estimator", arguments, estimator)
-    if arguments["rviz"] == "true":
-        yield _robot_state_publisher(arguments["robot_model"])
-    yield from _rviz(arguments)
+        yield robot_state_publisher(described_robot(arguments), arguments["tf_prefix"])
+    yield from rviz(arguments)
 
 
 def identify(arguments: Arguments) -> Iterator[Started]:
@@ -224,16 +160,7 @@ def identify(arguments: Arguments) -> Iterator[Started]:
     parameters = {"identify_on_start": True} | changed_parameters(
         "identification", arguments
     )
-    yield _node("identification", arguments, parameters)
-
-
-STARTED: dict[str, Callable[[Arguments], Iterator[Started | str]]] = {
-    "energy": energy,
-    "ur_driver": partial(energy, driver=True),
-    "demo": demo,
-    "identify": identify,
-}
-"""What each launch file starts, and lines that it writes."""
+    yield node_process("identification", arguments, parameters)
 
 
 def changed_parameters(
@@ -242,37 +169,134 @@ def changed_parameters(
     """Values of launch arguments that differ from the default of the parameter of that name.
 
     The others are left out, so that a parameter file given by the user can set them, and
-    so are those in `without`, which mean something else to this node. Raises ValueError.
+    so are those in `without`, which mean something else to this node.
+
+    Raises:
+        ValueError: the text of an argument is no value of its parameter.
     """
-    values = [
-        (entry, entry.parse(arguments[entry.name]))
-        for entry in NODES[node]
-        if entry.name in arguments and entry.name not in without
-    ]
-    return {entry.name: value for entry, value in values if value != entry.parameter}
+    found: dict[str, Value] = {}
+    for entry in NODES[node]:
+        if entry.name not in arguments or entry.name in without:
+            continue
+        value = entry.parse(arguments[entry.name])
+        if value != entry.parameter:
+            found[entry.name] = value
+    return found
 
 
-def _node(node: str, arguments: Arguments, parameters: Mapping[str, Value]) -> Started:
+def node_process(
+    node: str, arguments: Arguments, parameters: Mapping[str, Value]
+) -> Started:
+    """A process with one node: default parameters, then those of params_file, then these."""
     files = (str(default_parameter_file(node)), *_params_file(arguments))
     return Started(EXECUTABLES[node], (*files, dict(parameters)), (node,))
 
 
-def _params_file(arguments: Arguments) -> list[str]:
-    path = arguments["params_file"]
-    parameters_of(arguments)  # nodes would fail one by one, with the words of a parser
-    return [str(user_path(path))] if path else []
-
-
-def _robot_state_publisher(robot: str, prefix: str = "") -> Started:
+def robot_state_publisher(robot: str, prefix: str = "") -> Started:
     """robot_state_publisher with a simple model of a robot."""
     described = {"robot_description": urdf(load_robot(robot), prefix=prefix)}
     return Started("robot_state_publisher", (described,))
 
 
-def _rviz(arguments: Arguments) -> Iterator[Started]:
+def rviz(arguments: Arguments) -> Iterator[Started]:
     """Rviz with the markers and the robot model, if it is asked for."""
     if arguments["rviz"] == "true":
         yield Started("rviz2", arguments=("-d", str(config_file("rviz", "energy.rviz"))))
+
+
+# The launch files.
+
+CORE_LAUNCH_FILES = {
+    "energy": LaunchFile(
+        arguments=(
+            LaunchArgument(
+                "robot_ip",
+                "",
+                f"{_ADDRESS}; required with source:=rtde, unless params_file has it",
+            ),
+            *parameter_arguments("estimator", "robot_model", "model_file"),
+            *COMMON_ARGUMENTS,
+            *parameter_arguments("estimator", "source", "bag", "effort_unit"),
+            *parameter_arguments("estimator", "tf_prefix", "publish_rate"),
+            *parameter_arguments("estimator", "state_file"),
+            *parameter_arguments("logger", "record", "bag_directory"),
+            *_RECORDING,
+            *parameter_arguments("logger", "publish_joint_states"),
+            *_SINKS,
+            switch("logger", "true", "start the logger too (source: rtde only)"),
+            switch(
+                "composed",
+                "false",
+                "logger and estimator in one process, on one connection",
+            ),
+            switch("use_sim_time", "false", "take the time from /clock"),
+            switch(
+                "robot_description",
+                "false",
+                "publish a simple robot model and its frames; not needed with a driver",
+            ),
+            RVIZ,
+            *_RESPAWN,
+        ),
+        start=energy,
+    ),
+    "ur_driver": LaunchFile(
+        arguments=(
+            LaunchArgument("robot_ip", None, f"{_ADDRESS}, as given to the driver"),
+            *parameter_arguments("estimator", "model_file"),
+            LaunchArgument(
+                "source",
+                "rtde",
+                "source of samples: a connection of its own to the controller, or the "
+                "joint_states topic of the driver",
+                ("rtde", "joint_states"),
+            ),
+            *parameter_arguments("estimator", "effort_unit"),
+            _NAMESPACE,
+            *parameter_arguments("estimator", "tf_prefix", "publish_rate", "robot_model"),
+            switch(
+                "logger",
+                "true",
+                "start the logger too, on a connection to the controller",
+            ),
+            *parameter_arguments("logger", "record", "bag_directory"),
+            *_RECORDING,
+            *_SINKS,
+            *parameter_arguments("estimator", "state_file"),
+            _PARAMS_FILE,
+            _LOG_LEVEL,
+            switch(
+                "rviz", "false", "open rviz with markers and the driver's robot model"
+            ),
+            *_RESPAWN,
+        ),
+        start=partial(energy, driver=True),
+    ),
+    "identify": LaunchFile(
+        arguments=(
+            LaunchArgument(
+                "bags", None, "bags to identify the model from, separated by commas"
+            ),
+            LaunchArgument(
+                "validation_bags", "", "bags held out for validation, separated by commas"
+            ),
+            *parameter_arguments("identification", "robot_model", "output", "friction"),
+            *COMMON_ARGUMENTS,
+            switch("exit_when_done", "true", "end when the model file is written"),
+        ),
+        start=identify,
+    ),
+}
+"""The launch files that are always there."""
+
+
+def launch_files() -> dict[str, LaunchFile]:
+    """The launch files by name: those of the core, and those of the rooms that are there."""
+    found = dict(CORE_LAUNCH_FILES)
+    for room in rooms():
+        for name, place in room.launch_files.items():
+            found[name] = loaded(place)
+    return found
 
 
 def description(file: str) -> LaunchDescription:
@@ -281,7 +305,8 @@ def description(file: str) -> LaunchDescription:
     from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
     from launch_ros.actions import Node
 
-    table = LAUNCH_FILES[file]
+    described = launch_files()[file]
+    table = described.arguments
 
     def action(started: Started | str, arguments: Arguments) -> Any:
         if isinstance(started, str):
@@ -304,7 +329,7 @@ def description(file: str) -> LaunchDescription:
         check_names(file, sys.argv)
         given = context.launch_configurations
         arguments = {argument.name: given[argument.name] for argument in table}
-        return [action(each, arguments) for each in STARTED[file](arguments)]
+        return [action(each, arguments) for each in described.start(arguments)]
 
     declared = [
         DeclareLaunchArgument(
@@ -365,7 +390,7 @@ def check_names(file: str, command: Sequence[str]) -> None:
     name_of_file = f"{file}.launch.py"
     if name_of_file not in words:
         return
-    declared = [argument.name for argument in LAUNCH_FILES[file]]
+    declared = [argument.name for argument in launch_files()[file].arguments]
     given = command[words.index(name_of_file) + 1 :]
     for name in (word.partition(":=")[0] for word in given if ":=" in word):
         if name not in declared:
@@ -378,66 +403,62 @@ def check_names(file: str, command: Sequence[str]) -> None:
 
 
 def check_address(arguments: Arguments) -> None:
-    """Refuse a missing address of the controller; raises as `parameters_of`."""
-    needed = arguments["source"] == "rtde" and not arguments["robot_ip"]
-    if needed and "robot_ip" not in parameters_of(arguments):
-        raise UrEnergyError(
-            "nothing is started: robot_ip is missing; give the address of the controller, such as "
-            "robot_ip:=192.168.0.10"
+    """Refuse a missing address of the controller.
+
+    Without this check the nodes would connect to their default address, at which no
+    controller answers, and report that for ever.
+
+    Raises:
+        InputError: there is none, or the params_file cannot be read.
+    """
+    if arguments["source"] != "rtde" or arguments["robot_ip"]:
+        return
+    named = [name for path in _params_file(arguments) for name in _parameters_in(path)]
+    if "robot_ip" not in named:
+        raise InputError(
+            "nothing is started",
+            "robot_ip is missing",
+            "give the address of the controller, such as robot_ip:=192.168.0.10",
         )
 
 
-def parameters_of(arguments: Arguments) -> dict[str, Any]:
-    """Parameters in the params_file, {} without one.
+def _params_file(arguments: Arguments) -> list[str]:
+    """Path of the params_file in a list; none without one.
 
-    An InputError if it cannot be read, or no node would start with its form or its
-    values.
+    launch only warns about a file that is not there, and starts all nodes with their
+    defaults: a misspelt path would start a cell with another address, model and folder
+    than the user means. What the file contains is checked by each node.
+
+    Raises:
+        InputError: there is no such file.
     """
     if not arguments["params_file"]:
-        return {}
+        return []
     path = user_path(arguments["params_file"])
-    form = "write `estimator: {ros__parameters: {...}}`"
+    if not path.is_file():
+        problem = "is no file, nothing is started"
+        raise InputError(path, problem, "name a YAML file of parameters")
+    return [str(path)]
+
+
+def _parameters_in(path: str) -> Iterator[str]:
+    """Names of the parameters in a file, of whatever nodes; none if it is no such file."""
     try:
-        with open_regular(path) as file:
+        with open_regular(Path(path)) as file:
             content = yaml.safe_load(file.read())
-    except (OSError, ValueError, yaml.YAMLError, InputError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         problem = f"cannot be read, nothing is started ({error})"
         raise InputError(path, problem, "name a YAML file of parameters") from error
-    found: dict[str, Any] = {}
-
-    def check(wrong: object, problem: str, remedy: str = form) -> None:
-        if wrong:
-            raise InputError(path, f"nothing is started: {problem}", remedy)
-
-    def visit(content: object, name: str) -> None:
-        problem = f"{name} is not the name of a node with ros__parameters"
-        if not isinstance(content, dict):
-            check(
-                content is not None,
-                problem if name else "it has no parameters by name of the node",
-            )
-            return
-        nodes = tuple(NODES) if "*" in name else tuple({name} & set(NODES))
-        for key, value in content.items():
-            if key != "ros__parameters":
-                visit(value, str(key).rpartition("/")[2])
-                continue
-            wrong = value is not None and not isinstance(value, dict)
-            check(wrong, "ros__parameters are not names and values")
-            for each, given in (value or {}).items() if nodes else ():
-                entries = [e for node in nodes for e in NODES[node] if e.name == each]
-                problems = [entry.problem(entry.normalized(given)) for entry in entries]
-                # Of two files with values of different types, ROS would take one
-                # silently.
-                check(
-                    problems and all(problems),
-                    f"{problems and problems[0]}",
-                    "correct it",
-                )
-                found[str(each)] = given
-
-    visit(content, "")
-    return found
+    waiting = [content]
+    while waiting:
+        mapping = waiting.pop()
+        if not isinstance(mapping, dict):
+            continue
+        for name, value in mapping.items():
+            if name == "ros__parameters" and isinstance(value, dict):
+                yield from map(str, value)
+            else:
+                waiting.append(value)
 
 
 def check_packages(

@@ -511,13 +511,16 @@ class LoggerNode(ManagedNode):
     parameters.
     """
 
-    parameters: LoggerParameters
-
     def __init__(
         self, source: Callable[[], TelemetrySource] | None = None, **options: Any
     ) -> None:
         super().__init__("logger", **options)
         self._given_source = source
+
+    @property
+    def parameters(self) -> LoggerParameters:
+        """Values of the node's own parameters."""
+        return self.given.of(LoggerParameters)
 
     def open(self) -> None:
         """Make topics and services."""
@@ -647,7 +650,7 @@ class LoggerNode(ManagedNode):
         try:
             self._mark(label_of(message))
         except UrEnergyError as error:
-            self.lines.event("mark", lines.WARN, self.explain(error))
+            self.lines.event("mark", lines.WARN, self.words(error))
 
     def _active_session(self) -> RecordingSession:
         if not self.active:
@@ -667,7 +670,7 @@ class LoggerNode(ManagedNode):
     def _report(self) -> None:
         """Lines, and connection, recording and energy topics on /diagnostics."""
         if self._session.failure is not None:
-            self.finish(1, self.explain(self._session.failure))
+            self.finish(1, self.words(self._session.failure))
             return
         self._write_lines()
         if self._energy is not None and self._session.status.state not in (

@@ -11,7 +11,6 @@ not interrupt the clean-up.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -56,7 +55,13 @@ from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError, one_line, printable
 from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
 from ur_energy_model.nodes.memory import give_back_memory
-from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
+from ur_energy_model.nodes.parameters import (
+    NodeParameters,
+    declared,
+    given_of,
+    ignored_parameters,
+    nodes,
+)
 from ur_energy_model.nodes.ros import (
     OK,
     Part,
@@ -69,7 +74,7 @@ from ur_energy_model.nodes.ros import (
     status,
 )
 from ur_energy_model.nodes.ros import WARN as LEVEL_WARN
-from ur_energy_model.options import Option, table_of
+from ur_energy_model.options import Option
 from ur_energy_model.topics_and_services import DIAGNOSTICS, TOPICS, Service, Topic
 
 
@@ -97,23 +102,6 @@ def descriptor(entry: Option) -> ParameterDescriptor:
     return out
 
 
-def explain(error: object, node: str) -> str:
-    """Text of an error, with options of the command line replaced by parameters of a node.
-
-    What follows the name of a command is left as it is, and so are options without a
-    parameter.
-    """
-    names = {flag: entry.name for entry in NODES[node] for flag in entry.flags}
-    parts = re.split(r"((?:ur_energy \w+ |identify: )[^;,)']*)", str(error))
-    parts[::2] = (
-        re.sub(
-            r"(?<![\w-])--[a-z][a-z-]*", lambda flag: names.get(flag[0], flag[0]), part
-        )
-        for part in parts[::2]
-    )
-    return "".join(parts)
-
-
 REPORT_PERIOD = 1.0  # period of /diagnostics [s]
 
 
@@ -132,19 +120,19 @@ class ManagedNode(LifecycleNode):
         UrEnergyError: a parameter has a value that is not allowed.
     """
 
-    parameters: NodeParameters
     sole_topic: Topic | None = None
     """Published by one node of a namespace only."""
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
-        # key of its parameters; the node may have been given another name
-        self.kind = name
         self._names: Part = (OK, "not known yet", {})
         self._suspected = False  # whether another node had its names at the last look
-        self._table: dict[str, Option] = {entry.name: entry for entry in NODES[name]}
-        self._values = {entry.name: self._declared(entry) for entry in NODES[name]}
-        self.parameters = table_of(TABLES[name], self._values)
+        self._node = nodes()[name]
+        self._table = {entry.name: entry for entry in declared(self._node)}
+        self._values = {
+            entry.name: self._declared(entry) for entry in self._table.values()
+        }
+        self.given = given_of(self._node, self._values)
         if hasattr(self, "add_pre_set_parameters_callback"):  # not in Humble
             self.add_pre_set_parameters_callback(self._as_declared)
         self.add_on_set_parameters_callback(self._on_parameters)
@@ -202,7 +190,7 @@ class ManagedNode(LifecycleNode):
                 response.message = action()
                 response.success = True
             except UrEnergyError as error:
-                response.message = self.explain(error)
+                response.message = self.words(error)
                 response.success = False
             return response
 
@@ -319,9 +307,12 @@ class ManagedNode(LifecycleNode):
         else:
             logger.error(text)
 
-    def explain(self, error: object) -> str:
-        """Text of an error in the terms of this node's parameters, for terminals."""
-        return printable(explain(error, self.kind))
+    def words(self, error: UrEnergyError) -> str:
+        """Text of an error; the options that it carries are named as this node's parameters."""
+        names = {
+            flag: entry.name for entry in self._table.values() for flag in entry.flags
+        }
+        return error.with_names(names)
 
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
@@ -344,9 +335,8 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
-            for entry in self._table.values():
-                if (text := entry.ignored(self.parameters)) is not None:
-                    self.log(WARN, text)
+            for text in ignored_parameters(self._node, self.given):
+                self.log(WARN, text)
             try:
                 self._diagnostics = self.add_publisher(DiagnosticArray, DIAGNOSTICS)
                 self.open()
@@ -412,7 +402,7 @@ class ManagedNode(LifecycleNode):
         try:
             action()
         except UrEnergyError as error:
-            self.get_logger().error(self.explain(error))
+            self.get_logger().error(self.words(error))
             return TransitionCallbackReturn.FAILURE
         except Exception as error:  # rclpy does not log it
             self.on_unexpected(error, f"{self.get_name()}: {action.__name__}")
@@ -467,7 +457,7 @@ class ManagedNode(LifecycleNode):
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
         self._values |= {entry.name: entry.typed(value) for entry, value in own}
-        self.parameters = table_of(TABLES[self.kind], self._values)
+        self.given = given_of(self._node, self._values)
         for entry, _ in own if self._opened else ():
             self.on_parameter(entry.name)
         return SetParametersResult(successful=True)
@@ -479,7 +469,7 @@ def begin(nodes: Iterable[ManagedNode]) -> bool:
     A node that is active may pass samples to others. Nodes whose `autostart` is false are
     left to their lifecycle manager.
     """
-    own = [node for node in nodes if node.parameters.autostart]
+    own = [node for node in nodes if node.given.of(NodeParameters).autostart]
     success = TransitionCallbackReturn.SUCCESS
     return all(node.trigger_configure() == success for node in own) and all(
         node.trigger_activate() == success for node in own

@@ -3,21 +3,25 @@
 
 """Parameters of the nodes: name, default, unit, range and description.
 
-Nodes declare their parameters from NODES; the parameter files under config/ and
-docs/nodes.md are generated from it.
+A node has the parameters of several tables: NodeParameters, which every node has, its own
+table, and those that rooms add to the subjects of the node. `declared` lists them; nodes
+declare their parameters from it, and the parameter files under config/, the tables of
+docs/nodes.md and the arguments of launch files are generated from it. At run time, a node
+holds one object of each table, together a `Given` (`given_of`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, make_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.powers import Method
 from ur_energy_model.model.friction import LAWS
-from ur_energy_model.options import Option, option, options_of
-from ur_energy_model.rooms import Given, tables_of
+from ur_energy_model.options import Option, option, options_of, table_of
+from ur_energy_model.rooms import Given, Node, rooms, tables_of
 from ur_energy_model.sinks.options import SUBJECT
 
 AUTO = "auto"  # a friction law for each joint
@@ -34,11 +38,6 @@ LONGEST_BATCH = 0.08
 """Longest time span of the packets that are decoded together, for publish periods that are longer
 [s]."""
 
-_SINK_TABLES = tables_of(object, (SUBJECT,))[1:]
-_SINK_FIELDS = [(each.__name__, each, field(default=each())) for each in _SINK_TABLES]
-SinkParameters: type = make_dataclass("SinkParameters", _SINK_FIELDS, frozen=True)
-"""Parameters of all sinks that are there: a field for the table of each kind."""
-
 
 # fmt: off
 
@@ -53,7 +52,7 @@ class NodeParameters:
 
 
 @dataclass(frozen=True)
-class LiveParameters(NodeParameters):
+class LiveParameters:
     """Of the nodes that read an arm."""
 
     robot_ip: str = option(
@@ -119,7 +118,7 @@ class LoggerParameters(LiveParameters):
 
 
 @dataclass(frozen=True)
-class IdentificationParameters(NodeParameters):
+class IdentificationParameters:
     """Of the identification."""
 
     robot_model: str = option(
@@ -167,10 +166,6 @@ class EstimatorParameters(LiveParameters):
     robot_model: str = option(
         "", "name of the robot or path of a robot file; empty for the robot of the model file, "
         "else the one that the controller or the bag names", flags=("--robot",),
-    )
-    learn: Literal["off", "on", "keep"] = option(
-        "on", "improve the model while the arm works: on uses what is learned, keep also writes it "
-        "to model_file",
     )
     same_arm: bool = option(
         False, "the model is of this very arm, whatever the serial numbers are, as after an "
@@ -238,68 +233,81 @@ class EstimatorParameters(LiveParameters):
         False, "publish robot_description, a simple robot model made from the robot file, for rviz "
         "without ur_description",
     )
-    history_store: str = option(
-        "", "folder or s3:// address of the history, for energies per second and per cycle, and "
-        "health per minute; empty for none", launch=True,
-    )
-    script: Path | None = option(
-        None, "script of the robot program, whose nodes the history then names; empty for none",
-        launch=True,
-    )
-    sinks: SinkParameters = field(default=SinkParameters())  # type: ignore[valid-type]
-
-    @property
-    def given_sinks(self) -> Given:
-        """The parameters of the sinks, by their tables."""
-        return Given(*(getattr(self.sinks, each.name) for each in fields(SinkParameters)))
-
-
-@dataclass(frozen=True)
-class SimulatedRobotParameters(NodeParameters):
-    """Of the simulated robot."""
-
-    robot_model: str = option(
-        "ur5e", "name of the robot, such as ur5e, or path of a robot file", flags=("--robot",)
-    )
-    host: str = option(
-        "127.0.0.2", "loopback address of the RTDE, dashboard and script servers", address=True
-    )
-    motion: str = option(
-        "trajectory_b", "named motion (trajectory_a, trajectory_b, hold, sinusoids, "
-        "pick_and_place, warm_up) or path of a Fourier trajectory file",
-    )
-    duration: float = option(
-        0.0, "stop the motion and the servers after this time; 0 for never", unit="s",
-        limits=(0.0, 1e6),
-    )
-    seed: int = option(
-        0, "random seed of the true parameters and of the noise", limits=(0, 2**31 - 1)
-    )
-    session: int = option(
-        0, "number of the session: standby power, friction and temperatures differ between "
-        "sessions; 0 for the nominal values of the arm", limits=(0, 2**31 - 1),
-    )
-    ambient: float = option(25.0, "ambient temperature", unit="degC", limits=(-20.0, 60.0))
-    truth_file: Path | None = option(
-        None, "JSON file for the true parameters and energies; empty for none"
-    )
 
 # fmt: on
 
+CORE_NODES = (
+    Node("logger", LoggerParameters, "ur_energy_model.nodes.logger:main"),
+    Node(
+        "identification",
+        IdentificationParameters,
+        "ur_energy_model.nodes.identification:main",
+    ),
+    Node(
+        "estimator",
+        EstimatorParameters,
+        "ur_energy_model.nodes.estimator:main",
+        subjects=(SUBJECT, "estimator"),
+    ),
+)
+"""The nodes that are always there."""
 
-TABLES: dict[str, type[NodeParameters]] = {
-    "logger": LoggerParameters,
-    "identification": IdentificationParameters,
-    "estimator": EstimatorParameters,
-    "simulated_robot": SimulatedRobotParameters,
+
+def nodes() -> dict[str, Node]:
+    """The nodes by name: those of the core, and those of the rooms that are there."""
+    found = {node.name: node for node in CORE_NODES}
+    for room in rooms():
+        found |= {node.name: node for node in room.nodes}
+    return found
+
+
+def tables(node: Node) -> tuple[type, ...]:
+    """The tables whose options are the parameters of a node, in the order of declaration."""
+    return (NodeParameters, *tables_of(node.parameters, node.subjects))
+
+
+def declared(node: Node) -> tuple[Option, ...]:
+    """The parameters of a node; an option that two tables share is there once."""
+    found: dict[str, Option] = {}
+    for table in tables(node):
+        for entry in options_of(table):
+            found.setdefault(entry.name, entry)
+    return tuple(found.values())
+
+
+def given_of(node: Node, values: Mapping[str, Any]) -> Given:
+    """The objects of all tables of a node.
+
+    Args:
+        node: the node.
+        values: of its parameters by name, with the types of the tables' fields; the others
+            have their defaults.
+    """
+    return Given(*(table_of(table, values) for table in tables(node)))
+
+
+def ignored_parameters(node: Node, given: Given) -> Iterator[str]:
+    """Lines about parameters that were given but have no effect beside the other ones."""
+    for table in tables(node):
+        values: Any = given.of(table)
+        for entry in options_of(table):
+            text = entry.ignored(values)
+            if text is not None:
+                yield text
+
+
+NODES: dict[str, tuple[Option, ...]] = {
+    name: declared(node) for name, node in nodes().items()
 }
-"""Parameters of every node as a dataclass, by node name."""
-NODES: dict[str, tuple[Option, ...]] = {node: options_of(TABLES[node]) for node in TABLES}
-"""The same as options."""
+"""The parameters of every node by its name."""
 
 
 def parameter(node: str, name: str) -> Option:
-    """An option of a node; KeyError if there is no such node or parameter."""
+    """An option of a node.
+
+    Raises:
+        KeyError: there is no such node or parameter.
+    """
     for entry in NODES[node]:
         if entry.name == name:
             return entry

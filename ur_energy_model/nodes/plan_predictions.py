@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from std_msgs.msg import Header
@@ -21,6 +21,8 @@ from ur_energy_model.energy.plan_follower import MOST_PLANS, TOLERANCE, PlanFoll
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.nodes.plan_messages import (
     LARGEST_MESSAGE,
     check_size,
@@ -29,6 +31,7 @@ from ur_energy_model.nodes.plan_messages import (
     plan_of,
     read_plan,
 )
+from ur_energy_model.rooms import extensions
 from ur_energy_model.trajectory.plan import Plan, checked_plan
 from ur_energy_model.typing import Array
 
@@ -65,6 +68,76 @@ START_TOLERANCE = TOLERANCE[-1]
 farther away is not measured as that of the plan."""
 MOST_WAITING = 2 * LARGEST_MESSAGE
 """Most bytes of the plans that wait."""
+
+
+class PlanOptimizer(Protocol):
+    """Finds the same motion for less energy (extensions of "plans" provide a function)."""
+
+    def __call__(
+        self,
+        model: EnergyModel,
+        plan: Plan,
+        *,
+        dynamics: ArmDynamics,
+        temperature: Array | None,
+    ) -> Plan:
+        """The points of a motion with the path, stops and duration of a plan.
+
+        Args:
+            model: of the arm in its session.
+            plan: checked; positions [k, n] in rad at times [k] in s.
+            dynamics: of the arm in its setup.
+            temperature: of the joints [n], degC; None if unknown.
+
+        Raises:
+            UrEnergyError: the plan cannot be optimized.
+        """
+
+
+@dataclass(frozen=True)
+class _ArmNow:
+    """What a prediction needs of an arm: copied under the lock, computed with without it."""
+
+    model: EnergyModel  # in its session
+    dynamics: ArmDynamics  # in its setup
+    q: Array | None  # positions of the joints [n], rad; None before the first sample
+    temperature: Array | None  # of the joints [n], degC
+    speed_scaling: float
+
+    @classmethod
+    def of(cls, estimator: LiveEstimator) -> _ArmNow:
+        """The arm of an estimator; its lock is held."""
+        snapshot = estimator.snapshot("plan")
+        calculator = estimator.calculator
+        now = calculator.conditions
+        model = calculator.model_in_session()
+        return cls(
+            model=model,
+            dynamics=model.dynamics(robot=calculator.robot, setup=now.setup),
+            q=None if snapshot is None else snapshot.q,
+            temperature=now.temperature,
+            speed_scaling=now.speed_scaling,
+        )
+
+    def energy_of(self, plan: Plan) -> PlanEnergy:
+        """Predicted energy of a plan."""
+        return predict_energy(
+            self.model,
+            plan,
+            dynamics=self.dynamics,
+            temperature=self.temperature,
+            speed_scaling=self.speed_scaling,
+        )
+
+
+def _at_speed(plan: Plan, scale: float) -> Plan:
+    """A plan that begins at 0 s, with the times of an execution at a speed scaling."""
+    return replace(
+        plan,
+        time=(plan.time - plan.time[0]) / scale,
+        qd=None if plan.qd is None else plan.qd * scale,
+        qdd=None if plan.qdd is None else plan.qdd * scale**2,
+    )
 
 
 class PlanPredictions:
@@ -166,85 +239,76 @@ class PlanPredictions:
     def _predict(
         self, message: bytes, estimator: LiveEstimator, since: float | None
     ) -> None:
-        """Answer a plan, of the arm as it is now.
+        """Answer a plan, of the arm as it is now, first with its energy, then optimized.
 
         Raises:
             UrEnergyError: the plan cannot be used.
         """
         trajectory = read_plan(message)
         with self._lock:
-            snapshot = estimator.snapshot("plan")
-            now = estimator.calculator.conditions
-            model = estimator.calculator.model_in_session()
-            dynamics = model.dynamics(robot=estimator.calculator.robot, setup=now.setup)
-            temperature = now.temperature
-            scale = now.speed_scaling
-
-        def energy_of(plan: Plan) -> PlanEnergy:
-            return predict_energy(
-                model,
-                plan,
-                dynamics=dynamics,
-                temperature=temperature,
-                speed_scaling=scale,
-            )
-
-        here = None if snapshot is None else snapshot.q
-        plan = plan_of(trajectory, self._joints, here)
+            arm = _ArmNow.of(estimator)
+        plan = plan_of(trajectory, self._joints, arm.q)
         # A plan whose first point is later begins where the arm is, with the way to this
         # point.
-        has_way = here is not None and float(trajectory.time[0]) > 0.0
-        elsewhere = (
-            "" if here is None else self._distance(plan.q[1 if has_way else 0], here)
-        )
+        has_way = arm.q is not None and float(trajectory.time[0]) > 0.0
+        elsewhere = ""
+        if arm.q is not None:
+            elsewhere = self._distance(plan.q[1 if has_way else 0], arm.q)
         try:
-            plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
-            energy = energy_of(plan)
+            plan, lines = checked_plan(plan, arm.dynamics.robot.max_acceleration)
+            energy = arm.energy_of(plan)
         except InputError as error:
             if not (has_way and elsewhere):
                 raise
             problem = f"its first point is {elsewhere}; {error.problem}"
             raise InputError(plan.source, problem, error.remedy) from error
-        begins_away = "" if has_way or not elsewhere else f"the plan begins {elsewhere}"
+        begins_away = ""
+        if elsewhere and not has_way:
+            begins_away = f"the plan begins {elsewhere}"
         answer = PlanAnswer(
             trajectory.header,
             energy=energy,
             changed="; ".join(lines),
             begins_away=begins_away,
         )
-        # with the times of the prediction: at the present speed scaling
-        expected = replace(
-            plan,
-            time=(plan.time - plan.time[0]) / scale,
-            qd=None if plan.qd is None else plan.qd * scale,
-            qdd=None if plan.qdd is None else plan.qdd * scale**2,
-        )
         with self._lock:
+            expected = _at_speed(plan, arm.speed_scaling)
             self._follower.expect(answer.header, expected, since)
         self._answer(answer)
-        newer = InputError("trajectory", "gave way to a newer plan", "send it again")
         try:
-            if self._waiting:
-                raise newer
-            # Slow to import, and most nodes never get a plan.
-            from ur_energy_model.experiment.cycle_exports import trajectory_points
-            from ur_energy_model.optimization.plan_optimization import optimize_moves
-
-            motion = optimize_moves(
-                model, plan, dynamics=dynamics, temperature=temperature
-            )
-            points = trajectory_points(motion)
-            better = energy_of(points)
-            if better.total >= energy.total:
-                problem = "no timing within the limits takes less energy in this time"
-                raise InputError(plan.source, problem, "give it more time")
-            if self._waiting:
-                raise newer
+            points = self._optimized(plan, energy, arm)
         except UrEnergyError as error:
             self._answer(answer, not_optimized=str(error))
         else:
             found = joint_trajectory(points, self._joints, trajectory)
+            better = arm.energy_of(points)
             self._answer(answer, optimized=found, optimized_energy=better)
+
+    def _optimized(self, plan: Plan, energy: PlanEnergy, arm: _ArmNow) -> Plan:
+        """The points of the same motion for less energy.
+
+        Raises:
+            UrEnergyError: there is none, or a newer plan has come, which has the right of
+                way: optimizing takes seconds.
+        """
+        newer = InputError("trajectory", "gave way to a newer plan", "send it again")
+        if self._waiting:
+            raise newer
+        # Loaded for the first plan only: slow to import, and most nodes never get one.
+        found = extensions("plans")
+        if not found:
+            problem = "plans are predicted only: the package is without its optimization"
+            raise InputError(plan.source, problem, "install the whole package")
+        optimize: PlanOptimizer = found[0].load()
+        points = optimize(
+            arm.model, plan, dynamics=arm.dynamics, temperature=arm.temperature
+        )
+        if arm.energy_of(points).total >= energy.total:
+            problem = "no timing within the limits takes less energy in this time"
+            raise InputError(plan.source, problem, "give it more time")
+        if self._waiting:
+            raise newer
+        return points
 
     def _distance(self, q: Array, here: Array) -> str:
         """Where the positions of a point are beside those of the arm [n], rad; empty if there."""

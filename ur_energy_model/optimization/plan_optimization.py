@@ -147,3 +147,62 @@ def optimize_plan(
         for each in (plan, new)
     )
     return new if after < before else plan
+
+
+# The points of the new motion, for controllers and topics.
+
+# times between points that are tried, largest first [s]
+STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)
+POSITION_ERROR = 1.5e-4
+"""Largest distance between the motion and the quintic between its points [rad]."""
+# from the rest point before a move to the first point with its acceleration [s]
+_AFTER = 2e-3
+
+
+def trajectory_points(motion: Chain) -> Plan:
+    """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
+
+    They lie every step within moves and at their ends, none in the rest between. Two
+    points stand at each end of a move, as its acceleration may start with a step. The
+    step is the largest of STEPS that suffices, else the shortest.
+
+    Args:
+        motion: moves from rest to rest, and the pauses between them.
+
+    Returns:
+        Times [k], positions, speeds and accelerations of the joints [k, n]; rad, s.
+    """
+    fine = np.arange(0.0, motion.duration, 0.004)
+    truth = motion.sample(fine)[0]
+    for step in STEPS:
+        times = [np.array([0.0, motion.duration])]
+        edges = [0.0]
+        for start, move in zip(motion.starts, motion.moves, strict=True):
+            end = start + move.duration
+            edges += [start, end]
+            count = max(2, round((end - start) / step))
+            times.append(np.linspace(start + _AFTER, end - _AFTER, count))
+        time = np.unique(np.round(np.concatenate([*times, edges]), 9))
+        time = time[np.r_[True, np.diff(time) > 1e-6]]
+        q, qd, qdd = motion.sample(time)
+        qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
+        plan = Plan(time, q, qd, qdd, source="trajectory")
+        sampled, between, _, _ = plan.sampled(0.004)
+        found = np.stack(
+            [np.interp(fine, sampled, column) for column in between.T], axis=1
+        )
+        if np.abs(found - truth).max() < POSITION_ERROR:
+            break
+    return plan
+
+
+def optimized_points(
+    model: EnergyModel, plan: Plan, *, dynamics: ArmDynamics, temperature: Array | None
+) -> Plan:
+    """A plan with the time laws of least energy, as few points; see `optimize_moves`.
+
+    Raises:
+        InputError: the plan cannot be optimized.
+    """
+    motion = optimize_moves(model, plan, dynamics=dynamics, temperature=temperature)
+    return trajectory_points(motion)

@@ -152,6 +152,10 @@ ROOM = Room(
             subject="measures",
             provides="ur_energy_model.optimization.measures.find:ADVISER",
         ),
+        Extension(
+            subject="plans",
+            provides="ur_energy_model.optimization.plan_optimization:optimized_points",
+        ),
     ),
     tests=("test/optimization",),
     pages=("docs/optimization",),

@@ -308,6 +308,24 @@ Energies are in J, times in s, powers in W. The store is only read; a query
 has no access to files and networks, at most 2 GB of memory, and a minute of
 computation (--timeout)."""
 
+
+@dataclass(frozen=True)
+class HistoryParameters:
+    """Parameters that the room adds to the node `estimator`."""
+
+    history_store: str = option(
+        "",
+        "folder or s3:// address of the history, for energies per second and per cycle, and "
+        "health per minute; empty for none",
+        launch=True,
+    )
+    script: Path | None = option(
+        None,
+        "script of the robot program, whose nodes the history then names; empty for none",
+        launch=True,
+    )
+
+
 ROOM = Room(
     name="plant",
     purpose="energy of many arms over months: history, health, fleet, many bags on Dask",
@@ -449,6 +467,12 @@ ROOM = Room(
         ),
     ),
     extensions=(
+        Extension(
+            subject="estimator",
+            provides="ur_energy_model.plant.node:HistoryCompanion",
+            options=HistoryParameters,
+            extra="plant",
+        ),
         Extension(
             subject="executor",
             provides="ur_energy_model.plant.cluster:cluster_given",

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ur_energy_model.cli.tables import DESK, overwrite_option, payload_numbers, text_list
 from ur_energy_model.options import option
-from ur_energy_model.rooms import Command, Room
+from ur_energy_model.rooms import Command, Node, Room
 
 _DEGREES = r" *-?[0-9]{1,9}([.][0-9]*)? *"
 
@@ -122,6 +122,42 @@ class SimulateOptions:
     overwrite: bool = overwrite_option()
 
 
+# fmt: off
+
+
+@dataclass(frozen=True)
+class SimulatedRobotParameters:
+    """Parameters of the node `simulated_robot`."""
+
+    robot_model: str = option(
+        "ur5e", "name of the robot, such as ur5e, or path of a robot file", flags=("--robot",)
+    )
+    host: str = option(
+        "127.0.0.2", "loopback address of the RTDE, dashboard and script servers", address=True
+    )
+    motion: str = option(
+        "trajectory_b", "named motion (trajectory_a, trajectory_b, hold, sinusoids, "
+        "pick_and_place, warm_up) or path of a Fourier trajectory file",
+    )
+    duration: float = option(
+        0.0, "stop the motion and the servers after this time; 0 for never", unit="s",
+        limits=(0.0, 1e6),
+    )
+    seed: int = option(
+        0, "random seed of the true parameters and of the noise", limits=(0, 2**31 - 1)
+    )
+    session: int = option(
+        0, "number of the session: standby power, friction and temperatures differ between "
+        "sessions; 0 for the nominal values of the arm", limits=(0, 2**31 - 1),
+    )
+    ambient: float = option(25.0, "ambient temperature", unit="degC", limits=(-20.0, 60.0))
+    truth_file: Path | None = option(
+        None, "JSON file for the true parameters and energies; empty for none"
+    )
+
+# fmt: on
+
+
 ROOM = Room(
     name="simulation",
     purpose="the arm on the desk: a simulated controller with an arm of known truth",
@@ -142,6 +178,14 @@ ROOM = Room(
             group=DESK,
         ),
     ),
+    nodes=(
+        Node(
+            "simulated_robot",
+            SimulatedRobotParameters,
+            "ur_energy_model.simulation.node:main",
+        ),
+    ),
     tests=("test/simulation",),
     pages=("docs/simulation",),
+    files=("config/simulated_robot.yaml",),
 )

@@ -245,6 +245,9 @@ def server_address(kind: SinkKind, text: str, options: SinkOptions) -> Address:
     if not (address.is_loopback or options.allow_network):
         problem = f"{address} can be reached from other machines"
         raise InputError(
-            kind.flag, problem, "use 127.0.0.1, or permit it with --allow-network"
+            kind.flag,
+            problem,
+            "use 127.0.0.1, or permit it with --allow-network",
+            options=("--allow-network",),
         )
     return address

@@ -60,7 +60,7 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
     """
     form = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
     variables = f"{VARIABLE}USERNAME and {VARIABLE}PASSWORD"
-    secrets = f"put them into the file of --credentials or into {variables}"
+    secrets = f"put them into the file of credentials or into {variables}"
     parts = split_url(MQTT.flag, url, PORTS, "an MQTT broker", form, secrets)
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
         raise InputError(MQTT.flag, f"'{url}' is not a host and a port", form)
@@ -70,7 +70,7 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
     if not (tls or address.is_loopback or allow_network):
         problem = f"{address} is on another machine and the connection is not encrypted"
         remedy = "use mqtts://, or permit it with --allow-network"
-        raise InputError(MQTT.flag, problem, remedy)
+        raise InputError(MQTT.flag, problem, remedy, options=("--allow-network",))
     return Broker(address, tls)
 
 

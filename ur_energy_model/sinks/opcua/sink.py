@@ -66,7 +66,7 @@ def opcua_sink(
         InputError: the URL or the credentials cannot be used, or other machines would
             reach a server without users.
     """
-    secrets = "put users into the file of --credentials"
+    secrets = "put users into the file of credentials"
     parts = split_url(OPCUA.flag, place, ("opc.tcp",), "an OPC UA server", _FORM, secrets)
     if parts.query or parts.fragment:
         raise InputError(
@@ -78,7 +78,7 @@ def opcua_sink(
     if not (address.is_loopback or credentials.users):
         problem = f"{address} can be reached from other machines, and there are no users"
         raise InputError(
-            OPCUA.flag, problem, "state opcua: users: in the file of --credentials"
+            OPCUA.flag, problem, "state opcua: users: in the file of credentials"
         )
     # Without a handler, its warnings about clients would appear between the lines of the
     # terminal.
@@ -278,6 +278,6 @@ def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
             file.write(certificate.public_bytes(Encoding.DER))
     except OSError as error:
         problem = f"no certificate can be made in {folder} ({error.strerror})"
-        remedy = "state certificate and key of opcua in the file of --credentials"
+        remedy = "state certificate and key of opcua in the file of credentials"
         raise InputError(OPCUA.flag, problem, remedy) from error
     return certificate_file, key_file

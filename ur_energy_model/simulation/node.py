@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""simulated_robot_node: a simulated arm behind the ports of a UR controller."""
+"""simulated_robot_node: a simulated arm behind the ports of a UR controller.
+
+The node is a lifecycle around `Simulation`: while it is active, a thread serves RTDE,
+dashboard and scripts at the address in `host`; /diagnostics states how punctual it is.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,21 @@ from typing import Any
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.lines import INFO
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
-from ur_energy_model.nodes.parameters import SimulatedRobotParameters
 from ur_energy_model.nodes.ros import OK
+from ur_energy_model.simulation.room import SimulatedRobotParameters
 from ur_energy_model.simulation.simulated_controller import Simulation
 
 
 class SimulatedRobotNode(ManagedNode):
     """Runs the simulated controller while active; deactivation writes the truth file."""
 
-    parameters: SimulatedRobotParameters
-
     def __init__(self, **options: Any) -> None:
         super().__init__("simulated_robot", **options)
+
+    @property
+    def parameters(self) -> SimulatedRobotParameters:
+        """Values of the node's own parameters."""
+        return self.given.of(SimulatedRobotParameters)
 
     def open(self) -> None:
         """Report on /diagnostics."""
@@ -53,14 +60,16 @@ class SimulatedRobotNode(ManagedNode):
         self._arm.close()
 
     def _serve(self) -> None:
+        """Serve until the duration is over or `stop` is called (in the thread)."""
         try:
             self._controller.run(self.parameters.duration or None)
         except BaseException as error:
             self._failure = error
 
     def _report(self) -> None:
+        """Publish ticks and modes on /diagnostics; end the process if the thread failed."""
         if isinstance(self._failure, UrEnergyError):
-            self.finish(1, f"the simulation failed: {self.explain(self._failure)}")
+            self.finish(1, f"the simulation failed: {self.words(self._failure)}")
             return
         if self._failure is not None:
             self.on_unexpected(self._failure, f"thread {self._thread.name!r}")
