@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from test.nodes.moving_arm import ORDER
 from ur_energy_model.learning.background import Worker
 from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.model.energy_model import EnergyModel
@@ -24,7 +25,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
-ORDER = "output_int_register_0"  # column whose largest value says what to do
 FRICTION = SessionFriction(np.full(6, 1.25), np.full(6, 0.03), 60.0)
 RAISE = 101.0
 DIE = 102.0

@@ -10,11 +10,11 @@ import time
 import numpy as np
 
 from test.energy.known_arm import motion
-from test.learning.fake_learner import ORDER
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
 
+ORDER = "output_int_register_0"  # column with what a test says
 SAMPLES = 10
 PERIOD = 0.02  # length of a batch [s]
 
@@ -39,7 +39,7 @@ class MovingArm:
         )
 
     def say(self, order: float) -> None:
-        """Tell the fake learner something with the next batch."""
+        """Say something with the next batch, in the column ORDER."""
         self._order = order
 
     def read(self, timeout: float) -> Telemetry | None:

@@ -119,7 +119,7 @@ def test_names_of_topics_are_valid_with_every_prefix() -> None:
 def test_a_node_takes_whole_numbers_and_refuses_other_values(
     cell: Cell, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    estimator = cell.make_node(EstimatorNode, publish_rate=20, gap_limit=1, learn=False)
+    estimator = cell.make_node(EstimatorNode, publish_rate=20, gap_limit=1)
 
     def set_(node: ManagedNode, name: str, value: object) -> str:
         return str(node.set_parameters([Parameter(name, value=value)])[0].reason)
@@ -131,7 +131,6 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
             estimator.get_parameter(name).value,
         ):
             assert repr(found) == repr(value)
-    assert getattr(estimator.parameters, "learn") == "off"  # as YAML reads it  # noqa: B009
     assert "0.002" in set_(estimator, "gap_limit", 100)
     assert "a number" in set_(estimator, "gap_limit", "fast")
     node = cell.make_node(IdentificationNode)
@@ -140,7 +139,6 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
     for wrong in (
         {"gap_limit": "fast"},
         {"publish_rate": 501},
-        {"learn": 3},
         {"mqtt": [1]},
     ):
         with pytest.raises(

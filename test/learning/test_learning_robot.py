@@ -9,10 +9,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from test.nodes.conftest import Cell
+from test.nodes.conftest import Cell, cell
 from test.running import children_of
 from ur_energy_model.learning.state import decoded, saved_learning
 from ur_energy_model.state_file import StateFile
+
+__all__ = ["cell"]  # the fixture
 
 
 def end_of_child(cell: Cell, process: int) -> Callable[[], bool]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
 from test.energy.known_arm import STANDBY
@@ -26,16 +27,19 @@ from test.learning.fake_learner import (
     NOTICE,
     LearnerThread,
 )
-from test.nodes.conftest import Cell
+from test.nodes.conftest import Cell, cell
 from test.nodes.moving_arm import MovingArm
+from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.learning import background
 from ur_energy_model.learning import node as companion
 from ur_energy_model.learning.background import BackgroundLearning
+from ur_energy_model.learning.room import LearningParameters
 from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.managed_node import begin
 
+__all__ = ["cell"]  # the fixture
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")
 
@@ -241,3 +245,12 @@ def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
     assert node.robot_name == "ur5e"
     assert cell.observer.call("/estimator/reset_energy").success
     assert "name the arm in robot_model" in capfd.readouterr().err
+
+
+def test_whether_it_learns_is_a_switch(cell: Cell) -> None:
+    node = cell.make_node(EstimatorNode, learn=False)  # as YAML reads off
+    assert node.given.of(LearningParameters).learn == "off"
+    with pytest.raises(UrEnergyError, match="estimator: learn must be"):
+        cell.make_node(EstimatorNode, learn=3)
+    node = cell.make_node(EstimatorNode, learn="keep")
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
