@@ -27,7 +27,7 @@ from test.learning.fake_learner import (
     NOTICE,
     LearnerThread,
 )
-from test.nodes.conftest import Cell, cell
+from test.nodes.conftest import Cell, cell, model
 from test.nodes.moving_arm import MovingArm
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.learning import background
@@ -39,7 +39,7 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.managed_node import begin
 
-__all__ = ["cell"]  # the fixture
+__all__ = ["cell", "model"]  # fixtures
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")
 
