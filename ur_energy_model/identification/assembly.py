@@ -108,11 +108,16 @@ def fit_drives(
 ) -> FittedDrives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
-    `powers` are those of each session, `kind` is the name of the power model
-    and `prior` that of the torque constants, None for the robot file's.
-    `order`: numbers of the sessions in order of time, None where that is not known. The
-    friction of the model is that of a session after them. `stated` are the torque
-    constants of the controller, `meter` what the voltages at the joints show.
+    Args:
+        body: setups, inertias and tensors of the stage before.
+        joints: results of the current stage.
+        powers: bus power of each session.
+        kind: name of the power model.
+        prior: of the torque constants; None for that of the robot file.
+        order: numbers of the sessions in order of time, None where that is not known; the
+            friction of the model is that of a session after them.
+        stated: torque constants of the controller.
+        meter: what the voltages at the joints show.
     """
     robot = body.robot
     estimate = body.estimate

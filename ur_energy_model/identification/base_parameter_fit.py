@@ -166,8 +166,9 @@ class BaseParameterFit:
     ) -> None:
         """Add a motion; one without the torque is ignored.
 
-        `motion`: of the arm in the stated mounting. `narrow`: filter of the recording for
-        regressor and torque; None for no filter.
+        Args:
+            motion: of the arm in the stated mounting.
+            narrow: filter of the recording for regressor and torque; None for no filter.
         """
         measured = self.torque_source != "target_moment"
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
@@ -365,10 +366,16 @@ def identify_base_parameters(
 ) -> BagBaseParameters:
     """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
 
-    The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by
-    default the robot file's), "target_moment" (the controller's own model) or
-    "measured_torque" (actual_current_as_torque, for arms that measure joint torque);
-    `choose`: see the fit.
+    Args:
+        bags: recordings to fit.
+        robot: the arm.
+        validate: recordings that are held out, for errors only.
+        torque_source: "current" (measured, times the torque constant), "target_moment"
+            (the controller's own model) or "measured_torque" (actual_current_as_torque,
+            for arms that measure joint torque).
+        torque_constant: motor side [n], N m/A; None for the robot file's.
+        choose: see the fit.
+        progress: called with the finished share and the current step.
 
     Raises:
         UrEnergyError: unusable bag or too little motion.

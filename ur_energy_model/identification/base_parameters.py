@@ -180,7 +180,9 @@ def regroup(
 
     More states are drawn where 25 give fewer rows than there are columns.
 
-    `base_names`: the columns that a paper chose as base; None to choose them here.
+    Args:
+        regressor: full regressor of the arm, see `Regressor`.
+        base_names: the columns that a paper chose as base; None to choose them here.
 
     Raises:
         ValueError: the chosen columns are not a largest independent set.
@@ -238,7 +240,8 @@ _STRIDE = 5
 class Conditioning:
     """Condition number of the stacked base regressor of a recording, part by part.
 
-    `gravity`: in the base frame [3], m/s^2; upright by default.
+    Args:
+        gravity: in the base frame [3], m/s^2; upright by default.
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:

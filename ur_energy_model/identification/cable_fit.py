@@ -140,8 +140,10 @@ class CableFit(NamedTuple):
 def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     """Resistances and factors that explain the bus current and the drops of voltage.
 
-    `sums`: of losses over voltage [n], converted power over voltage [n], bus current,
-    drops [n]. `cable`: prior of the resistances.
+    Args:
+        sums: of losses over voltage [n], converted power over voltage [n], bus current,
+            drops [n].
+        cable: prior of the resistances.
     """
     n = len(cable.resistance)
     prior, precision = _prior(cable)

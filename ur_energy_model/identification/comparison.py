@@ -237,7 +237,10 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedSamples
     Samples with the brakes engaged, in freedrive or with values that are not finite are
     left out.
 
-    `cutoff`: of the identification's narrow filter [Hz]; accelerations pass its wide one.
+    Args:
+        bag: folder of a bag, or an .mcap file.
+        cutoff: of the identification's narrow filter [Hz]; accelerations pass its wide
+            one.
 
     Raises:
         UrEnergyError: no such bag, damaged, or without motion.

@@ -265,8 +265,10 @@ def inertia_from_torque(
 ) -> InertiaEstimate:
     """Reflected inertias from target_moment, priors for the others.
 
-    `estimate`: from target_moment; None without. `prior`: from other arms; None for that
-    of the robot file.
+    Args:
+        robot: the arm, n joints.
+        estimate: from target_moment; None without.
+        prior: from other arms; None for that of the robot file.
     """
     expected = expected_inertia(robot) if prior is None else prior
     if estimate is None:
@@ -331,8 +333,9 @@ def payload_of_row(row: Array) -> Payload | None:
 def payload_runs(payload: Array) -> Iterator[tuple[slice, Array]]:
     """Stretches with one payload as set in the controller: rows, and that payload [k].
 
-    `payload`: mass and possibly centre of mass set in the controller [samples, k], kg and
-    m; NaN where not recorded.
+    Args:
+        payload: mass and possibly centre of mass set in the controller [samples, k], kg
+            and m; NaN where not recorded.
     """
     rounded = np.round(payload, 4)
     for rows in equal_runs(np.nan_to_num(rounded)):
@@ -444,7 +447,9 @@ class RecordingDynamics:
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
         """Load as the controller computes it [samples, n], N m, from that with the carried payload.
 
-        `motion`: with one payload.
+        Args:
+            motion: with one payload.
+            load: [samples, n], N m, with the payload that the arm carries.
         """
         if self.carried is None:
             return load

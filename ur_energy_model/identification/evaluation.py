@@ -151,9 +151,14 @@ def evaluate(
 ) -> Metrics:
     """METRICS of a recording, with the recording's own mounting and payload, else the model's.
 
-    `payload`: the actual one, where another is set in the controller. `anchor`: take
-    standby power and friction from the recording's own standstill and motion, for
-    currents from what was before. `same_arm`: see `model_of_arm`.
+    Args:
+        model: of the arm, or generic.
+        bag: folder of a bag, or an .mcap file.
+        payload: the actual one, where another is set in the controller.
+        anchor: take standby power and friction from the recording's own standstill and
+            motion, for currents from what was before.
+        same_arm: see `model_of_arm`.
+        progress: called with the finished share and the current step.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -204,7 +209,12 @@ def read_for_comparison(
 ) -> tuple[Recording, RecordingDynamics]:
     """A recording and its setups, for `compare`; the caller closes the recording.
 
-    `enough`: time in motion after which the rest of the bag is not read [s].
+    Args:
+        model: of the arm, or generic.
+        bag: folder of a bag, or an .mcap file.
+        payload: the actual one, where another is set in the controller.
+        enough: time in motion after which the rest of the bag is not read [s].
+        progress: called with the finished share and the current step.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -327,8 +337,12 @@ def identify_session(
 ) -> Session:
     """The session of a recording: standby from standstill, friction from motion.
 
-    `payload`: the actual one, where another is set in the controller. `enough`: time in
-    motion after which the rest of the bag is not used for friction [s].
+    Args:
+        model: of the arm, or generic.
+        bag: folder of a bag, or an .mcap file.
+        payload: the actual one, where another is set in the controller.
+        enough: time in motion after which the rest of the bag is not used for friction
+            [s].
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -445,7 +459,11 @@ class ErrorStatistics:
     ) -> None:
         """Accumulate samples [samples, n], only those where the mask [samples, n] is True.
 
-        `std`: stated standard deviations of the errors [samples, n], if any.
+        Args:
+            measured: values [samples, n], in the unit of the quantity.
+            model: what a model gives for them [samples, n].
+            mask: the samples that count [samples, n].
+            std: stated standard deviations of the errors [samples, n], if any.
         """
         if not len(measured):
             return
@@ -548,7 +566,8 @@ class PowerStatistics:
     over the samples at which the arm moves. Most of an arm's energy is standby, so an
     error of one percent of the total shows little of the motors.
 
-    `noise`: standard deviation of the measured power about an exact model's [W].
+    Args:
+        noise: standard deviation of the measured power about an exact model's [W].
     """
 
     def __init__(self, channels: Channels, noise: float) -> None:
@@ -564,7 +583,9 @@ class PowerStatistics:
     def accumulate(self, table: PowerTable, used: Mask | None = None) -> None:
         """Accumulate the calculator's powers; tables without bus power are ignored.
 
-        `used`: samples [samples] that count, None for all.
+        Args:
+            table: powers of consecutive samples.
+            used: samples [samples] that count, None for all.
         """
         use = table.states >= ArmState.STANDSTILL
         if used is not None:

@@ -75,8 +75,9 @@ class FrictionCandidate(NamedTuple):
 def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """Laws to fit, with a logarithmic grid over the shape constants that are not fixed.
 
-    `friction`: name of a law, or "auto" for those of AUTOMATIC. `warm`: whether recorded
-    temperatures change enough for laws that use them.
+    Args:
+        friction: name of a law, or "auto" for those of AUTOMATIC.
+        warm: whether recorded temperatures change enough for laws that use them.
 
     Raises:
         InputError: unknown law.
@@ -107,7 +108,8 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
 def choose(errors: dict[str, Array]) -> tuple[str, str]:
     """The usual law unless another is clearly better, and the reason for the choice.
 
-    `errors`: held-out mean squared residual [folds], A^2, by law name.
+    Args:
+        errors: held-out mean squared residual [folds], A^2, by law name.
     """
     rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
     best = min(rms, key=rms.__getitem__)
@@ -310,8 +312,9 @@ inertia is fitted; friction terms between."""
 class CurrentColumns:
     """The distinct columns of all candidates, so that candidates share their common terms.
 
-    `accelerations`: add a column for the motor inertia. `known`: a model known before,
-    whose friction has columns of its own.
+    Args:
+        accelerations: add a column for the motor inertia.
+        known: a model known before, whose friction has columns of its own.
     """
 
     def __init__(

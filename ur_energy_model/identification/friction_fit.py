@@ -121,10 +121,15 @@ class CurrentRegression:
     has a coefficient of its own with a prior on J: (J - nominal) / k_t, the last one;
     1/k_t is the first. target_moment shows the J of the controller, and an arm's own
     differs: wrists 1 and 3 of a UR10e have 0.8 times that on each of seven recordings,
-    with the torque constant that joints of a size share. `inertia`: prior (None: not
-    fitted); loads were computed with `nominal` [n], kg m^2, by default its values.
-    `known` is a model known before, whose friction laws and values are tried too, those
-    of a generic one while a joint has moved little; for `warm` see `candidates`.
+    with the torque constant that joints of a size share.
+
+    Args:
+        inertia: prior of the reflected inertias; None where they are not fitted.
+        nominal: inertias that loads were computed with [n], kg m^2; None for those of the
+            prior.
+        known: a model known before, whose friction laws and values are tried too, those
+            of a generic one while a joint has moved little.
+        warm: see `candidates`.
     """
 
     def __init__(
@@ -167,8 +172,10 @@ class CurrentRegression:
     ) -> None:
         """Add a motion to the current session.
 
-        `load`: its torque without friction, joint side [samples, n], N m. `narrow`:
-        filter for columns and currents.
+        Args:
+            motion: a stretch without gaps.
+            load: its torque without friction, joint side [samples, n], N m.
+            narrow: filter for columns and currents.
         """
         inside = narrow.inside(motion)
         time = motion.time[inside]
@@ -505,7 +512,14 @@ def current_regression(
     """The regression of the currents of recordings, each a session with its own friction level.
 
     Where inertias are unknown, its loads are computed from those that a first fit found.
-    `known`: see `CurrentRegression`.
+
+    Args:
+        recordings: each a session.
+        dynamics: their setups, in the same order.
+        robot: the arm, n joints.
+        inertia: prior of the reflected inertias.
+        friction: name of a law, or "auto".
+        known: see `CurrentRegression`.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
@@ -544,7 +558,8 @@ _SHORTEST = 1.0
 class PreslidingFit:
     """Accumulates current errors for every travel, and chooses per joint.
 
-    `model`: with torque constants and friction as fitted in motion.
+    Args:
+        model: with torque constants and friction as fitted in motion.
     """
 
     def __init__(self, model: EnergyModel) -> None:

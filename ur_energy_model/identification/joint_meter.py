@@ -169,8 +169,11 @@ class NotMeasured(NamedTuple):
 class JointMeter:
     """Accumulates recordings of one arm, whose powers a model computes from measured currents.
 
-    `cable`: what is known of its cable; None for that of any arm of the generation.
     Memory does not grow with the length of the recordings.
+
+    Args:
+        model: of the arm.
+        cable: what is known of its cable; None for that of any arm of the generation.
     """
 
     def __init__(self, model: EnergyModel, cable: Cable | None = None) -> None:
@@ -393,7 +396,9 @@ class JointMeter:
     def _energies(self, fit: CableFit, error: float) -> tuple[JointEnergy, ...]:
         """Modelled and measured energy of every joint while the arm moves.
 
-        `error`: of the meter, relative, which no residual shows.
+        Args:
+            fit: of the cable.
+            error: of the meter, relative, which no residual shows.
         """
         n = self._model.dof
         drives = self._drives
@@ -503,7 +508,10 @@ def joint_power(
 ) -> list[dict[str, Any]]:
     """Entry `joint_power` of METRICS: modelled and measured energy of each joint.
 
-    `cable`: what is known of the arm's cable from other recordings.
+    Args:
+        model: of the arm.
+        recording: with joint voltages; without them the list is empty.
+        cable: what is known of the arm's cable from other recordings.
     """
     found = meter_of(model, [recording], cable).result()
     if isinstance(found, NotMeasured):

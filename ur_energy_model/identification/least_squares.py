@@ -101,13 +101,16 @@ def prior_alone(prior: Prior) -> Solution:
 def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     """Least squares with a prior, and a covariance from the scatter between blocks.
 
-    `blocks`: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p + 1].
-    `counts`: number of samples per block [blocks].
-
     The covariance is the cluster-robust ("sandwich") one with the small-sample factor b /
     (b - 1) and the Student quantile for b blocks less the number of coefficients that the
     data (not the prior) determine, so that 1.96 standard deviations bound a 95 %
     interval.
+
+    Args:
+        blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p +
+            1].
+        prior: of the p coefficients.
+        counts: number of samples per block [blocks].
     """
     used = counts > 0
     blocks = blocks[used]
@@ -422,8 +425,9 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
 def first_independent_columns(matrix: Array, dependent: float = _DEPENDENT) -> Indices:
     """Indices of the columns that do not depend on those before them, ascending.
 
-    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared;
-    `dependent`: the longest remainder of such a column that counts as none.
+    Args:
+        matrix: [rows, columns], scaled to columns of length 1 before they are compared.
+        dependent: the longest remainder of such a column that counts as none.
     """
     length = np.linalg.norm(matrix, axis=0)
     rest = matrix / np.where(length > 0, length, 1.0)

@@ -125,10 +125,16 @@ def identify_payload(
 ) -> PayloadEstimate:
     """Payload from the motor currents of a bag, in the mounting that its target_moment shows.
 
-    `model` is that of the arm, `robot` its description, by default the one named in the
-    model. A known mass [kg] calibrates the drives. `empty`: bag of the same arm that
-    defines the empty flange; the payload is what is added to it, so that errors of links
-    and friction, the same in both runs, cancel (Machines 2024, sec. 5).
+    Args:
+        model: of the arm.
+        bag: folder of a bag, or an .mcap file.
+        robot: its description; None for the one named in the model.
+        known_mass: of the payload [kg], which calibrates the drives; None where it is not
+            known.
+        empty: bag of the same arm that defines the empty flange; the payload is what is
+            added to it, so that errors of links and friction, the same in both runs,
+            cancel (Machines 2024, sec. 5).
+        progress: called with the finished share and the current step.
 
     Raises:
         UrEnergyError: a bag or the known mass cannot be used.

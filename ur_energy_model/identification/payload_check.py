@@ -109,8 +109,9 @@ class PayloadCheck:
     def contradiction(self, *, replaced: bool) -> Contradiction:
         """The contradiction; `contradicts` is whether there is one.
 
-        `replaced`: whether the model is identified with the payload that the currents
-        show.
+        Args:
+            replaced: whether the model is identified with the payload that the currents
+                show.
         """
         mass = max(self.mass, 0.0)
         half = CONFIDENCE * self.std
@@ -234,7 +235,11 @@ class _Evidence:
         self.information[COUNT:, COUNT:] -= np.linalg.inv(self.prior + self.own)
 
     def of_arm(self, *, believed: bool) -> tuple[Array, Array]:
-        """Information about the arm, and the product with its mean; `believed`: payload as set."""
+        """Information about the arm, and the product with its mean;
+
+        Args:
+            believed: payload as set.
+        """
         information = self.information.copy()
         weighted = self.weighted.copy()
         if believed:

@@ -250,7 +250,13 @@ def identify(
 def _payload_contradictions(
     arm: ArmFit, checks: Sequence[PayloadCheck], *, replaced: bool
 ) -> tuple[Contradiction, ...]:
-    """Payloads that the currents contradict; `replaced`: the identified ones are used instead."""
+    """Payloads that the currents contradict.
+
+    Args:
+        arm: the fit of its recordings.
+        checks: of the payload in each.
+        replaced: whether the identified ones are used instead.
+    """
     found = {
         check.source: check.contradiction(replaced=replaced)
         for check in arm.contradicted.values()

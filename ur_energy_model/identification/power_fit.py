@@ -133,8 +133,9 @@ class PowerData:
 class PowerFit:
     """Accumulates bus power and its columns over any number of recordings, and fits them.
 
-    `known`: prior of the parameters; None for that of the robot file. `data`: of earlier
-    ones.
+    Args:
+        known: prior of the parameters; None for that of the robot file.
+        data: of earlier ones.
     """
 
     def __init__(
@@ -201,7 +202,8 @@ class PowerFit:
     def conversion_error(self, constant: Array) -> Array:
         """Relative errors of the joints' converted power from what is not modelled [n].
 
-        `constant`: torque constants, motor side [n], N m/A.
+        Args:
+            constant: torque constants, motor side [n], N m/A.
         """
         total = self.data.gram.blocks.sum(axis=0)
         squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(
@@ -538,7 +540,9 @@ def with_capacitor_energy(
 
     Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
 
-    `model`: all other parameters identified. `recordings`: those it was identified from.
+    Args:
+        model: all other parameters identified.
+        recordings: those it was identified from.
     """
     if model.bus.kind != PHYSICAL:
         return model

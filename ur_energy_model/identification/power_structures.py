@@ -135,8 +135,10 @@ def breaking_away(rows: PowerRows) -> Mask:
 def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     """Columns (1, i^2, w i, |i|, i di/dt, sum |w|, two delays) [samples, 4 n + 4].
 
-    `gear_ratio`: motor turns per joint turn [n]. `constant`: torque constants that weight
-    the columns of the delays [n], N m/A.
+    Args:
+        rows: of a batch of telemetry.
+        gear_ratio: motor turns per joint turn [n].
+        constant: torque constants that weight the columns of the delays [n], N m/A.
     """
     time = rows.time
     current = rows.current

@@ -118,7 +118,8 @@ class VisitedPath:
     def distance(self, q: Array) -> Array:
         """Largest angle of any joint to the nearest of `poses` [samples], rad.
 
-        `q`: joint angles [samples, n], rad.
+        Args:
+            q: joint angles [samples, n], rad.
         """
         if not len(self.poses) or q.shape[1] != self.poses.shape[1]:
             return np.full(len(q), np.inf)
@@ -143,8 +144,11 @@ def motion_of(
 ) -> Motion:
     """Relation of a recording to those that a model was fitted to.
 
-    `fitted`: entries "bags" of the model's provenance; those of older models have no
-    path, and only their hash counts.
+    Args:
+        path: that the recording visits.
+        sha256: hash of the recording.
+        fitted: entries "bags" of the model's provenance; those of older models have no
+            path, and only their hash counts.
     """
     entries = [entry for entry in fitted if isinstance(entry, Mapping)]
     if not entries:
@@ -363,8 +367,10 @@ def assess(
 ) -> Quality:
     """Quality of a recording, whole or in consecutive parts.
 
-    `robot`: its arm as stated, which the samples may contradict, and for the condition
-    number; None for neither.
+    Args:
+        telemetry: parts of the recording, in order.
+        robot: its arm as stated, which the samples may contradict, and for the condition
+            number; None for neither.
 
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
@@ -378,8 +384,9 @@ def assess(
 class RecordingQualityCheck:
     """Gathers figures from consecutive parts of one recording, and judges them.
 
-    `robot`: its arm as stated, which the samples may contradict, and for the condition
-    number; None for neither.
+    Args:
+        robot: its arm as stated, which the samples may contradict, and for the condition
+            number; None for neither.
     """
 
     def __init__(self, robot: RobotDescription | None = None) -> None:

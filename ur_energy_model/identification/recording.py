@@ -67,8 +67,10 @@ class Buffer(Generic[Item]):
     """Arrays, motions or samples, written once and read back in order any number of times.
 
     The temporary file has no name and is deleted with the object. Pickled, a buffer
-    carries what it holds. `most`: bytes kept in memory before the file is used; 0 for all
-    of them.
+    carries what it holds.
+
+    Args:
+        most: bytes kept in memory before the file is used; 0 for all of them.
     """
 
     def __init__(self, most: int = IN_MEMORY) -> None:
@@ -106,9 +108,10 @@ class Buffer(Generic[Item]):
 class TorqueBuffer:
     """target_moment with the motion it belongs to and the payload set in the controller.
 
-    `longest`: time of measured motion that is kept [s]; 0 for targets only. These are
-    free of noise, and are kept at a lower rate the longer the recording is, `most`
-    samples.
+    Args:
+        longest: time of measured motion that is kept [s]; 0 for targets only.
+        most: samples of targets that are kept. Targets are free of noise, and are kept
+            at a lower rate the longer the recording is.
     """
 
     def __init__(self, longest: float = np.inf, most: int = _MOST_TARGETS) -> None:
@@ -171,7 +174,9 @@ class TorqueBuffer:
     def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
         """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
 
-        `rate`: samples per second [Hz], to find gaps.
+        Args:
+            info: of the telemetry that is made.
+            rate: samples per second [Hz], to find gaps.
         """
         thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
         edges = np.cumsum([1, *self._widths.values()])[:-1]
@@ -565,10 +570,15 @@ def read_recording(
 ) -> Recording:
     """Read a bag once.
 
-    `effort`: field that the filtered motions carry as their current: `CURRENT`, or
-    `TORQUE`, joint side, N m, which needs no currents in the bag. `kept`: time of motions
-    and of samples that is kept of a long recording; None keeps all motions and no
-    samples. `enough`: time in motion after which the rest of the bag is not read [s].
+    Args:
+        path: folder of a bag, or an .mcap file.
+        robot: the arm, n joints.
+        effort: field that the filtered motions carry as their current: `CURRENT`, or
+            `TORQUE`, joint side, N m, which needs no currents in the bag.
+        kept: time of motions and of samples that is kept of a long recording; None keeps
+            all motions and no samples.
+        enough: time in motion after which the rest of the bag is not read [s].
+        progress: called with the finished share and the current step.
 
     Raises:
         RecordingError: no such bag, empty, damaged, or values that are not finite.

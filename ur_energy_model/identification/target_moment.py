@@ -169,7 +169,8 @@ class TargetMomentSolver:
     sparse factors fill in along the border alone, so that time grows in proportion to the
     number of setups.
 
-    `data`: one entry per setup, each with samples.
+    Args:
+        data: one entry per setup, each with samples.
     """
 
     def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:

@@ -277,8 +277,10 @@ def _sinusoids(planner: Planner) -> Motion:
 def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> Motion:
     """Three points (home, pick, place) joined by cycloids (Battistini et al.).
 
-    `wrist`: angle by which the joints behind the third turn, too [rad]; `rest`: at a
-    point [s].
+    Args:
+        planner: of the arm, with its clearances.
+        wrist: angle by which the joints behind the third turn, too [rad].
+        rest: at a point [s].
     """
     home = home_position(planner.robot)
     pick = home.copy()
