@@ -12,8 +12,9 @@ import numpy as np
 
 from ur_energy_model.consistency.controller_torque import TorqueColumns
 from ur_energy_model.errors import IdentificationError, MissingFieldError
+from ur_energy_model.identification.buffers import Buffer
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.identification.recording import Buffer, SessionData
+from ur_energy_model.identification.recording import SessionData
 from ur_energy_model.identification.target_moment import (
     COUNT,
     DELAY,

@@ -42,6 +42,7 @@ from ur_energy_model.identification.friction_fit import (
     with_presliding,
 )
 from ur_energy_model.identification.joint_meter import joint_evidence, with_cable
+from ur_energy_model.identification.kept_parts import KeptTime
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import (
     KEY,
@@ -62,7 +63,6 @@ from ur_energy_model.identification.power_structures import (
 )
 from ur_energy_model.identification.quality import MOTION_WORDS
 from ur_energy_model.identification.recording import (
-    KeptTime,
     Recording,
     SessionData,
     read_recording,

@@ -1,0 +1,195 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Buffers that keep samples of a recording for further passes, in memory or a temporary file."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from ur_energy_model.consistency.controller_torque import TARGET_RATE
+from ur_energy_model.energy.telemetry_checks import PAYLOAD
+from ur_energy_model.telemetry.gaps import find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.usable_samples import usable_samples
+from ur_energy_model.typing import Array
+
+_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
+_ACTUALS = ("actual_q", "actual_qd", "target_moment")
+_ENOUGH_TARGETS = 3000  # noise-free samples of target_moment that suffice
+_MOST_TARGETS = 12_000  # samples above which every second one is dropped
+_BLOCK_ROWS = 20_000  # rows of target_moment that are read back together
+
+IN_MEMORY = 1_000_000  # bytes kept in memory before a temporary file is used
+
+TorqueReference = Literal["none", "target", "actual"]
+Item = TypeVar("Item")
+
+
+class Buffer(Generic[Item]):
+    """Arrays, motions or samples, written once and read back in order any number of times.
+
+    The temporary file has no name and is deleted with the object. Pickled, a buffer
+    carries what it holds.
+
+    Args:
+        most: bytes kept in memory before the file is used; 0 for all of them.
+    """
+
+    def __init__(self, most: int = IN_MEMORY) -> None:
+        self.most = most
+        self._sizes: list[int] = []
+        self._file = tempfile.SpooledTemporaryFile(max_size=most)  # noqa: SIM115
+
+    def append(self, item: Item) -> None:
+        """Append an item."""
+        self._file.seek(0, 2)
+        self._sizes.append(self._file.write(pickle.dumps(item, pickle.HIGHEST_PROTOCOL)))
+
+    def __iter__(self) -> Iterator[Item]:
+        offset = 0
+        for size in self._sizes:
+            self._file.seek(offset)
+            yield pickle.loads(self._file.read(size))  # written by this object
+            offset += size
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._file.seek(0)
+        return {"sizes": self._sizes, "items": self._file.read()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        Buffer.__init__(self)
+        self._file.write(saved["items"])
+        self._sizes = saved["sizes"]
+
+    def close(self) -> None:
+        """Release the memory or file; the buffer is empty afterwards."""
+        self._file.close()
+        self._sizes = []
+
+
+class TorqueBuffer:
+    """target_moment with the motion it belongs to and the payload set in the controller.
+
+    Args:
+        longest: time of measured motion that is kept [s]; 0 for targets only.
+        most: samples of targets that are kept. Targets are free of noise, and are kept
+            at a lower rate the longer the recording is.
+    """
+
+    def __init__(self, longest: float = np.inf, most: int = _MOST_TARGETS) -> None:
+        self._most = most
+        self._rows: Buffer[Array] = Buffer()
+        self._count = 0
+        self._widths: dict[str, int] = {}
+        self._target_rate = TARGET_RATE
+        self._last_tick = -np.inf
+        self._longest = longest
+        self._seconds = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the motion of the whole recording is kept."""
+        return self._from_targets or self._seconds <= self._longest
+
+    @property
+    def reference(self) -> TorqueReference:
+        """Whether the motion is that of recorded targets or the measured one."""
+        if not self._count:
+            return "none"
+        return "target" if self._from_targets else "actual"
+
+    def append(self, batch: Telemetry) -> None:
+        """Append the usable samples of a batch; targets at TARGET_RATE or less."""
+        if not self._widths:
+            known = {name for name in batch.columns if np.isfinite(batch[name]).any()}
+            needed = next(
+                (names for names in (_TARGETS, _ACTUALS) if known >= set(names)), None
+            )
+            if needed is None:
+                return
+            named = [name for name in PAYLOAD if name in batch]
+            self._widths = {name: batch[name][:1].size for name in (*needed, *named)}
+        self._seconds += batch.duration
+        if not self.complete or not self._widths.keys() <= batch.columns.keys():
+            return
+        keep = usable_samples(batch, *(_TARGETS if self._from_targets else _ACTUALS))
+        if self._from_targets:
+            tick = np.floor(batch.time * self._target_rate)
+            keep &= np.diff(tick, prepend=self._last_tick) != 0
+            self._last_tick = float(tick[-1])
+        columns = [batch[name][keep] for name in self._widths]
+        self._append(np.column_stack([batch.time[keep], *columns]))
+        if self._from_targets and self._count > self._most:
+            # Keep every second sample, and record further ones at half the rate.
+            before = self._rows
+            self._rows = Buffer()
+            self._count = 0
+            self._append(np.concatenate(list(before))[::2])
+            before.close()
+            self._target_rate = 0.5 * self._target_rate
+            self._last_tick = 0.5 * self._last_tick
+
+    def _append(self, rows: Array) -> None:
+        self._rows.append(rows)
+        self._count += len(rows)
+
+    def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
+        """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
+
+        Args:
+            info: of the telemetry that is made.
+            rate: samples per second [Hz], to find gaps.
+        """
+        thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
+        edges = np.cumsum([1, *self._widths.values()])[:-1]
+        waiting: list[Array] = []
+        left = self._count
+        for rows in self._rows:
+            waiting.append(rows)
+            left -= len(rows)
+            if not any(map(len, waiting)) or (
+                left and sum(map(len, waiting)) < _BLOCK_ROWS
+            ):
+                continue
+            time, *parts = np.split(np.concatenate(waiting)[::thin], edges, axis=1)
+            columns = {
+                name: part[:, 0] if name == "payload" else part
+                for name, part in zip(self._widths, parts, strict=True)
+            }
+            gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
+            yield Telemetry(time[:, 0], columns, info, gaps)
+            waiting = []
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, values with the precision of single numbers."""
+        rows = np.concatenate(
+            [np.zeros((0, 1 + sum(self._widths.values()))), *self._rows]
+        )
+        return {
+            "widths": self._widths,
+            "time": rows[:, 0],
+            "rows": rows[:, 1:].astype(np.float32),
+            "rate": [self._target_rate, max(self._last_tick, -1e300)],
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from what `saved` gave."""
+        self._widths = saved["widths"]
+        self._target_rate, self._last_tick = saved["rate"]
+        if len(saved["time"]):
+            self._append(np.column_stack([saved["time"], saved["rows"].astype(float)]))
+
+    def close(self) -> None:
+        """Release the memory or file."""
+        self._rows.close()
+        self._count = 0
+
+    @property
+    def _from_targets(self) -> bool:
+        return "target_q" in self._widths

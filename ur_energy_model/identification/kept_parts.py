@@ -1,0 +1,271 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Parts of a long recording that the fits use: those with the most information about its arm.
+
+The number of samples that the fits need does not grow with the length of a recording; what
+matters is which ones. One half of the parts is spread evenly over the recording, so that
+they represent it. The other half adds the most information (D-optimality: the determinant
+of the information matrix, Pukelsheim, Optimal Design of Experiments, 1993, sec. 6.2),
+which favours varied motion and a wide range of temperatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
+from ur_energy_model.identification.buffers import Buffer
+from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
+    FilteredMotion,
+    merged_ranges,
+)
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.typing import Array, Indices
+
+SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment", "actual_joint_voltage")
+"""Fields of the samples that are kept as recorded."""
+
+LENGTH = 30.0
+"""Length of the parts that long recordings are divided into [s]: some cycles of a program."""
+TOTAL = 1500.0
+"""Time that the fits use of all recordings together, where each one has its share [s]."""
+_LEAST = 60.0
+_MOST = 300.0
+_SAMPLES_SHARE = 0.3
+# time between the samples that a part's information is computed from [s]
+_INFORMATION_PERIOD = 0.1
+_HOUR = 3600.0
+_RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
+
+
+@dataclass(frozen=True)
+class KeptTime:
+    """Time of a recording that the fits use.
+
+    Attributes:
+        motions: for torque constants, friction and presliding [s].
+        samples: as recorded, for the bus capacitor and the metrics of the fit [s].
+    """
+
+    motions: float
+    samples: float
+
+    @classmethod
+    def of_each(cls, recordings: int) -> KeptTime:
+        """Time of each of some recordings that are fitted together."""
+        motions = float(np.clip(TOTAL / max(recordings, 1), _LEAST, _MOST))
+        return cls(motions, max(_LEAST, _SAMPLES_SHARE * motions))
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A part of a recording that is used or left out as a whole.
+
+    Attributes:
+        dof: number of joints n.
+        motions: filtered.
+        samples: as recorded; None where they are not kept.
+    """
+
+    dof: int
+    motions: tuple[FilteredMotion, ...]
+    samples: Telemetry | None
+
+    def divided(self) -> list[Segment]:
+        """Parts of about LENGTH; the part itself if it is short or its clock goes back."""
+        if self.samples is not None:
+            time = self.samples.time
+        else:
+            time = np.concatenate(
+                [np.zeros(0), *(motion.time for motion in self.motions)]
+            )
+        if self.seconds < 1.5 * LENGTH or (np.diff(time) < 0).any():
+            return [self]
+        edges = np.linspace(time[0], time[-1], 1 + round(self.seconds / LENGTH))
+        edges[0] = -np.inf
+        edges[-1] = np.inf
+        pieces = []
+        for ends in pairwise(edges.tolist()):
+            samples = self.samples
+            if samples is not None:
+                samples = samples.cut(
+                    slice(*np.searchsorted(samples.time, ends).tolist())
+                )
+            motions = (
+                motion.cut(slice(*np.searchsorted(motion.time, ends).tolist()))
+                for motion in self.motions
+            )
+            piece = Segment(self.dof, tuple(filter(len, motions)), samples or None)
+            pieces += [piece] if piece.motions or piece.samples is not None else []
+        return pieces
+
+    @cached_property
+    def seconds(self) -> float:
+        """Time covered, without gaps [s]."""
+        if self.samples is not None:
+            return self.samples.duration
+        return float(sum(motion.time[-1] - motion.time[0] for motion in self.motions))
+
+    @cached_property
+    def information(self) -> Array:
+        """Gram matrices [n, k, k] of what the current of each moving joint depends on.
+
+        The columns are current (its load), direction and powers of the speed,
+        acceleration, load friction, and the direction times temperature and time, by
+        which friction drifts.
+        """
+        out = np.zeros((self.dof, 9, 9))
+        for motion in self.motions:
+            if len(motion) < 2:
+                continue
+            step = max(1, round(_INFORMATION_PERIOD / motion.period))
+            thin = motion.cut(slice(None, None, step))
+            speed = thin.qd
+            current = thin.current
+            direction = np.sign(thin.qd)
+            columns = (
+                np.ones_like(speed),
+                current,
+                direction,
+                speed,
+                direction * np.sqrt(np.abs(speed)),
+                thin.qdd,
+                direction * np.abs(current),
+                direction * np.nan_to_num(thin.temperature),
+                direction * thin.time[:, None] / _HOUR,
+            )
+            rows = np.stack(columns, axis=2) * (np.abs(speed) > MOVING_SPEED)[:, :, None]
+            rows = np.swapaxes(rows, 0, 1)
+            out += np.swapaxes(rows, 1, 2) @ rows
+        return out
+
+
+def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
+    """Indices of the parts that cover about the time wanted [s], in order; always the first one.
+
+    All parts where they do not cover more. `information` are Gram matrices of each
+    [parts, n, k, k], `seconds` the times that they cover [parts].
+    """
+    everything = np.arange(len(seconds))
+    if seconds.sum() <= wanted:
+        return everything
+    chosen = [0]
+    # Weak information about every coefficient, in the units of its column.
+    scale = np.diagonal(information.sum(axis=0), axis1=-2, axis2=-1)
+    weak = _RIDGE * np.where(scale > 0, scale, 1.0)
+    known = weak[:, :, None] * np.eye(scale.shape[-1]) + information[0]
+    stretches = max(1, int(0.5 * wanted / np.median(seconds)))
+    number = np.floor(np.cumsum(seconds) / seconds.sum() * stretches * (1 - 1e-9))
+    groups = [np.flatnonzero(number == k) for k in range(1, stretches)]
+    while True:
+        open_ones = groups.pop(0) if groups else np.setdiff1d(everything, chosen)
+        left = wanted - seconds[chosen].sum()
+        open_ones = open_ones[seconds[open_ones] <= max(left, 0.0)]
+        if len(open_ones):
+            gain = np.linalg.slogdet(known + information[open_ones])[1].sum(axis=1)
+            best = int(open_ones[np.argmax(gain)])
+            chosen.append(best)
+            known = known + information[best]
+        elif not groups:
+            return np.sort(chosen)
+
+
+class SegmentSelector:
+    """Parts of a recording, taken in order; those chosen are kept, at most twice the limit [s]."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.parts: list[Segment] = []
+
+    def add(self, part: Segment) -> None:
+        """Add the next part."""
+        self.parts.append(part)
+        self.choose(2 * self.limit)
+
+    @property
+    def kept(self) -> float:
+        """Time that the parts kept cover [s]."""
+        return sum(part.seconds for part in self.parts)
+
+    def choose(self, longest: float) -> None:
+        """Reduce the parts to the limit if they cover more than this [s]."""
+        if self.kept > longest:
+            parts = [piece for part in self.parts for piece in part.divided()]
+            information = np.array([part.information for part in parts])
+            seconds = np.array([part.seconds for part in parts])
+            self.parts = [
+                parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()
+            ]
+
+
+class KeptParts:
+    """Gathers batches and the motions filtered from them, whole or in parts that are selected.
+
+    `limit`: time to keep of arms with `dof` joints n; None for all motions and no
+    samples.
+
+    Attributes:
+        motions, samples: what is kept, complete after `finish`.
+        controller_payload: first payload set there, mass and centre [4]; NaN if unknown.
+        warmth: lowest and highest joint temperatures of all motions [n, 2], degC.
+    """
+
+    def __init__(self, dof: int, limit: KeptTime | None) -> None:
+        self.motions: Buffer[FilteredMotion] = Buffer()
+        self.samples: Buffer[Telemetry] = Buffer()
+        self.controller_payload = np.full(4, np.nan)
+        self.warmth = np.full((dof, 2), np.nan)
+        self._dof = dof
+        self._begun = False
+        self._limited = limit is not None
+        limit = limit or KeptTime(0.0, 0.0)
+        self._filtered, self._recorded = map(
+            SegmentSelector, (limit.motions, limit.samples)
+        )
+        self._batches: list[Telemetry] = []
+        self._motions: list[FilteredMotion] = []
+
+    def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
+        """Add a batch, None at the end, and the motions that it completed."""
+        if motions and not self._begun:
+            self.controller_payload = motions[0].payload[0]
+            self._begun = True
+        for motion in motions:
+            self.warmth = merged_ranges(self.warmth, motion.temperature_range)
+            if not self._limited:
+                self.motions.append(motion)
+        if not self._limited:
+            return
+        self._motions += motions
+        if batch is not None:
+            columns = {name: batch[name] for name in SAMPLE_FIELDS if name in batch}
+            self._batches.append(replace(batch, columns=columns))
+        if batch is None or sum(part.duration for part in self._batches) > LENGTH:
+            own = tuple(self._motions)
+            if own:
+                self._filtered.add(Segment(self._dof, own, None))
+            if self._batches:
+                self._recorded.add(Segment(self._dof, own, concatenate(self._batches)))
+            self._batches = []
+            self._motions = []
+
+    def finish(self) -> KeptTime | None:
+        """Write the selected parts into the buffers; time kept of both, None without a limit."""
+        if not self._limited:
+            return None
+        for selector in (self._filtered, self._recorded):
+            selector.choose(selector.limit)
+        for part in self._filtered.parts:
+            for motion in part.motions:
+                self.motions.append(motion)
+        for part in self._recorded.parts:
+            if part.samples is not None:
+                self.samples.append(part.samples)
+        return KeptTime(self._filtered.kept, self._recorded.kept)
