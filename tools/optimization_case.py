@@ -21,7 +21,6 @@ import numpy as np
 from tools.documentation_images import DOCS, SEED, record
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
-from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.commands import print_cycle
 from ur_energy_model.optimization.cycle import OptimizationOptions
@@ -34,6 +33,7 @@ from ur_energy_model.optimization.page import (
 from ur_energy_model.report.figures import save_chart
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.trajectory.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.trajectory.motions import Chain, Motion, move
 from ur_energy_model.trajectory.named_motions import home_position
 

@@ -19,12 +19,12 @@ from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.controller_torque import POSITION_DELAY
 from ur_energy_model.consistency.sample_windows import MOST_WINDOWS, WINDOW, SampleWindows
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.kinematics import pose_vector
 from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.kinematics import pose_vector
 from ur_energy_model.typing import Array
 
 ARMS = tuple(

@@ -16,11 +16,11 @@ from ur_energy_model.experiment.same_arm import (
     differences,
     unknown,
 )
-from ur_energy_model.model.kinematics import compose
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.kinematics import compose
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position, named_motion
 from ur_energy_model.typing import Array

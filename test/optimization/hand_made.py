@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.model.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.wall import generic_wall
 from ur_energy_model.optimization.cycle import (
@@ -32,6 +31,7 @@ from ur_energy_model.optimization.pendant import sheet_of, typed_stretches
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.typed_values import Values
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.trajectory.motions import Motion, move
 from ur_energy_model.trajectory.named_motions import home_position
 from ur_energy_model.trajectory.plan import Plan

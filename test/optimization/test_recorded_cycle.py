@@ -31,9 +31,9 @@ from ur_energy_model.energy.recorded_motion import (
     recorded_tool,
 )
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.model.kinematics import ArmKinematics
 from ur_energy_model.optimization.recorded_cycle import recorded_switching
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.kinematics import ArmKinematics
 from ur_energy_model.trajectory.motions import Chain, move
 
 

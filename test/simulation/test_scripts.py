@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from test.torture.scripts import ONE_LINERS
-from ur_energy_model.model.kinematics import ScriptError
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation import control_box
 from ur_energy_model.simulation.arm_commands import ProgramState, SafetyMode
@@ -35,6 +34,7 @@ from ur_energy_model.simulation.urscript import (
 )
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.trajectory.kinematics import ScriptError
 
 LOOP = "def rtde_control():\n    global reg_offset_int = {}\nend\n"
 HOME = np.array([0.3, -1.4, 1.5, -1.7, -1.4, 0.5])

@@ -22,13 +22,13 @@ from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.kinematics import matrix_of, pose_vector
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BACKDRIVE
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
 from ur_energy_model.telemetry.usable_samples import freedrive_samples
+from ur_energy_model.trajectory.kinematics import matrix_of, pose_vector
 from ur_energy_model.trajectory.plan import CUTOFF
 from ur_energy_model.typing import Array, Mask
 

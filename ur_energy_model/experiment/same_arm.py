@@ -15,12 +15,12 @@ from ur_energy_model.energy.recorded_motion import LONGEST
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.kinematics import matrix_of
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
+from ur_energy_model.trajectory.kinematics import matrix_of
 from ur_energy_model.typing import Array, Indices, Mask
 
 TILT = np.deg2rad(5.0)

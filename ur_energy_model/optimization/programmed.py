@@ -13,7 +13,9 @@ import numpy as np
 import pinocchio as pin
 from scipy.optimize import least_squares
 
-from ur_energy_model.model.kinematics import (
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.trajectory import motions
+from ur_energy_model.trajectory.kinematics import (
     ArmKinematics,
     LinePlanner,
     ScriptError,
@@ -21,8 +23,6 @@ from ur_energy_model.model.kinematics import (
     matrix_of,
     pose_vector,
 )
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array
 

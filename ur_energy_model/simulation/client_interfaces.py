@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.kinematics import ScriptError
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.simulation.arm_commands import (
     FARTHEST,
@@ -39,6 +38,7 @@ from ur_energy_model.simulation.urscript import (
     calls_of,
     program_name,
 )
+from ur_energy_model.trajectory.kinematics import ScriptError
 
 # Encoding of the packets of the primary, secondary and real-time interfaces. All numbers
 # are big-endian. Source: Universal Robots' description of the client interfaces, and the

@@ -14,14 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.model.kinematics import (
-    ArmKinematics,
-    LinePlanner,
-    Program,
-    ScriptError,
-    checked_pose,
-    compose,
-)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_commands import ProgramState, RobotMode, SafetyMode
@@ -31,6 +23,14 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 from ur_energy_model.telemetry.rtde.protocol import Recipe, TextMessage
+from ur_energy_model.trajectory.kinematics import (
+    ArmKinematics,
+    LinePlanner,
+    Program,
+    ScriptError,
+    checked_pose,
+    compose,
+)
 from ur_energy_model.typing import Array
 
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ur_energy_model.model.kinematics import ScriptError, checked_pose, compose
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.trajectory.kinematics import ScriptError, checked_pose, compose
 from ur_energy_model.typing import Array
 
 READY = 1

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.model.kinematics import ScriptError
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.control_box import ControlBox
+from ur_energy_model.trajectory.kinematics import ScriptError
 from ur_energy_model.typing import Array
 
 MAX_PROGRAM = 1 << 20  # longest program [characters]; longer ones are dropped

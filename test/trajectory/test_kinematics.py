@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.kinematics import (
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.trajectory.kinematics import (
     ArmKinematics,
     LinePlanner,
     ScriptError,
@@ -16,7 +17,6 @@ from ur_energy_model.model.kinematics import (
     compose,
     matrix_of,
 )
-from ur_energy_model.model.robots import load_robot
 
 ROBOT = load_robot("ur5e")
 UR5E = ArmKinematics(ROBOT)
