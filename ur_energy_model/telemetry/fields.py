@@ -28,15 +28,25 @@ WIDTH: dict[ValueKind, int] = {
 
 @dataclass(frozen=True)
 class Field:
-    """One RTDE output field."""
+    """One RTDE output field.
 
-    name: str  # RTDE name
-    kind: ValueKind  # RTDE data type
-    unit: str  # SI unit of the value ("" for numbers and codes)
-    description: str  # short text
-    per_joint: bool = False  # whether the six values belong to the six joints
-    since: Version | None = (5, 0, 0)  # first e-Series version, None if never
-    since_cb3: Version | None = (3, 0, 0)  # first CB3 version, None if never
+    Attributes:
+        name: RTDE name.
+        kind: RTDE data type.
+        unit: SI unit of the value ("" for numbers and codes).
+        description: short text.
+        per_joint: whether the six values belong to the six joints.
+        since: first e-Series version, None if never.
+        since_cb3: first CB3 version, None if never.
+    """
+
+    name: str
+    kind: ValueKind
+    unit: str
+    description: str
+    per_joint: bool = False
+    since: Version | None = (5, 0, 0)
+    since_cb3: Version | None = (3, 0, 0)
 
     @property
     def width(self) -> int:

@@ -156,15 +156,21 @@ class Extremes:
 
 @dataclass
 class Repeats:
-    """Runs in which one noisy channel does not change: frozen, or clipped at a limit."""
+    """Runs in which one noisy channel does not change: frozen, or clipped at a limit.
 
-    # longest, value: longest run of identical values, in samples, and their value
+    Attributes:
+        longest: length of the longest run of identical values, in samples.
+        value: of the samples of that run.
+        low: smallest value so far.
+        high: largest value so far.
+        at_limit: samples in runs of three or more at an extreme value.
+    """
+
     longest: int = 0
     value: float = np.nan
-    # low, high: extreme values
     low: float = np.inf
     high: float = -np.inf
-    at_limit: int = 0  # samples in runs of three or more at an extreme value
+    at_limit: int = 0
 
     def update(self, values: Array) -> None:
         """Include values [samples]; NaN is ignored."""

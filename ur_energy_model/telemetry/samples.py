@@ -77,44 +77,64 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
 
 @dataclass(frozen=True)
 class RecordingInfo:
-    """Provenance of a recording: robot, controller and configuration."""
+    """Provenance of a recording: robot, controller and configuration.
 
-    source: str = "memory"  #: file, bag or address of the samples (for error messages)
-    robot: str | None = None  #: robot description name such as "ur5e", None if unknown
-    serial: str | None = None  #: serial number of the arm, None if unknown
-    #: software version such as "5.11.1.108318", None if unknown
+    Attributes:
+        source: file, bag or address of the samples (for error messages).
+        robot: robot description name such as "ur5e", None if unknown.
+        serial: serial number of the arm, None if unknown.
+        controller_version: software version such as "5.11.1.108318", None if unknown.
+        rate: nominal sample rate [Hz], None if the time base is irregular or unknown.
+        gravity: configured gravity vector in the base frame [m/s^2], None if unknown.
+        payload_mass: configured payload [kg], None if unknown.
+        payload_center_of_mass: the payload's centre of mass in the flange frame [m], None if
+            unknown.
+        simulated: whether a simulated controller made the samples.
+        program: name of the loaded program, None if unknown.
+        namespace: namespace of the topics in the ROS graph, with a leading slash; ""
+            outside of any.
+        tf_prefix: text in front of the joint names in the ROS graph.
+        removed: number of samples whose files were deleted for the budget of their
+            folder.
+        extra: further key-value pairs, kept as text.
+    """
+
+    source: str = "memory"
+    robot: str | None = None
+    serial: str | None = None
     controller_version: str | None = None
-    #: nominal sample rate [Hz], None if the time base is irregular or unknown
     rate: float | None = None
-    #: configured gravity vector in the base frame [m/s^2], None if unknown
     gravity: tuple[float, float, float] | None = None
-    payload_mass: float | None = None  #: configured payload [kg], None if unknown
-    #: its centre of mass in the flange frame [m], None if unknown
+    payload_mass: float | None = None
     payload_center_of_mass: tuple[float, float, float] | None = None
-    simulated: bool = False  #: whether a simulated controller made the samples
-    program: str | None = None  #: name of the loaded program, None if unknown
-    # : of the topics in the ROS graph, with a leading slash; "" outside of any
+    simulated: bool = False
+    program: str | None = None
     namespace: str = ""
-    tf_prefix: str = ""  #: in front of the joint names in the ROS graph
-    # : number of samples whose files were deleted for the budget of their folder
+    tf_prefix: str = ""
     removed: int = 0
-    # : further key-value pairs, kept as text
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Samples of one recording or stream; one sample is one RTDE packet."""
+    """Samples of one recording or stream; one sample is one RTDE packet.
 
-    time: Array  #: controller timestamps [n], s
-    columns: Mapping[str, Array]  #: values by RTDE field name, float64, [n] or [n, width]
-    info: RecordingInfo = RecordingInfo()  #: provenance of the recording
-    gaps: tuple[Gap, ...] = ()  #: missing stretches, in order
-    # : host time of each sample mapped from the controller clock [n], ns since the epoch
-    # (int64), or : None if it was not recorded
+    Attributes:
+        time: controller timestamps [n], s.
+        columns: values by RTDE field name, float64, [n] or [n, width].
+        info: provenance of the recording.
+        gaps: missing stretches, in order.
+        stamp: host time of each sample mapped from the controller clock [n], ns since the
+            epoch (int64), or None if it was not recorded.
+        repeated: number of samples left out here because an earlier sample has the same
+            controller time and host time: they are in the recording twice.
+    """
+
+    time: Array
+    columns: Mapping[str, Array]
+    info: RecordingInfo = RecordingInfo()
+    gaps: tuple[Gap, ...] = ()
     stamp: NDArray[np.int64] | None = None
-    # : number of samples left out here because an earlier sample has the same controller
-    # time and : host time: they are in the recording twice
     repeated: int = 0
 
     def __post_init__(self) -> None:
@@ -401,9 +421,16 @@ ERROR = 40
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened while recording."""
+    """Something that happened while recording.
 
-    stamp: int  #: host time [ns since the epoch]
-    kind: str  #: "mark", "message", "gap", ..
-    text: str  #: for the reader of the bag
-    level: int = INFORMATION  #: INFORMATION, WARNING or ERROR
+    Attributes:
+        stamp: host time [ns since the epoch].
+        kind: what kind of event it is, such as "mark", "message" or "gap".
+        text: for the reader of the bag.
+        level: INFORMATION, WARNING or ERROR.
+    """
+
+    stamp: int
+    kind: str
+    text: str
+    level: int = INFORMATION

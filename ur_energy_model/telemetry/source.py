@@ -22,27 +22,34 @@ from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """State of a source's connection; the defaults are those of a recorded source."""
+    """State of a source's connection; the defaults are those of a recorded source.
 
-    connected: bool = True  # samples can arrive
-    reconnects: int = 0  # connections after the first one
-    # packets left out because the controller sent the same tick again
+    Attributes:
+        connected: whether samples can arrive.
+        reconnects: number of connections after the first one.
+        duplicates: number of packets left out because the controller sent the same tick again.
+        skipped: number of packets left out because they could not be used: malformed, of unknown
+            type, of no clock.
+        last_error: why the connection was last lost or refused, None if it never was.
+        problem: why no samples arrive now, None while they do. Complete at any time: also
+            while the source is being entered and waits for its controller.
+        losses: samples that are known to be lost since the source was entered: the gaps
+            in front of the samples that have come. Those of a recorded source are the
+            gaps of the recording.
+        outage: length of the present outage [s], 0 while samples arrive. Nothing is lost
+            by it yet.
+        identity: what distinguishes the controller from another one at its address, None
+            for a recorded source.
+    """
+
+    connected: bool = True
+    reconnects: int = 0
     duplicates: int = 0
-    # packets left out because they could not be used: malformed, of unknown type, of no
-    # clock
     skipped: int = 0
-    # why the connection was last lost or refused, None if it never was
     last_error: str | None = None
-    # why no samples arrive now, None while they do. Complete at any time: also while the
-    # source is being entered and waits for its controller
     problem: str | None = None
-    # samples that are known to be lost since the source was entered: the gaps in front of
-    # the samples that have come. Those of a recorded source are the gaps of the recording
     losses: Losses = NO_LOSSES
-    # length of the present outage [s], 0 while samples arrive. Nothing is lost by it yet
     outage: float = 0.0
-    # what distinguishes the controller from another one at its address, None for a
-    # recorded source
     identity: str | None = None
 
 

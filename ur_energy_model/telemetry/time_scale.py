@@ -49,14 +49,23 @@ differ by 60 or more."""
 
 @dataclass(frozen=True)
 class TimeScale:
-    """By which factor steps of the clock have to be multiplied so that speeds explain positions."""
+    """By which factor steps of the clock have to be multiplied so that speeds explain positions.
 
-    positions: str  # RTDE field of the positions
-    speeds: str  # RTDE field of the speeds
-    steps: int  # number of steps between samples in which a joint moved
-    factor: float  # least-squares estimate of the factor; NaN if positions never changed
-    r2: float  # share of the variance of position increments that it explains
-    # path of the positions over that of the speeds; one step of the clock is 1
+    Attributes:
+        positions: RTDE field of the positions.
+        speeds: RTDE field of the speeds.
+        steps: number of steps between samples in which a joint moved.
+        factor: least-squares estimate of the factor; NaN if positions never changed.
+        r2: share of the variance of position increments that it explains.
+        path_ratio: path of the positions over that of the speeds; one step of the clock
+            is 1.
+    """
+
+    positions: str
+    speeds: str
+    steps: int
+    factor: float
+    r2: float
     path_ratio: float
 
     @property

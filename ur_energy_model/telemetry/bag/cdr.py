@@ -118,11 +118,16 @@ class CdrParser:
 
 @dataclass(frozen=True)
 class Template:
-    """A message of constant layout that begins with a stamp."""
+    """A message of constant layout that begins with a stamp.
 
-    message: bytes  # one encoded message; its stamp (seconds, nanoseconds) is at byte 4
-    blocks: tuple[tuple[int, int], ...]  # (offset, count) of each float64 sequence
-    # (offset, count) of bytes that mean nothing and may differ
+    Attributes:
+        message: one encoded message; its stamp (seconds, nanoseconds) is at byte 4.
+        blocks: (offset, count) of each float64 sequence.
+        padding: (offset, count) of bytes that mean nothing and may differ.
+    """
+
+    message: bytes
+    blocks: tuple[tuple[int, int], ...]
     padding: tuple[tuple[int, int], ...] = ()
 
     @cached_property

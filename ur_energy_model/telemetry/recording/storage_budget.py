@@ -32,17 +32,25 @@ _WRITTEN = "it is being written"
 
 @dataclass(frozen=True)
 class StorageUse:
-    """Bags of a folder under a budget."""
+    """Bags of a folder under a budget.
 
-    bytes: int = 0  # of all storage files
-    files: int = 0  # number of them
-    # age of the oldest file that may be deleted [days], None without one
+    Attributes:
+        bytes: size of all storage files.
+        files: number of storage files.
+        oldest_days: age of the oldest file that may be deleted [days], None without one.
+        marked: number of files that are kept because of their marks.
+        removed_files: number of files that were deleted so far.
+        removed_bytes: size of these files.
+        problem: why the budget cannot be kept, None while it is.
+    """
+
+    bytes: int = 0
+    files: int = 0
     oldest_days: float | None = None
-    marked: int = 0  # files that are kept because of their marks
-    # removed_files, removed_bytes: deleted so far
+    marked: int = 0
     removed_files: int = 0
     removed_bytes: int = 0
-    problem: str | None = None  # why the budget cannot be kept, None while it is
+    problem: str | None = None
 
 
 class StorageBudget:

@@ -61,23 +61,29 @@ _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 @dataclass(frozen=True)
 class RecorderOptions:
-    """How to record bags."""
+    """How to record bags.
 
-    # RTDE names to write; None for all the source has
+    Attributes:
+        fields: RTDE names to write; None for all the source has.
+        name: template of bag names, see `bag_name`.
+        namespace: of the topics in bags, see RecordingInfo.
+        tf_prefix: of the names of joints in bags, see RecordingInfo.
+        split: when to start a new file of a bag.
+        pretrigger: time before `start` with which a bag begins [s].
+        duration: length after which a bag ends by itself, by the controller's clock [s].
+        retention: budget for all bags in the folder; None keeps all.
+        messages: called in the writing thread about twice a second while a bag is open,
+            for messages of other topics since its last call; it must not wait.
+    """
+
     fields: tuple[str, ...] | None = None
-    name: str = DEFAULT_NAME  # template of bag names, see `bag_name`
-    # namespace, tf_prefix: of topics and joints in bags, see RecordingInfo
+    name: str = DEFAULT_NAME
     namespace: str = ""
     tf_prefix: str = ""
-    # when to start a new file of a bag
     split: FileSplit = field(default_factory=FileSplit)
-    pretrigger: float = 0.0  # time before `start` with which a bag begins [s]
-    # length after which a bag ends by itself, by the controller's clock [s]
+    pretrigger: float = 0.0
     duration: float | None = None
-    # budget for all bags in the folder; None keeps all
     retention: Retention | None = None
-    # called in the writing thread about twice a second while a bag is open, for messages
-    # of other topics since its last call; it must not wait
     messages: Callable[[], Iterable[Messages]] = tuple
 
 

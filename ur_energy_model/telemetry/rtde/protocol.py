@@ -129,12 +129,17 @@ Records: TypeAlias = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The layout of data packages."""
+    """The layout of data packages.
 
-    # names, kinds: RTDE names and types, in order
+    Attributes:
+        names: RTDE names of the fields, in the order of a package.
+        kinds: RTDE types of these fields.
+        recipe_id: its number, 1 to 255; None in protocol version 1.
+    """
+
     names: tuple[str, ...]
     kinds: tuple[ValueKind, ...]
-    recipe_id: int | None = None  # 1..255, or None in protocol version 1
+    recipe_id: int | None = None
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
