@@ -148,7 +148,11 @@ def possible_times(time: Array) -> Mask:
 
 
 class ClockCheck:
-    """Follows the times of a recording; `source` names it in errors."""
+    """Refuses recordings whose times cannot be those of a controller.
+
+    Args:
+        source: of the recording, for errors.
+    """
 
     def __init__(self, source: str | Path) -> None:
         self._source = source
@@ -157,7 +161,14 @@ class ClockCheck:
         self._last: float | None = None
 
     def update(self, time: Array) -> None:
-        """Take the next times [n], s; raises RecordingError where too many go back."""
+        """Follow the next times.
+
+        Args:
+            time: controller times [n], s.
+
+        Raises:
+            RecordingError: too many of them go back, or they advance by less than 10 us.
+        """
         use = possible_times(time)
         followed = time[use] if self._last is None else np.append(self._last, time[use])
         steps = np.diff(followed)
@@ -174,7 +185,11 @@ class ClockCheck:
             raise self._refusal("the time advances by less than 10 us a sample")
 
     def finish(self) -> None:
-        """End: raises RecordingError for times that go back, stand still, or are impossible."""
+        """End of the recording.
+
+        Raises:
+            RecordingError: the times go back, stand still, or too many are impossible.
+        """
         self._check_order(_SHARE)
         most = min(max(1.0, IMPOSSIBLE_SHARE * self._samples), max(self._samples - 1, 0))
         if self._impossible > most:
@@ -201,8 +216,18 @@ def checked_clock(
 ) -> Iterator[Telemetry]:
     """Batches of a recording without samples of impossible times; at least one sample is left.
 
-    These, and jumps of the clock that are not among the recorded gaps, become gaps.
-    RecordingError: see `ClockCheck`.
+    Samples that are left out, and jumps of the clock that are not among the recorded
+    gaps, become gaps.
+
+    Args:
+        batches: of the recording, in order.
+        source: of the recording, for errors.
+
+    Yields:
+        The batches; those without a possible time are left out.
+
+    Raises:
+        RecordingError: the times cannot be those of a controller, see `ClockCheck`.
     """
     check = ClockCheck(source)
     last = np.nan

@@ -62,7 +62,14 @@ ANY_ARM: PlausibleRanges = {
 
 @dataclass(frozen=True)
 class Impossible:
-    """The first impossible value of some columns: row, RTDE field, element of it, and value."""
+    """The first impossible value of some columns.
+
+    Attributes:
+        row: of the value.
+        field: RTDE name of its column.
+        index: of its element in the field.
+        value: itself.
+    """
 
     row: int
     field: str
@@ -102,9 +109,17 @@ def impossible_rows(
 def possible(
     telemetry: Telemetry, limits: PlausibleRanges = ANY_ARM
 ) -> tuple[Telemetry, Mask, Impossible | None]:
-    """A recording without its impossible samples, a mask of these [n], and the first such value.
+    """A recording without its impossible samples.
 
     Values that are not finite are kept: recordings mark what was not measured with them.
+
+    Args:
+        telemetry: of the recording.
+        limits: by field name, see `impossible_rows`.
+
+    Returns:
+        The samples that are left, a mask of the impossible ones [n], and the first
+        impossible value.
     """
     if not len(telemetry):
         return telemetry, np.zeros(0, dtype=bool), None

@@ -39,7 +39,15 @@ class CdrBuilder:
         self.blocks: list[tuple[int, int]] = []
 
     def add(self, kinds: str, *values: Any) -> Self:
-        """Append a value of each kind; the value of d is the number of zeros."""
+        """Append values.
+
+        Args:
+            kinds: a letter for each value, see the class.
+            *values: of these kinds; the value of d is a number of zeros.
+
+        Returns:
+            The builder.
+        """
         for kind, value in zip(kinds, values, strict=True):
             if kind == "t":
                 self.add("II", *divmod(value, 1_000_000_000))
@@ -79,7 +87,17 @@ class CdrParser:
         self._position = len(ENCAPSULATION)
 
     def take(self, kinds: str) -> list[Any]:
-        """The next values, of these kinds; (offset, count) of d. CdrError: they are malformed."""
+        """The next values of the message.
+
+        Args:
+            kinds: a letter for each value, see `CdrBuilder`.
+
+        Returns:
+            The values; of d the offset in the message and the count.
+
+        Raises:
+            CdrError: the message is malformed, or ends early.
+        """
         return [self._value(kind) for kind in kinds]
 
     def _value(self, kind: str) -> Any:
@@ -160,7 +178,15 @@ class Template:
         return mask
 
     def encode(self, stamp: NDArray[np.int64], values: Array) -> Bytes:
-        """Messages [n, size] of stamps [n], ns since the epoch, and values [n, width]."""
+        """Messages of this layout.
+
+        Args:
+            stamp: of the messages [n], ns since the epoch.
+            values: of all float64 sequences, one behind the other [n, width].
+
+        Returns:
+            CDR with its encapsulation header [n, size].
+        """
         out = np.empty((len(stamp), len(self.message)), np.uint8)
         out[:] = np.frombuffer(self.message, np.uint8)
         records = out.view(self._dtype)[:, 0]
@@ -170,7 +196,15 @@ class Template:
         return out
 
     def decode(self, messages: Bytes) -> tuple[NDArray[np.int64], Array]:
-        """Stamps [n] (ns) and values [n, width] of messages [n, size]."""
+        """Stamps and values of messages of this layout.
+
+        Args:
+            messages: CDR with its encapsulation header [n, size].
+
+        Returns:
+            Stamps [n], ns since the epoch, and values of all float64 sequences [n,
+            width].
+        """
         records = np.ascontiguousarray(messages).view(self._dtype)[:, 0]
         stamp = records["sec"].astype(np.int64) * 1_000_000_000 + records["nanosec"]
         values = np.empty((len(messages), self.width))

@@ -19,7 +19,12 @@ MARK = "mark"
 
 
 class FileContents(NamedTuple):
-    """Number of messages of a storage file by topic, and whether a user put a mark into it."""
+    """What a storage file holds.
+
+    Attributes:
+        messages: number of messages by topic.
+        marked: whether a user put a mark into it.
+    """
 
     messages: Mapping[str, int]
     marked: bool
@@ -28,7 +33,14 @@ class FileContents(NamedTuple):
 def file_contents(path: Path) -> FileContents:
     """What a storage file holds; only its summary and its events are read, if it has a summary.
 
-    RecordingError: it cannot be read.
+    Args:
+        path: of the MCAP file.
+
+    Returns:
+        Messages by topic, and whether it has a mark.
+
+    Raises:
+        RecordingError: it cannot be read, or is damaged.
     """
     reader = McapReader(path)
     counts = Counter[int]()

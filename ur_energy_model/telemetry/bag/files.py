@@ -164,7 +164,12 @@ def file_number(path: Path) -> tuple[int, str]:
 
 
 class FileSplit(NamedTuple):
-    """Largest extent of a storage file: time between its log times [s], bytes; None: no limit."""
+    """Largest extent of a storage file; None sets no limit.
+
+    Attributes:
+        seconds: between the first and the last log time [s].
+        bytes: size of the file.
+    """
 
     seconds: float | None = None
     bytes: int | None = None

@@ -72,7 +72,19 @@ _LOG_TIME_OFFSET = 6
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
-    """What reading the files of a bag may cost; files that cannot be read count nothing."""
+    """What reading the files of a bag may cost: the bound against bombs.
+
+    Unpacked volume is bounded by the size of the files, at MAX_RATIO; memory for
+    definitions and the number of records have bounds of their own. Files that cannot be
+    read count nothing.
+
+    Args:
+        source: bag or file, for errors.
+        files: of the bag.
+
+    Returns:
+        The budget, whose `spend` raises RecordingError beyond it.
+    """
     size = sum(file.stat().st_size for file in files if file.is_file())
     items = _ITEMS + 20 * len(files)
     return Budget(source, RecordingError, max(_FREE, MAX_RATIO * size), _MEMORY, items)
@@ -81,14 +93,26 @@ def budget_of(source: Path, files: Sequence[Path]) -> Budget:
 class McapReader:
     """Reads one file, once.
 
-    Each problem and whether it is damage (and not only a missing end) is passed to
-    `report`, and reading continues behind it; without `report` it is a RecordingError, of
-    every method, as what is no MCAP file or beyond the budget (of the bag that the file
-    belongs to, else its own).
+    The lengths of records are checked here before the library parses the contents. Its
+    StreamReader has no such bounds: it makes a tuple of each entry of a message index, so
+    that an index of 64 MB takes half a gigabyte, and it unpacks chunks to any size.
+
+    Args:
+        path: of the file.
+        budget: of the bag that the file belongs to; None for one of its own.
+        report: called with each problem and whether it is damage (and not only a missing
+            end), and reading continues behind it; None raises RecordingError, in every
+            method.
 
     Attributes:
-        schemas, channels: by number, as far as the file was read.
+        path: of the file.
+        budget: what reading it may still cost.
+        schemas: by number, as far as the file was read.
+        channels: by number, as far as the file was read.
         library: the software that wrote the file.
+
+    Raises:
+        RecordingError: in every method: it is no MCAP file, or beyond the budget.
     """
 
     def __init__(
@@ -190,7 +214,14 @@ class McapReader:
         return summary
 
     def bodies(self) -> Iterator[bytes]:
-        """The records of each chunk, and groups of messages outside chunks."""
+        """The records of each chunk, and groups of messages outside chunks, in order of the file.
+
+        Yields:
+            Records one behind the other, at most MAX_CHUNK bytes.
+
+        Raises:
+            RecordingError: the file cannot be read; without `report`, damage too.
+        """
         loose = bytearray()
         try:
             with open_regular(self.path) as file:
@@ -210,7 +241,17 @@ class McapReader:
             ) from None
 
     def chunk(self, place: int) -> bytes:
-        """The records of the chunk at a place."""
+        """The records of the chunk at a place.
+
+        Args:
+            place: of its prefix in the file [bytes], as the summary states it.
+
+        Returns:
+            Its unpacked records; empty if no chunk is there.
+
+        Raises:
+            RecordingError: it is damaged, or too large.
+        """
         with open_regular(self.path) as file:
             return self._content(
                 file, *_record_at(file, place, file.seek(0, os.SEEK_END))
@@ -282,7 +323,20 @@ class McapReader:
         return b""
 
     def _next_chunk(self, file: BinaryIO, place: int, stop: int, damaged: str) -> int:
-        """Report damage; returns where the next chunk may begin, or the end if there is none."""
+        """Report damage, and find the next chunk behind it by the name of its compression.
+
+        A name counts only where a chunk fits whose stated sizes agree, so that data which
+        looks like one costs nothing.
+
+        Args:
+            file: that is read.
+            place: from which on a chunk is searched [bytes].
+            stop: end of the file [bytes].
+            damaged: what is damaged, for the report.
+
+        Returns:
+            Where the next chunk begins, or the end of the file.
+        """
         assert self._report is not None
         self._report(f"{damaged} is damaged or cut off", True)
         mark = place + _MARK_OFFSET
@@ -301,7 +355,12 @@ class McapReader:
         return stop
 
     def _unpacked(self, content: bytes) -> bytes:
-        """Records of a chunk."""
+        """Records of a chunk with this content.
+
+        Raises:
+            RecordingError: malformed, larger than MAX_CHUNK or than it says, packed by an
+                unknown compression, with a wrong checksum, or beyond the budget.
+        """
         try:
             chunk = parsed(Opcode.CHUNK, content)
         except ValueError:
@@ -329,7 +388,18 @@ class McapReader:
         return body
 
     def note(self, op: int, content: bytes) -> None:
-        """Keep a schema, channel, metadata or header record; others are only counted."""
+        """Keep a schema, channel, metadata or header record; others are only counted.
+
+        Some writers repeat definitions in each chunk: equal ones cost nothing.
+
+        Args:
+            op: type of the record.
+            content: of the record, without its prefix; it may be empty for a record of no
+                interest.
+
+        Raises:
+            RecordingError: malformed, too large, or beyond the budget.
+        """
         if op not in _DEFINITIONS:
             self.budget.spend(items=1)
             return
@@ -354,7 +424,10 @@ class McapReader:
             self.channels[record.id] = record
 
     def note_indexed_metadata(self) -> None:
-        """Note all metadata now, where the summary lists them: recovered files have them last."""
+        """Note all metadata now, where the summary lists them, and pass over them later.
+
+        Recovered files have their metadata behind all messages, whose gaps they describe.
+        """
         summary = self.summary
         with suppress(OSError), open_regular(self.path) as file:  # it is read again
             for each in [] if summary is None else summary.metadata:
@@ -367,7 +440,14 @@ class McapReader:
                 self.note(op, _read(file, start, min(end - start, MAX_DEFINITION + 1)))
 
     def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Named key-value pairs read since the last call, in order."""
+        """Metadata records that were read since the last call, in order of the file.
+
+        Yields:
+            The name of each, and its key-value pairs.
+
+        Raises:
+            RecordingError: one of them is malformed.
+        """
         taken = self._metadata
         self._metadata = []
         for content in taken:
@@ -386,13 +466,37 @@ class McapReader:
             raise self.refuse(f"has {error}") from None
 
     def blocks_of(self, body: bytes, end: str) -> Iterator[MessageBlock]:
-        """Such messages in the records of a chunk, those of one channel in order of log times."""
+        """Messages in the records of a chunk, of the topics whose names end so.
+
+        Args:
+            body: records of a chunk.
+            end: of the names of topics.
+
+        Yields:
+            Messages of one channel and one size; those of a channel are in order of their
+            log times.
+        """
         for channel, places in self.message_places(body).items():
             if channel in self.channels and self.channels[channel].topic.endswith(end):
                 yield from blocks_at(body, channel, places)
 
     def message_places(self, body: bytes) -> dict[int, Places]:
-        """Places of the messages of each channel in the records of a chunk; others are noted."""
+        """Places of the messages of each channel in the records of a chunk; others are noted.
+
+        Every message of a recording passes here, a hundred thousand in three minutes: the
+        loop only steps from record to record, and the messages themselves are copied as
+        arrays.
+
+        Args:
+            body: records of a chunk.
+
+        Returns:
+            Offsets and lengths of messages by channel, the channels in order of their
+            first message.
+
+        Raises:
+            RecordingError: the records do not fit.
+        """
         channels = array("q")
         starts = array("q")
         lengths = array("q")
@@ -434,7 +538,16 @@ class McapReader:
 
 
 def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[MessageBlock]:
-    """Messages of a channel in order of their log times, those of equal times in that of blocks."""
+    """Messages of a channel in order of their log times.
+
+    Args:
+        channel: its number.
+        blocks: of messages of perhaps several sizes; messages of equal times stay in
+            order.
+
+    Yields:
+        Blocks of messages of one size, some thousands at most.
+    """
     times = np.concatenate([block.time for block in blocks])
     widths = np.concatenate(
         [np.full(len(block.records), block.payload.shape[1]) for block in blocks]
@@ -471,7 +584,16 @@ def _in_order_of_log_time(data: Bytes, places: Places) -> Places:
 
 
 def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBlock]:
-    """The messages of a channel at these places in a chunk, in order of their log times."""
+    """The messages of a channel at these places in a chunk, in order of their log times.
+
+    Args:
+        body: records of the chunk.
+        channel: its number.
+        places: offsets and lengths of the contents of its messages.
+
+    Yields:
+        Blocks of messages of one size, some thousands at most.
+    """
     data = np.frombuffer(body, np.uint8)
     starts, lengths = _in_order_of_log_time(data, places)
     for part in equal_runs(lengths):
@@ -517,7 +639,18 @@ _END = PREFIX.size + 20 + len(MAGIC)  # size of footer and magic [bytes]
 
 
 def summary_of(path: Path) -> Summary | None:
-    """The summary of a file; None of a file without a complete end. OSError: it cannot be read."""
+    """The summary of a file, without reading its chunks.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The summary; None of a file without a complete end, or whose summary is malformed
+        or too large.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     summary = Summary()
     with open_regular(path) as file:
         stop = file.seek(0, os.SEEK_END) - _END

@@ -84,7 +84,15 @@ class McapWriter:
         return self._end
 
     def add_channel(self, channel: Channel, schema: Schema) -> None:
-        """Add a topic, and its schema if the file lacks it."""
+        """Add a topic, and its schema if the file lacks it.
+
+        Args:
+            channel: of the topic; its messages may follow.
+            schema: of its messages.
+
+        Raises:
+            OSError: the disk fails; the file is as it was.
+        """
         is_known = self.summary.schemas.get(schema.id) == schema
         self._append(packed([channel] if is_known else [schema, channel]))
         self.summary.schemas[schema.id] = schema
@@ -92,7 +100,15 @@ class McapWriter:
         self.summary.counts[channel.id] = 0
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
-        """Append named key-value pairs."""
+        """Append named key-value pairs.
+
+        Args:
+            name: of the record.
+            values: texts by key.
+
+        Raises:
+            OSError: the disk fails; the file is as it was.
+        """
         data = packed([Metadata(name, dict(values))])
         place = self._end
         self._append(data)
@@ -101,7 +117,16 @@ class McapWriter:
     def write_chunk(
         self, blocks: Sequence[MessageBlock], *, numbered: bool = False
     ) -> None:
-        """Write messages as one chunk, in order of time; number those that are not."""
+        """Write messages as one chunk, in order of their log times.
+
+        Args:
+            blocks: messages of channels that were added; those of equal times stay in
+                order.
+            numbered: whether messages have sequence numbers already; else they get them.
+
+        Raises:
+            OSError: the disk fails; the file is as it was.
+        """
         blocks = [block for block in blocks if len(block.records)]
         if not blocks:
             return
@@ -137,10 +162,15 @@ class McapWriter:
         )
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
-        """Write message records as one chunk.
+        """Write message records as one chunk, with its message indexes, in one system call.
 
-        `index` has for each channel in it the log time [ns] and offset of its messages
-        [n, 2].
+        Args:
+            body: records one behind the other.
+            index: log times [ns] and offsets in the body of the messages of each channel
+                [n, 2].
+
+        Raises:
+            OSError: the disk fails; the file is as it was.
         """
         chunk = Chunk(
             compression=self._packing.name,
@@ -244,6 +274,7 @@ class McapWriter:
                 )
 
     def _append(self, data: bytes) -> None:
+        """Write records behind the last ones, and the provisional tail behind these."""
         try:
             self._write(data + PROVISIONAL_TAIL)
             if self._durable:
@@ -260,6 +291,7 @@ class McapWriter:
             self._write(PROVISIONAL_TAIL)
 
     def _write(self, data: bytes) -> None:
+        """Write bytes at the present end, however many the system takes at once."""
         view = memoryview(data)
         place = self._end
         while view:

@@ -164,7 +164,14 @@ LATCHED = "transient_local"
 
 
 def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
-    """Quality of service that the nodes offer on a topic, in the form of rosbag2 (version 9)."""
+    """Quality of service that the nodes offer on a topic.
+
+    Args:
+        latched: whether late subscribers get the last message.
+
+    Returns:
+        One profile in the form that rosbag2 stores (version 9).
+    """
     endless = [{"sec": 9223372036, "nsec": 854775807} for _ in range(3)]
     profile = {
         "history": "keep_last",
@@ -181,14 +188,27 @@ def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
 
 
 class BagTopic(NamedTuple):
-    """A topic of a bag; late subscribers get the last message of a latched one."""
+    """A topic of a bag.
+
+    Attributes:
+        name: of the topic, with its namespace.
+        kind: type of its messages.
+        latched: whether late subscribers get the last message.
+    """
 
     name: str
     kind: MessageType
     latched: bool = False
 
     def definitions(self, number: int) -> tuple[Channel, Schema]:
-        """Definitions of its channel of this number and of the schema, which has it too."""
+        """Definitions of the topic for a file.
+
+        Args:
+            number: of its channel in the file; its schema gets the same number.
+
+        Returns:
+            The channel and its schema.
+        """
         kind = self.kind
         metadata = {}
         if kind.digest:
@@ -289,7 +309,15 @@ class TelemetryLayout:
     def of_fields(
         cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
     ) -> TelemetryLayout:
-        """Layout of a message with these fields of the table; `timestamp` must be one of them."""
+        """Layout of a message with these fields of the table.
+
+        Args:
+            names: RTDE names; `timestamp` must be one of them.
+            joint_names: of the arm, with prefix.
+
+        Returns:
+            The layout: a group for each joint, and `robot` with the other fields.
+        """
         fields = [FIELDS[name] for name in names]
         joint = [field.name for field in fields if field.per_joint]
         robot = [name for f in fields if not f.per_joint for name in column_names(f)]
@@ -297,7 +325,15 @@ class TelemetryLayout:
         return cls(dynamic_joint_state_template(groups).message)
 
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
-        """Messages [n, size] of samples."""
+        """Messages of samples.
+
+        Args:
+            stamp: host times of the samples [n], ns.
+            columns: values of at least the fields of this layout, [n] or [n, width].
+
+        Returns:
+            CDR with its encapsulation header [n, size].
+        """
         values = np.empty((len(stamp), self.template.width))
         for name, place in self.places.items():
             values[:, place] = np.asarray(columns[name]).reshape(len(stamp), len(place))
@@ -306,7 +342,15 @@ class TelemetryLayout:
     def decode(
         self, messages: Bytes, names: Sequence[str]
     ) -> tuple[NDArray[np.int64], dict[str, Array]]:
-        """Stamps [n] (ns) and columns of messages [n, size]."""
+        """Samples of messages that have this layout.
+
+        Args:
+            messages: CDR with its encapsulation header [n, size].
+            names: fields to decode, of this layout.
+
+        Returns:
+            Stamps [n], ns, and values by field, [n] or [n, width].
+        """
         stamp, values = self.template.decode(messages)
         columns = {}
         for name in names:
@@ -373,7 +417,14 @@ ERROR = 2
 
 @dataclass(frozen=True)
 class Status:
-    """One diagnostic_msgs/DiagnosticStatus; `text_of` makes its values text."""
+    """One diagnostic_msgs/DiagnosticStatus.
+
+    Attributes:
+        name: of what is diagnosed.
+        level: OK, WARN or ERROR.
+        message: one line for people.
+        values: further values by name; `text_of` makes them text.
+    """
 
     name: str
     level: int
@@ -396,7 +447,15 @@ def text_of(value: object) -> str:
 
 
 def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
-    """A DiagnosticArray stamped in ns since the epoch."""
+    """A diagnostic_msgs/DiagnosticArray.
+
+    Args:
+        stamp: host time [ns since the epoch].
+        statuses: in order.
+
+    Returns:
+        CDR with its encapsulation header.
+    """
     builder = CdrBuilder().add("tsI", stamp, "", len(statuses))
     for status in statuses:
         values = status.values

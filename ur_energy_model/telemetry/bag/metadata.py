@@ -47,7 +47,14 @@ _TIME = integer(-(2**63), 2**63)
 
 
 class FileEntry(NamedTuple):
-    """One storage file: name, first and last log time [ns], number of messages."""
+    """One storage file in metadata.yaml.
+
+    Attributes:
+        name: of the file in the folder of the bag.
+        start: log time of its first message [ns].
+        end: log time of its last message [ns].
+        messages: number of its messages.
+    """
 
     name: str
     start: int
@@ -61,7 +68,15 @@ class FileEntry(NamedTuple):
 
 
 class TopicEntry(NamedTuple):
-    """One topic: name, type, type hash, number of messages, and whether it is latched."""
+    """One topic in metadata.yaml.
+
+    Attributes:
+        name: of the topic, with its namespace.
+        type: of its messages.
+        digest: RIHS01 hash of the type, "" if it is unknown.
+        messages: number of messages in all files.
+        latched: whether late subscribers get the last message.
+    """
 
     name: str
     type: str
@@ -79,7 +94,14 @@ class TopicEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class BagMetadata:
-    """Content of metadata.yaml; storage is "mcap" or "sqlite3"."""
+    """Content of metadata.yaml, as rosbag2 (version 9) has it.
+
+    Attributes:
+        files: storage files, in order.
+        topics: of the bag.
+        custom: key-value pairs about the recording, see `custom_of_info`.
+        storage: "mcap" or "sqlite3".
+    """
 
     files: Sequence[FileEntry]
     topics: Sequence[TopicEntry]
@@ -258,7 +280,17 @@ _TEXTS = ("robot", "serial", "controller_version", "program")
 def custom_of_info(
     info: RecordingInfo, fields: Sequence[str], *, host_clock: bool
 ) -> dict[str, str]:
-    """Provenance of a recording as key-value pairs; what is unknown is left out."""
+    """Provenance of a recording as key-value pairs; what is unknown is left out.
+
+    Args:
+        info: robot and recording.
+        fields: RTDE names in the bag.
+        host_clock: whether stamps are those of the host's clock, and not the
+            controller's.
+
+    Returns:
+        Texts; values that are no text are JSON.
+    """
     entries: dict[str, Any] = {
         **{
             key: value
@@ -324,7 +356,15 @@ def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] |
 
 
 def name_of_custom(custom: Mapping[str, str], key: str) -> str:
-    """The `namespace` or `tf_prefix` of a recording; "" where it has none that can be."""
+    """The `namespace` or `tf_prefix` of a recording.
+
+    Args:
+        custom: key-value pairs of the bag.
+        key: one of the two.
+
+    Returns:
+        The name; "" where it is missing, or is none that ROS accepts.
+    """
     name = custom.get(key, "")
     return name if _NAMES[key].fullmatch(name) else ""
 
@@ -340,7 +380,15 @@ Note: TypeAlias = Gap | str | None
 
 
 def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:
-    """Name and key-value pairs of the record of a note of the sample of this index in a file."""
+    """A note as the metadata record of a file.
+
+    Args:
+        index: of the note's sample among those that the file was recorded with.
+        note: gap, or name of a program.
+
+    Returns:
+        Name and key-value pairs of the record.
+    """
     if not isinstance(note, Gap):
         return PROGRAM_RECORD_NAME, {"index": str(index), "name": note or ""}
     values = asdict(replace(note, index=index)).items()
@@ -349,7 +397,15 @@ def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:
 
 
 def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Note]]:
-    """The index in a file and the note of a record; empty if it is another one, or malformed."""
+    """The note in a metadata record of a file, with the index of its sample in the file.
+
+    Args:
+        name: of the record.
+        custom: its key-value pairs.
+
+    Returns:
+        One index and note; empty if the record is another one, or malformed.
+    """
     try:
         if name == PROGRAM_RECORD_NAME:
             return [(int(custom["index"]), custom["name"] or None)]
@@ -376,7 +432,17 @@ _PIECE = 1 << 20
 
 
 def bag_hash(path: Path) -> str:
-    """SHA-256 over a bag's files, in the order of their names."""
+    """SHA-256 over a bag's files, in the order of their names, by which provenance names it.
+
+    Args:
+        path: of the bag, or of one of its files.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
     total = hashlib.sha256()
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     for file in files:

@@ -77,10 +77,19 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
 def iterate_bag(
     path: Path | str, fields: Sequence[str] | None = None, samples: int = BATCH
 ) -> Iterator[Telemetry]:
-    """Samples of a bag in batches with constant memory; arguments and errors as of `read_bag`.
+    """Samples of a bag in batches with constant memory.
 
-    A batch has so many samples, or fewer before another program or the end. A gap at
-    index 0 of a batch lies in front of its first sample.
+    Args:
+        path: rosbag2 directory, or one of its .mcap files.
+        fields: RTDE names to read, None for all; those that the bag lacks are left out.
+        samples: number of samples of a batch; it has fewer before another program, and at
+            the end.
+
+    Yields:
+        Batches in order; a gap at index 0 of a batch lies in front of its first sample.
+
+    Raises:
+        RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
     waiting = list[Samples]()
@@ -99,7 +108,17 @@ def iterate_bag(
 
 
 def read_info(path: Path | str) -> RecordingInfo:
-    """Provenance of a bag, as far as it is known: robot, rate, setup. Errors as of `read_bag`."""
+    """Provenance of a bag, as far as it is known: robot, rate, setup.
+
+    Args:
+        path: rosbag2 directory, or one of its files.
+
+    Returns:
+        Robot and recording; what the bag does not state is None.
+
+    Raises:
+        RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
+    """
     return next(iterate_bag(path, (), 1)).info
 
 
@@ -132,7 +151,17 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
 
 
 def read_events(path: Path | str) -> list[Event]:
-    """Events of a bag in order of their stamps. RecordingError: no bag, or a damaged one."""
+    """Events of a bag in order of their stamps.
+
+    Args:
+        path: rosbag2 directory, or one of its files.
+
+    Returns:
+        Marks, gaps, messages of the controller and changes of its mode.
+
+    Raises:
+        RecordingError: no such bag, not a bag, or damaged.
+    """
     files, _ = bag_files(Path(path))
     budget = budget_of(Path(path), files)
     try:
@@ -244,7 +273,12 @@ class NotePlacer:
 
 
 class _BagReader:
-    """One pass over a bag; `chosen` are the RTDE names to read, None for all."""
+    """One pass over a bag.
+
+    Args:
+        path: rosbag2 directory, or one of its files.
+        chosen: RTDE names to read, None for all.
+    """
 
     def __init__(self, path: Path, chosen: Sequence[str] | None) -> None:
         self._path = path
@@ -379,7 +413,16 @@ class _BagReader:
         return min([samples, *(count for count in ahead if count > 0)])
 
     def telemetry(self, part: Samples, *, last: bool = False) -> Telemetry:
-        """The next samples, with the gaps among and in front of them; behind the last ones too."""
+        """The next samples, with the gaps among and in front of them.
+
+        Args:
+            part: their values by field, and their host times by STAMP.
+            last: whether they are the last ones, which have the gap at the end of the
+                bag, too.
+
+        Returns:
+            The samples with indexes of gaps among them.
+        """
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self._path))
         while self._programs and self._programs[0][0] <= self._returned:
@@ -399,7 +442,17 @@ class _BagReader:
         return Telemetry(clock, part, self._info, tuple(gaps), stamp, repeated)
 
     def _gaps_of(self, clock: Array, period: float | None, last: bool) -> list[Gap]:
-        """Gaps in and in front of the next samples; behind them too, if they are the last ones."""
+        """Gaps in and in front of the next samples, noted ones and those that the clock shows.
+
+        Args:
+            clock: controller times of the samples [n], s.
+            period: nominal sample period [s], None if there is none.
+            last: whether they are the last ones, which have the gap at the end of the
+                bag, too.
+
+        Returns:
+            Gaps in order of their indexes among these samples.
+        """
         first = self._returned
         stop = self._returned + len(clock)
         before = [] if math.isnan(self._last_time) else [self._last_time]

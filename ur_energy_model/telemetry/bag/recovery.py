@@ -59,7 +59,13 @@ _MOST_BLOCKS = 100_000
 
 @dataclass(frozen=True)
 class Recovery:
-    """Number of readable samples and of files of a bag, and a line for each kind of damage."""
+    """What became of a bag that was recovered.
+
+    Attributes:
+        samples: number of samples that are readable.
+        files: number of files that are left.
+        problems: a line for each kind of damage.
+    """
 
     samples: int
     files: int
@@ -70,8 +76,16 @@ def recover_bag(path: Path) -> Recovery:
     """Rebuild the files of a bag, or an .mcap file, from what is intact in them, and metadata.yaml.
 
     Each file is rewritten beside the old one and replaces it once it is complete.
-    RecordingError: no bag, still being recorded, nothing readable in it, or the disk
-    fails.
+
+    Args:
+        path: rosbag2 directory, or an .mcap file.
+
+    Returns:
+        What is readable now, and what was wrong.
+
+    Raises:
+        RecordingError: no bag, still being recorded, nothing readable in it, or the disk
+            fails.
     """
     files = [path] if path.is_file() else in_order_of_time(_files_of(path))
     if not files:

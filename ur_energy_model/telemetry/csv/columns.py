@@ -138,13 +138,28 @@ def is_unit(text: str) -> bool:
 
 
 def time_factor(unit: str) -> float | None:
-    """Seconds in a unit of time; None if it is not one."""
+    """Seconds in a unit of time.
+
+    Args:
+        unit: as a header states it.
+
+    Returns:
+        Its seconds; None if it is no unit of time.
+    """
     kind, factor = _UNITS.get(unit.strip().lower(), ("", 0.0))
     return factor if kind == "s" else None
 
 
 def unit_factor(field: Field, unit: str) -> float | None:
-    """Factor from a unit to the field's SI unit; None if it cannot be converted."""
+    """Factor from a stated unit to the SI unit of a field.
+
+    Args:
+        field: of the table.
+        unit: as a header states it.
+
+    Returns:
+        What values in this unit are multiplied with; None if it cannot be converted.
+    """
     accepted = [part.strip() for part in field.unit.split(",")]
     if unit.strip() in accepted or not field.unit:
         return 1.0

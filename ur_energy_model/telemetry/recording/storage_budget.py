@@ -54,13 +54,20 @@ class StorageUse:
 
 
 class StorageBudget:
-    """Deletes whole storage files, oldest first, in a thread of its own; `use` is the present use.
+    """Deletes whole storage files, oldest first, in a thread of its own.
 
     Files with marks, the file being written, and bags that another process writes are
     never deleted; files that cannot be read are not either, since they might be marked,
     and those that metadata.yaml does not list, since they come from elsewhere.
-    `recording` returns the bag that this process records, and `release` takes a file out
-    of it and returns whether it may be deleted.
+
+    Args:
+        folder: of the bags.
+        retention: the budget.
+        recording: returns the bag that this process records, None if there is none.
+        release: takes a file out of that bag, and returns whether it may be deleted.
+
+    Attributes:
+        use: what the bags take at present.
     """
 
     def __init__(
@@ -84,11 +91,11 @@ class StorageBudget:
         )
 
     def start(self) -> None:
-        """Start enforcing it."""
+        """Start the thread; the folder is read for the first time after PERIOD."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the thread; a file that is being deleted is finished."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_TIMEOUT)
@@ -98,7 +105,11 @@ class StorageBudget:
             self.enforce()
 
     def enforce(self) -> None:
-        """Delete what exceeds the budget now."""
+        """Delete what exceeds the budget now, and bring `use` up to date.
+
+        A file that cannot be deleted stays, and the next one is tried: `use.problem` has
+        the first reason once the budget is exceeded.
+        """
         files = stored_files(self._folder, self._own)
         now = time.time()
         total = sum(file.bytes for file in files)
@@ -137,7 +148,14 @@ class StorageBudget:
         )
 
     def _delete(self, file: BagFile) -> str | None:
-        """Delete a file; returns why it was not deleted, None if it was."""
+        """Delete a file, if nothing speaks against it.
+
+        Args:
+            file: of a bag under the budget.
+
+        Returns:
+            Why it was not deleted, None if it was.
+        """
         bag = self._recording()
         folder = file.path.parent
         own = bag is not None and real_path(bag) == real_path(folder)

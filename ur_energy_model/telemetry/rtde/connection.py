@@ -156,7 +156,13 @@ class RtdeConnection:
         self.missing = tuple(name for name in fields if name not in names)
 
     def start(self, batch: int = 1) -> None:
-        """Start the data; `receive` waits for a batch of packets, or less after its timeout."""
+        """Start the data.
+
+        Args:
+            batch: number of packets for which `receive` waits; the kernel wakes the
+                process up for so many (SO_RCVLOWAT), which takes a tenth of the processor
+                time.
+        """
         if not decode_flag(self._ask(PacketType.START, b""), self._host):
             raise ControllerError(
                 self._host, "refuses to send data", "restart its RTDE interface"
@@ -166,7 +172,14 @@ class RtdeConnection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
 
     def receive(self, timeout: float) -> Records | None:
-        """Records [n >= 1] of the packets that have arrived, None if none came in time [s]."""
+        """Records of the packets that have arrived.
+
+        Args:
+            timeout: longest time to wait for a batch [s].
+
+        Returns:
+            Records [n >= 1], None if none came.
+        """
         if self._fault is not None:
             raise self._fault
         records = self._take_records()
@@ -245,7 +258,18 @@ class RtdeConnection:
                 self.messages.append(message)
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
-        """Send a request and return the payload of its reply."""
+        """Send a request and wait for its reply; data packages in front of it are kept.
+
+        Args:
+            kind: of the request and its reply.
+            payload: of the request.
+
+        Returns:
+            The payload of the reply.
+
+        Raises:
+            ControllerError: no reply within REPLY_TIMEOUT, or the connection is lost.
+        """
         deadline = time.monotonic() + REPLY_TIMEOUT
         early = bytearray()
         try:

@@ -65,7 +65,13 @@ _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """Ports of a controller, and time without packets after which a connection is lost [s]."""
+    """How to reach a controller, where that differs from a real one.
+
+    Attributes:
+        port: of RTDE.
+        dashboard_port: of the dashboard server, which knows model and serial number.
+        silence: time without packets after which a connection counts as lost [s].
+    """
 
     port: int = PORT
     dashboard_port: int = dashboard_client.PORT
@@ -292,7 +298,15 @@ class RtdeSource(ClosedOnExit):
     # Connections: all send the same fields at the same rate, and belong to the same arm.
 
     def _connect(self) -> None:
-        """Connect, check the robot's identity, agree on fields and rate, start the data."""
+        """Connect, check the robot's identity, agree on fields and rate, start the data.
+
+        The first connection decides what every later one has to continue: fields, their
+        types, rate, software and arm.
+
+        Raises:
+            ControllerError: no connection, refused, or it no longer sends the same.
+            WrongRobotError: the controller belongs to another arm or robot model.
+        """
         first = self._agreed
         change = None
         connection = RtdeConnection(self._host, self._link.port)
@@ -361,7 +375,14 @@ class RtdeSource(ClosedOnExit):
         )
 
     def _read_first_packets(self) -> None:
-        """Read packets for rate and payload; they are the first that `read` returns."""
+        """Read packets for rate and payload; they are the first that `read` returns.
+
+        Controllers under load, and simulated ones, may send at another rate than agreed:
+        a regular clock that contradicts it counts.
+
+        Raises:
+            ControllerError: no packet comes in time, or none with a possible time.
+        """
         found: list[Records] = []
         rate = self._info.rate or 1.0
         needed = min(max(round(RATE_SECONDS * rate), 2), RATE_SAMPLES)
@@ -412,7 +433,11 @@ class RtdeSource(ClosedOnExit):
             self._info = replace(self._info, payload_center_of_mass=(x, y, z))
 
     def _reconnect(self, timeout: float) -> None:
-        """Try again if the pause is over; waits for its end, but not longer than the timeout."""
+        """Try again if the pause is over.
+
+        Args:
+            timeout: longest time to wait for the end of the pause [s].
+        """
         wait = self._next_attempt - time.monotonic()
         if wait > 0 and (
             self._closed.wait(min(wait, max(timeout, 0.0))) or wait > timeout
