@@ -57,10 +57,8 @@ class SkipWithoutNeeds:
         made = MissingPackageError.__init__
         found = self._in_commands
 
-        def noted(
-            error: MissingPackageError, package: str, extra: str | None = None
-        ) -> None:
-            made(error, package, extra)
+        def noted(error: MissingPackageError, package: str) -> None:
+            made(error, package)
             found.append(f"the Python package {error.package!r} is not installed")
 
         MissingPackageError.__init__ = noted  # type: ignore[assignment,method-assign]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 # Text for people; names from files and command lines must not control their terminal.
@@ -199,19 +200,26 @@ def problem_words(error: Exception) -> str:
 
 # Python packages that are not installed: which one, and the command that installs it.
 
-NAMES_ON_PYPI = {"pinocchio": "pin", "yaml": "PyYAML"}
+NAMES_ON_PYPI = {
+    "foxglove": "foxglove-sdk",
+    "paho": "paho-mqtt",
+    "pinocchio": "pin",
+    "google": "protobuf",
+    "prometheus_client": "prometheus-client",
+    "rtde_control": "ur-rtde",
+    "rtde_receive": "ur-rtde",
+    "yaml": "PyYAML",
+}
 """What PyPI calls a package, where the name that Python imports is another."""
 IN_UBUNTU = {
     "lz4", "matplotlib", "numba", "numpy", "rich", "scipy", "shtab", "typing_extensions", "yaml",
     "zstandard",
 }  # fmt: skip
 """Packages that apt has as `python3-<name>` (Ubuntu 22.04 and 24.04)."""
-EXTRAS = {
-    "simulation": ("numba",),
-    "motion": ("rtde_control", "rtde_receive"),
-    "plant": ("dask", "deltalake", "distributed", "duckdb", "pyarrow"),
-}
-"""Packages of the extras in pyproject.toml, as Python imports them."""
+_REQUIRED = re.compile(
+    r"(?P<name>[\w.-]+)[^;]*;.*\bextra\s*==\s*[\"'](?P<extra>[\w-]+)[\"']"
+)
+"""A line of the requirements of an installed package, with the extra that has it."""
 _OF_ROS = ("rclpy", "rcl_", "_msgs", "_srvs", "_interfaces", "launch")
 
 
@@ -223,20 +231,17 @@ class MissingPackageError(UrEnergyError):
         remedy: how to install it.
     """
 
-    def __init__(self, package: str, extra: str | None = None) -> None:
+    def __init__(self, package: str) -> None:
         self.package = package.partition(".")[0]
-        self.remedy = _installation(self.package, extra)
+        self.remedy = _installation(self.package)
         super().__init__(
             f"the Python package {self.package!r} is not installed: {self.remedy}"
         )
 
 
 @contextmanager
-def optional_import(extra: str | None = None) -> Iterator[None]:
+def optional_import() -> Iterator[None]:
     """For what imports packages that only some commands or options need.
-
-    Args:
-        extra: of pyproject.toml that has them, for what EXTRAS does not list.
 
     Raises:
         MissingPackageError: an import in the block finds no package.
@@ -247,20 +252,18 @@ def optional_import(extra: str | None = None) -> Iterator[None]:
         # a fault of our own
         if error.name is None or error.name.startswith("ur_energy_model"):
             raise
-        raise MissingPackageError(error.name, extra) from None
+        raise MissingPackageError(error.name) from None
 
 
-def _installation(package: str, extra: str | None) -> str:
+def _installation(package: str) -> str:
+    """How to install a package, given the name with which Python imports it."""
     if package.startswith(_OF_ROS) or package.endswith(_OF_ROS):
         return (
             "source ROS 2's setup file, or in a virtual environment, pip install '.[ros]'"
         )
-    by_pip = (
-        f"in a virtual environment, pip install {NAMES_ON_PYPI.get(package, package)}"
-    )
-    extra = next(
-        (name for name, packages in EXTRAS.items() if package in packages), extra
-    )
+    distribution = NAMES_ON_PYPI.get(package, package)
+    by_pip = f"in a virtual environment, pip install {distribution}"
+    extra = _extra_with(distribution)
     if extra is not None:
         by_pip = (
             f"it belongs to the extra '{extra}': in the folder of ur_energy_model, "
@@ -269,3 +272,21 @@ def _installation(package: str, extra: str | None) -> str:
     if package in IN_UBUNTU:
         return f"sudo apt install python3-{package.replace('_', '-')}; or {by_pip}"
     return by_pip
+
+
+def _extra_with(distribution: str) -> str | None:
+    """The first extra of this package, as it is installed, that has a distribution."""
+    try:
+        required = requires("ur_energy_model") or []
+    except PackageNotFoundError:
+        return None
+    for requirement in required:
+        found = _REQUIRED.match(requirement)
+        if found is not None and _same_name(found["name"], distribution):
+            return found["extra"]
+    return None
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Whether names of distributions are the same to pip."""
+    return re.sub("[-_.]+", "-", one).lower() == re.sub("[-_.]+", "-", other).lower()

@@ -37,7 +37,6 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNAL_EXIT = 128  # exit codes after a signal are this plus its number, as in a shell
 ECHO = 1.0  # signals within this time after another one belong to the same request [s]
 MOMENT = 0.01  # time by which an interrupt is postponed that cannot be raised [s]
-_IMPORT = "<frozen importlib._bootstrap>"
 
 
 class EndRequest(KeyboardInterrupt):
@@ -92,9 +91,8 @@ def ignore() -> None:
 def raised_once(echo: float = ECHO) -> Iterator[None]:
     """A context in which each request to end raises one EndRequest, even if it is many signals.
 
-    Where the exception would be printed or turned into another one, it is raised a moment
-    later: in the callback of a weak reference, and during imports, whose class bodies and
-    extensions do so. The context does nothing outside the main thread.
+    Where the exception would only be printed, as in the callback of a weak reference, it
+    is raised a moment later. The context does nothing outside the main thread.
 
     Args:
         echo: signals within this time after another one belong to the same request [s];
@@ -111,8 +109,6 @@ def raised_once(echo: float = ECHO) -> Iterator[None]:
         now = time.monotonic()
         if last is not None and now - last <= echo:
             last = now
-        elif _is_import(frame):
-            postpone(number, now)
         else:
             last = now
             raise EndRequest(number)
@@ -175,15 +171,6 @@ def postponed() -> Iterator[None]:
             signal.signal(number, handler)
         if waiting:
             signal.raise_signal(waiting[0])
-
-
-def _is_import(frame: FrameType | None) -> bool:
-    """Whether this frame or one that called it imports a module."""
-    while frame is not None:
-        if frame.f_code.co_filename == _IMPORT:
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _interrupt_soon(number: int) -> None:

@@ -9,17 +9,17 @@ The rooms that work on bags take a `BagExecutor`; plant/cluster has one that use
 from __future__ import annotations
 
 import os
-import pickle
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ur_energy_model.errors import UrEnergyError, one_line
-from ur_energy_model.interrupts import postponed
 from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.typing import ClosedOnExit, Progress
 
@@ -89,8 +89,10 @@ def result_of(
 
 # Processes of this machine.
 
-MOST_TRIES = 2  # processes that may die with a bag before it counts as failed
-GLANCE = 0.2  # time between two reports of the progress [s]
+MOST_TRIES = 2
+"""Processes that may die with a bag before it counts as failed."""
+GLANCE = 0.2
+"""Time between two reports of the progress [s]."""
 AHEAD = 2
 LEAST_AHEAD = 16
 """Bags per process, and of all at least, that are begun or done before the result of the first of
@@ -136,14 +138,17 @@ def suggested_workers(bags: Sequence[Path]) -> int:
 class WorkerProcesses(ClosedOnExit):
     """A `BagExecutor`: processes of this machine, with one bag and one thread each.
 
-    They start when there is work, and end when it is closed. A process that dies is
-    replaced, and its bag is tried once more.
+    They start when there is work, and end when it is closed. Each is an executor of the
+    standard library with one process: where a process dies, that is the end of its own
+    executor alone, and the bag that it died with is known. The bag is tried once more.
+
+    Args:
+        count: of processes.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._workers: list[_Worker] = []
-        self._waiting: deque[_Task] = deque()
 
     def __call__(
         self,
@@ -153,16 +158,18 @@ class WorkerProcesses(ClosedOnExit):
         given: Sequence[Any] | None = None,
     ) -> Generator[BagResult[Result], None, None]:
         """See `BagExecutor`."""
+        window = max(AHEAD * self._count, LEAST_AHEAD)
         begun: deque[_Task] = deque()
+        waiting: deque[_Task] = deque()
         try:
             for number in range(len(bags)):
-                end = min(number + max(AHEAD * self._count, LEAST_AHEAD), len(bags))
-                for k in range(number + len(begun), end):
+                for k in range(number + len(begun), min(number + window, len(bags))):
                     further = () if given is None else (given[k],)
-                    begun.append(_Task(bags[k], pickle.dumps((work, bags[k], further))))
-                    self._waiting.append(begun[-1])
+                    task = _Task(work, bags[k], further)
+                    begun.append(task)
+                    waiting.append(task)
                 while begun[0].result is None:
-                    self._step()
+                    self._step(waiting)
                     if progress is not None:
                         done = number + sum(task.result is not None for task in begun)
                         text = f"{done} of {len(bags)} bags, {self._count} workers"
@@ -171,104 +178,123 @@ class WorkerProcesses(ClosedOnExit):
                 assert result is not None
                 yield result
         finally:
-            self._give_up(begun)
+            self._end([worker for worker in self._workers if worker.task in begun])
 
     def close(self) -> None:
         """End the processes at once: what they still do is of no use."""
-        with postponed():
-            for worker in self._workers:
-                worker.end()
-            self._workers.clear()
+        self._end(list(self._workers))
 
-    def _step(self) -> None:
+    def _step(self, waiting: deque[_Task]) -> None:
         """Give tasks to processes without one, and take the results that come in a moment."""
         idle = [worker for worker in self._workers if worker.task is None]
-        while self._waiting and (idle or len(self._workers) < self._count):
+        while waiting and (idle or len(self._workers) < self._count):
             if not idle:
-                with postponed():
-                    idle.append(_Worker())
-                    self._workers.append(idle[0])
-            idle.pop().give(self._waiting.popleft())
-        busy = {
-            worker.pipe: worker for worker in self._workers if worker.task is not None
-        }
-        for pipe in wait(list(busy), timeout=GLANCE):
-            assert isinstance(pipe, Connection)
-            worker = busy[pipe]
+                worker = _Worker()
+                self._workers.append(worker)
+                idle.append(worker)
+            idle.pop().begin(waiting.popleft())
+        busy = [worker for worker in self._workers if worker.task is not None]
+        wait(
+            [worker.future for worker in busy if worker.future is not None],
+            timeout=GLANCE,
+            return_when=FIRST_COMPLETED,
+        )
+        for worker in busy:
+            if worker.future is None or not worker.future.done():
+                continue
             task = worker.task
             assert task is not None
-            task.result = worker.take()
-            if task.result is None:  # the process has died
-                self._replace(worker)
+            if not worker.finish():
+                self._end([worker])
+                if task.result is None:
+                    waiting.appendleft(task)
 
-    def _replace(self, worker: _Worker) -> None:
-        """Forget a process that has died; its task waits again, or has failed."""
-        task = worker.task
-        assert task is not None
-        task.deaths += 1
-        if task.deaths < MOST_TRIES:
-            self._waiting.appendleft(task)
-        else:
-            task.result = BagResult(task.bag, None, f"{task.bag}: {KILLED}")
-        self._workers.remove(worker)
-        worker.end()
-
-    def _give_up(self, tasks: deque[_Task]) -> None:
-        """Do not begin tasks any more, and end the processes that are at work on them."""
-        with postponed():
-            for worker in [each for each in self._workers if each.task in tasks]:
-                self._workers.remove(worker)
-                worker.end()
-            self._waiting = deque(task for task in self._waiting if task not in tasks)
+    def _end(self, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
+            self._workers.remove(worker)
+            worker.end()
 
 
 @dataclass(eq=False)
 class _Task:
-    """Work on one bag: pickled function, bag and further arguments; its result, once it is done."""
+    """Work on one bag.
 
+    Attributes:
+        work: the function.
+        bag: its first argument.
+        given: its further arguments.
+        deaths: number of processes that have died with it.
+        result: None before it is done.
+    """
+
+    work: Callable[..., Any]
     bag: Path
-    content: bytes
-    deaths: int = 0  # processes that have died with it
+    given: tuple[Any, ...]
+    deaths: int = 0
     result: BagResult[Any] | None = None
 
 
+class _Children(SpawnContext):
+    """Starts the processes of an executor as this package starts all (`ChildProcess`)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[ChildProcess] = []
+
+    def Process(  # type: ignore[override]  # noqa: N802
+        self, *arguments: Any, **options: Any
+    ) -> ChildProcess:
+        process = ChildProcess(*arguments, **options)
+        process.daemon = True
+        self.started.append(process)
+        return process
+
+
 class _Worker:
-    """A process, the pipe to it, and its present task."""
+    """An executor with one process, and its present task.
+
+    Attributes:
+        task: None while it has none.
+        future: result of the task to be; None without one.
+    """
 
     def __init__(self) -> None:
         self.task: _Task | None = None
-        self.pipe, theirs = Pipe()
-        self._process = ChildProcess(target=_serve, args=(theirs,), daemon=True)
-        with single_threaded_children():
-            self._process.start()
-        theirs.close()
+        self.future: Future[BagResult[Any]] | None = None
+        self._children = _Children()
+        self._executor = ProcessPoolExecutor(1, mp_context=self._children)
 
-    def give(self, task: _Task) -> None:
-        """Begin a task; a process that has died meanwhile shows when its result is taken."""
+    def begin(self, task: _Task) -> None:
+        """Begin a task."""
         self.task = task
-        with suppress(OSError):
-            self.pipe.send_bytes(task.content)
+        with single_threaded_children():
+            self.future = self._executor.submit(
+                result_of, task.work, task.bag, task.given
+            )
 
-    def take(self) -> BagResult[Any] | None:
-        """The result of its task, None if the process has died with it."""
-        try:
-            result: BagResult[Any] = self.pipe.recv()
-        except (EOFError, OSError):
-            return None
+    def finish(self) -> bool:
+        """Take the result of the task; returns whether the process lives."""
+        task = self.task
+        future = self.future
+        assert task is not None
+        assert future is not None
         self.task = None
-        return result
+        self.future = None
+        try:
+            task.result = future.result()
+        except BrokenProcessPool:
+            task.deaths += 1
+            if task.deaths >= MOST_TRIES:
+                task.result = BagResult(task.bag, None, f"{task.bag}: {KILLED}")
+            return False
+        except Exception as error:  # what goes to the process or comes back
+            reason = f"{task.bag}: {type(error).__name__}: {error}"
+            task.result = BagResult(task.bag, None, one_line(reason))
+        return True
 
     def end(self) -> None:
         """End the process at once."""
-        self._process.kill()
-        self._process.join()
-        self.pipe.close()
-
-
-def _serve(pipe: Connection) -> None:
-    """Body of a process: tasks until its parent ends it."""
-    with suppress(EOFError, OSError):
-        while True:
-            content = pipe.recv_bytes()
-            work, bag, given = pickle.loads(content)
-            pipe.send(result_of(work, bag, given))
+        for process in self._children.started:
+            if process.pid is not None:
+                process.kill()
+        self._executor.shutdown(cancel_futures=True)

@@ -75,14 +75,12 @@ class Extension:
             for none.
         shared: further table, which several extensions of the subject have in common;
             commands and nodes get it once, behind those of all extensions.
-        extra: of pyproject.toml, which has the packages that it needs.
     """
 
     subject: str
     provides: str
     options: type | None = None
     shared: type | None = None
-    extra: str | None = None
 
     def load(self) -> Any:
         """What the extension provides.
@@ -90,7 +88,7 @@ class Extension:
         Raises:
             MissingPackageError: a package that it needs is not installed.
         """
-        return loaded(self.provides, self.extra)
+        return loaded(self.provides)
 
 
 @dataclass(frozen=True)
@@ -187,15 +185,14 @@ def tables_of(options: type, subjects: tuple[str, ...]) -> tuple[type, ...]:
     return tuple(tables)
 
 
-def loaded(place: str, extra: str | None = None) -> Any:
+def loaded(place: str) -> Any:
     """The attribute of a module that "module:attribute" names.
 
     Raises:
-        MissingPackageError: the module imports a package that is not installed; the message
-            names the `extra` of pyproject.toml that has it.
+        MissingPackageError: the module imports a package that is not installed.
     """
     module, _, attribute = place.partition(":")
-    with optional_import(extra):
+    with optional_import():
         return getattr(import_module(module), attribute)
 
 

@@ -291,7 +291,7 @@ def _shelly(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
 @contextmanager
 def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str]:
     """Registers of both Eastron profiles, of every unit."""
-    with optional_import("meters"):
+    with optional_import():
         from pymodbus.client import ModbusTcpClient as Client
         from pymodbus.constants import ExcCodes
         from pymodbus.server import ModbusTcpServer
@@ -333,7 +333,7 @@ def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
 @contextmanager
 def _mqtt(meter: SimulatedMeter, host: str, port: int, topic: str) -> Iterator[str]:
     """Publishes to a broker, as soon as it is there."""
-    with optional_import("meters"):
+    with optional_import():
         import paho.mqtt.client as mqtt
         from paho.mqtt.enums import CallbackAPIVersion
     client = mqtt.Client(CallbackAPIVersion.VERSION2)

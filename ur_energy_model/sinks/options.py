@@ -152,7 +152,7 @@ def open_sinks(
         for extension in extensions(SUBJECT):
             kind: SinkKind = extension.load()
             for place in kind.places(given):
-                make: SinkFactory = loaded(kind.factory, extension.extra)
+                make: SinkFactory = loaded(kind.factory)
                 sink = make(place, given, actions, state_file)
                 sinks.append(opened.enter_context(closing(sink)))
         opened.pop_all()

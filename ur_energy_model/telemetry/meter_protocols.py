@@ -271,7 +271,7 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
     path = _path_of(parts)
     if not topic or parts.query or "+" in topic:
         raise _wrong("has no topic without wildcards")
-    with optional_import("meters"):
+    with optional_import():
         import paho.mqtt.client as mqtt
         from paho.mqtt.enums import CallbackAPIVersion
         from paho.mqtt.reasoncodes import ReasonCode
@@ -443,7 +443,7 @@ def _modbus(parts: SplitResult, host: str) -> Items:
         raise _wrong("has no unit number, or no profile")
     profile = load_profile(given["profile"][0])
     port = parts.port or MODBUS_PORT
-    with optional_import("meters"):
+    with optional_import():
         from pymodbus.client import ModbusTcpClient
         from pymodbus.exceptions import ModbusException
 

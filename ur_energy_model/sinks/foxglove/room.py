@@ -58,7 +58,6 @@ ROOM = Room(
             f"ur_energy_model.sinks.foxglove.room:{kind}",
             options=FoxgloveOptions,
             shared=SinkOptions,
-            extra="sinks",
         )
         for kind in ("FOXGLOVE", "MCAP")
     ),

@@ -47,7 +47,6 @@ ROOM = Room(
             "ur_energy_model.sinks.mqtt.room:MQTT",
             options=MqttOptions,
             shared=SinkOptions,
-            extra="sinks",
         ),
     ),
     tests=("test/sinks/mqtt",),

@@ -45,7 +45,6 @@ ROOM = Room(
             "ur_energy_model.sinks.opcua.room:OPCUA",
             options=OpcuaOptions,
             shared=SinkOptions,
-            extra="sinks",
         ),
     ),
     tests=("test/sinks/opcua",),

@@ -45,7 +45,6 @@ ROOM = Room(
             "ur_energy_model.sinks.prometheus.room:PROMETHEUS",
             options=PrometheusOptions,
             shared=SinkOptions,
-            extra="sinks",
         ),
     ),
     tests=("test/sinks/prometheus",),
