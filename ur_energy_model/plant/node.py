@@ -40,7 +40,7 @@ class HistoryCompanion(EstimatorCompanion):
         """Start the thread that writes, for rows of this arm and its first model."""
         if not self._parameters.history_store:
             return
-        with optional_import("plant"):
+        with optional_import():
             from ur_energy_model.plant.live_history import LiveHistory
             from ur_energy_model.plant.schema import model_key
         script = None

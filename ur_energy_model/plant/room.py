@@ -471,13 +471,11 @@ ROOM = Room(
             subject="estimator",
             provides="ur_energy_model.plant.node:HistoryCompanion",
             options=HistoryParameters,
-            extra="plant",
         ),
         Extension(
             subject="executor",
             provides="ur_energy_model.plant.cluster:cluster_given",
             options=ClusterOptions,
-            extra="cluster",
         ),
         Extension(
             subject="identify",
