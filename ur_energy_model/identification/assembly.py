@@ -217,7 +217,11 @@ def spread_between_sessions(values: Array, prior: float) -> float:
     The variance between sessions has a scaled inverse chi-squared prior with
     PRIOR_FREEDOM; its posterior scale is (freedom * prior variance + sum of squares) /
     (freedom + sessions - 1). A further session deviates from the mean of m by sqrt(1 +
-    1/m) of it. `prior` is the same deviation where only one session is known.
+    1/m) of it.
+
+    Args:
+        values: of the sessions compared [m].
+        prior: the same deviation where only one session is known.
     """
     m = len(values)
     if not m:
@@ -308,6 +312,10 @@ def changes_between(before: Evidence, after: Evidence) -> tuple[Array, Array]:
     Of 157 pairs of pieces (15 to 60 s) of six recordings of a UR10e 96.0 % lie within
     their 95 % intervals (z 0.91, by the stated deviations of both models 0.29), of 28
     pairs of sessions of ten simulated arms 97.0 % (z 0.76).
+
+    Args:
+        before: what an earlier model shows of the arm.
+        after: what a later one shows.
     """
     change = after.torque_constant / before.torque_constant - 1.0
     each = [one.session_std / one.torque_constant for one in (before, after)]

@@ -124,13 +124,17 @@ BaseChoice = Callable[[FullRegressor], Sequence[str]]
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
 
-    `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions
-    carry the torque (joint side, N m) as their current; with "current" it takes torque
-    constants [n], N m/A, motor side, by default the robot file's. `choose` names the base
-    columns, None for the usual.
+    The torque is linear in the base parameters (Raviola et al. 2021, sec. 2; Machines
+    2024, 12(9), 595, sec. 3): least squares over all rows gives them, with standard
+    deviations.
 
-    Raises:
-        IdentificationError: torque from currents without torque constants.
+    Args:
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2.
+        torque_source: with "measured_torque" the motions carry the torque, joint side, N
+            m, as their current.
+        torque_constant: motor side [n], N m/A, for "current"; None for the robot file's.
+        choose: names the base columns; None for the usual ones.
     """
 
     def __init__(

@@ -220,6 +220,9 @@ def snapped_to_axis(gravity: Array) -> Array:
 
     An upright arm has fewer base parameters than a tilted one: with a noisy estimate of
     the mounting the fit would include parameters that the motion does not show.
+
+    Args:
+        gravity: as measured [3], m/s^2.
     """
     size = float(np.linalg.norm(gravity))
     axis = int(np.argmax(np.abs(gravity)))

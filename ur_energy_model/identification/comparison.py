@@ -66,8 +66,12 @@ def compare(
 ) -> Iterator[Comparison]:
     """Model and measurement of a recording, stretch by stretch.
 
-    `anchor`, of the same model, follows the session: currents have the friction that the
-    recording has shown before.
+    Args:
+        model: of the arm.
+        recording: with its filtered motions.
+        setups: mounting and payloads of the recording.
+        anchor: of the same model: it follows the session, so that currents have the
+            friction that the recording has shown before; None for that of the model.
     """
     if anchor is not None:  # friction has no error but the anchor's
         known = replace(
@@ -156,9 +160,15 @@ def compare_target_torque(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Model torque of the recorded targets, and target_moment.
 
-    Yields time [samples], s, target_moment and model torque [samples, n], N m, joint
-    side, of batches with targets (None: the thinned ones that the recording keeps);
-    nothing without targets.
+    Args:
+        model: of the arm.
+        recording: of which nothing comes without targets.
+        setups: mounting and payloads of the recording.
+        batches: with targets; None for the thinned ones that the recording keeps.
+
+    Returns:
+        Time [samples], s, target_moment and model torque [samples, n], N m, joint side,
+        batch by batch.
     """
     if recording.torque_reference != "target":
         return

@@ -109,15 +109,21 @@ def estimate_dynamics(
 ) -> DynamicsEstimate:
     """Gravity vector, payload and reflected inertias from target_moment.
 
+    target_moment is the controller's own frictionless inverse dynamics, so that what the
+    links do not explain of it is reflected inertia times acceleration (Clochiatti et al.
+    2024, eq. 2 and 7-9).
+
     Parts of one recording (same `info.source`) share a setup while its payload fields do
     not change; the reflected inertias are common to all. Parts are read once and not
     kept. Without recorded targets the filter removes 0.4 s at either end of every part:
-    parts should be half a minute or longer. `configured` is the user's mounting and
-    payload; None takes the recorded ones, else upright and unloaded.
+    parts should be half a minute or longer.
 
-    Raises:
-        MissingFieldError: a recording lacks target_moment or position and speed.
-        IdentificationError: no usable sample.
+    Args:
+        recordings: parts of recordings, in order.
+        robot: the arm, n joints.
+        configured: the user's mounting and payload; None takes the recorded ones, else
+            upright and unloaded.
+        identify_tensors: whether to find the tensors of the links, too.
     """
     columns = TorqueColumns(robot, identify_tensors)
     data: dict[tuple[object, ...], TorqueInformation] = {}
@@ -224,11 +230,17 @@ def estimate_setups(
 ) -> tuple[RobotDescription, DynamicsEstimate | None]:
     """Setups of all recordings, and the arm with link tensors if these are identified.
 
-    Inertias and tensors come from the fitted recordings alone. `setup` is the one stated
-    by the user; without target_moment in a fitted recording there is no estimate.
+    Inertias and tensors come from the fitted recordings alone.
 
-    Raises:
-        MissingFieldError: link tensors requested without target_moment.
+    Args:
+        recordings: all of them.
+        fitted: those that are fitted.
+        robot: the arm as its robot file describes it.
+        setup: the one stated by the user; None without.
+        identify_tensors: whether to find the tensors of the links, too.
+
+    Returns:
+        The arm, and the estimate; None without target_moment in a fitted recording.
     """
     usable = [
         recording for recording in recordings if recording.torque_reference != "none"
@@ -300,9 +312,15 @@ def stated_for(
 ) -> SetupPrior:
     """Setup stated for a recording.
 
-    In order of precedence: the user, the payload set in the controller (None where not
-    recorded), the recording's info, that of other recordings of the arm, upright and
-    unloaded.
+    In order of precedence: the user, the payload set in the controller, the recording's
+    info, that of other recordings of the arm, upright and unloaded.
+
+    Args:
+        info: what the recording says of itself.
+        controller_payload: as set in the controller; None where not recorded.
+        robot: the arm.
+        configured: by the user; None without.
+        fallback: of other recordings; None without.
     """
     if configured is not None:
         return SetupPrior(configured, "configured")

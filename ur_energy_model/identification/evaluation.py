@@ -231,7 +231,14 @@ def read_for_comparison(
 def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
-    """METRICS of a recording whose setups are known."""
+    """METRICS of a recording whose setups are known.
+
+    Args:
+        model: of the arm, or generic.
+        recording: with its filtered motions.
+        setups: mounting and payloads of the recording.
+        anchor: whether standby power and friction follow the recording's own session.
+    """
     n = model.dof
     follower = FrictionFollower(model) if anchor else None
     everything = ErrorStatistics(n)

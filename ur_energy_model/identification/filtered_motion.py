@@ -148,6 +148,9 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     and the motion above it; both are turned into acceleration, and the frequency that
     minimises the sum of motion above and noise below is taken, the median over joints
     that move.
+
+    Args:
+        telemetry: the first minute of a recording, with `actual_qd`.
     """
     telemetry = telemetry.distinct()
     period = sample_period(telemetry.time)
@@ -191,7 +194,13 @@ NO_MOTION = (
 
 
 def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
-    """Stretches of good samples [samples], split at steps back and those over the longest [s]."""
+    """Stretches of good samples [samples], split at steps back and those over the longest [s].
+
+    Args:
+        part: consecutive samples.
+        good: samples that may be used [samples].
+        longest: time between two samples of one stretch [s].
+    """
     steps = np.diff(part.time)
     broken = (steps > longest) | (steps <= 0)
     edges = np.flatnonzero(~good[1:] | ~good[:-1] | broken) + 1
@@ -220,8 +229,10 @@ _PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwi
 class MotionStream:
     """Turns batches of one recording with n joints into filtered motions, in constant memory.
 
-    `cutoff` is that of the second, narrow filter [Hz] (the one here is WIDENING times
-    wider), `period` the nominal sample period [s].
+    Args:
+        dof: number of joints n.
+        cutoff: of the second, narrow filter [Hz]; the one here is WIDENING times wider.
+        period: nominal sample period [s].
     """
 
     def __init__(self, dof: int, cutoff: float, period: float) -> None:

@@ -174,10 +174,14 @@ def session_scales(
 ) -> SessionScales:
     """Scales of one joint, with mean 1 where they are applied.
 
-    `sessions` are Gram matrices of [regressor, measurement] per block of time [blocks, p
-    + 1, p + 1], `counts` the samples of each block [blocks], `which` the coefficients
-    that the scale multiplies [p]. Not `applied` where the law may explain differences of
-    the sessions by temperature: scales are then the remainder.
+    Args:
+        sessions: Gram matrices of [regressor, measurement] per block of time [blocks, p +
+            1, p + 1], of each session.
+        counts: samples of each block [blocks].
+        prior: of the coefficients.
+        which: coefficients that the scale multiplies [p].
+        applied: False where the law may explain differences of the sessions by
+            temperature: scales are then the remainder.
     """
     p = len(which)
     scales = np.ones(len(sessions))
@@ -238,6 +242,14 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     size alike. Without a rated torque there is no prior of friction but for the asymmetry
     of load friction, and without a torque constant none of anything but what the currents
     cannot separate from it.
+
+    Args:
+        robot: the arm.
+        law: friction law, with p parameters.
+        j: index of the joint, from 0.
+
+    Returns:
+        Prior of the 1 + p coefficients of the current [A].
     """
     constant = robot.torque_constant[j]
     ratio = robot.gear_ratio[j]
@@ -285,6 +297,10 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
 
     With the prior's full covariance, few data correct the friction only in the directions
     in which it is uncertain: a friction scale at first, single parameters later.
+
+    Args:
+        model: known before.
+        j: index of the joint, from 0.
     """
     joint = model.joints[j]
     mean = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant

@@ -487,7 +487,13 @@ def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
 def meter_of(
     model: EnergyModel, recordings: Iterable[SessionData], cable: Cable | None = None
 ) -> JointMeter:
-    """A meter that has accumulated recordings of one arm."""
+    """A meter that has accumulated recordings of one arm.
+
+    Args:
+        model: of the arm.
+        recordings: with joint voltages; others show nothing.
+        cable: what is known of it; None for that of any arm of the generation.
+    """
     meter = JointMeter(model, cable)
     for recording in recordings:
         meter.start_recording()
@@ -534,6 +540,11 @@ def joint_evidence(
 
 
 def with_cable(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:
-    """The model with the cable that recordings of its arm show, if they do."""
+    """The model with the cable that recordings of its arm show, if they do.
+
+    Args:
+        model: of the arm.
+        recordings: of this arm.
+    """
     found = meter_of(model, recordings).result()
     return model if isinstance(found, NotMeasured) else replace(model, cable=found.cable)

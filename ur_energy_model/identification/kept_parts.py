@@ -150,8 +150,12 @@ class Segment:
 def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
     """Indices of the parts that cover about the time wanted [s], in order; always the first one.
 
-    All parts where they do not cover more. `information` are Gram matrices of each
-    [parts, n, k, k], `seconds` the times that they cover [parts].
+    All parts where they do not cover more.
+
+    Args:
+        information: Gram matrices of each part [parts, n, k, k].
+        seconds: times that the parts cover [parts], s.
+        wanted: time to cover [s].
     """
     everything = np.arange(len(seconds))
     if seconds.sum() <= wanted:
@@ -178,7 +182,11 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
 
 
 class SegmentSelector:
-    """Parts of a recording, taken in order; those chosen are kept, at most twice the limit [s]."""
+    """Parts of a recording, taken in order; those chosen are kept, at most twice the limit [s].
+
+    Args:
+        limit: time to keep [s].
+    """
 
     def __init__(self, limit: float) -> None:
         self.limit = limit

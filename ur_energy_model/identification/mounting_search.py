@@ -72,6 +72,11 @@ def find_mounting(
     """Search the common setup of recordings in their currents.
 
     Returns None where the payload set in the controller differs between recordings.
+
+    Args:
+        robot: the arm.
+        recordings: of one arm.
+        stated: mounting and payload from which the search starts.
     """
     payloads = [recording.controller_payload for recording in recordings]
     if any(

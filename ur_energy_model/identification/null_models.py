@@ -139,7 +139,13 @@ def _stated(model: EnergyModel, name: str) -> Array:
 
 
 def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
-    """1, sum R i^2 and sum k_t N qd i [samples, 3], W, of speeds and currents [samples, n]."""
+    """1, sum R i^2 and sum k_t N qd i [samples, 3], W, of speeds and currents [samples, n].
+
+    Args:
+        robot: with its resistances and torque constants.
+        qd: joint speeds [samples, n], rad/s.
+        current: of the motors [samples, n], A.
+    """
     copper = np.square(current) @ robot.winding_resistance
     shafts = (qd * current) @ (robot.torque_constant * robot.gear_ratio)
     return np.column_stack([np.ones(len(copper)), copper, shafts])

@@ -138,9 +138,14 @@ def check_payload(
     """Identified payload of a recording and the one that its torques were computed with.
 
     Nothing for recordings with a changing payload or too little motion, and for arms
-    without torque constants in the robot file. `model` was identified from the recording,
-    perhaps with others; its friction counts where the arm's type has no generic model.
-    `own` are its setups as used for the currents.
+    without torque constants in the robot file.
+
+    Args:
+        model: identified from the recording, perhaps with others; its friction counts
+            where the arm's type has no generic model.
+        robot: the arm.
+        recording: with its currents.
+        own: its setups as used for the currents.
     """
     motions = list[FilteredMotion]()
     lasted = 0.0
@@ -316,7 +321,13 @@ class WrongPayload(NamedTuple):
 def payload_contradictions(
     model: EnergyModel, bag: str | Path, *, stated: Payload | None = None
 ) -> tuple[Contradiction, ...]:
-    """The contradiction of `wrong_payload`, if there is one."""
+    """The contradiction of `wrong_payload`, if there is one.
+
+    Args:
+        model: of the arm, or generic.
+        bag: folder of a bag, or an .mcap file.
+        stated: payload that the user states; None for the one set in the controller.
+    """
     found = wrong_payload(model, bag, stated=stated)
     return () if found is None else (found.contradiction,)
 

@@ -71,6 +71,11 @@ class PayloadColumns:
     and counts the samples. Places in a row are `bare`, `loaded`, `drive` and `one`;
     columns from `loaded` to `one` depend on the payload, and `errors` are those of the
     error terms.
+
+    Args:
+        model: with torque constants and friction.
+        robot: the arm as its robot file describes it.
+        gravity: in the base frame [3], m/s^2.
     """
 
     def __init__(
@@ -262,14 +267,14 @@ def solve_payload(
 ) -> tuple[Array, Array, Array]:
     """Payload of one recording by Gauss-Newton; the noise of each joint is estimated every round.
 
-    `blocks` are Gram matrices of the rows, per block of time [blocks, n, width, width],
-    `joints` those that moved, `error_std` of the error terms [n, errors]; a known mass is
-    in kg, 0 for an empty flange.
-
-    Returns:
-        inertial parameters at the flange and the vector of the calibration [10 + 6 n];
-        their covariance; residual of the model with payload and gains, without error
-        terms [n], N m, NaN for joints that stood still.
+    Args:
+        columns: what the entries of a row are.
+        blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
+        joints: those that moved.
+        prior: of links and drives.
+        error_std: standard deviations of the error terms [n, errors].
+        known_mass: of the payload [kg], 0 for an empty flange; None where it is not
+            known.
     """
     n = columns.dof
     bare = columns.bare

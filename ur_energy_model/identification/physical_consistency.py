@@ -45,15 +45,16 @@ def nearest_possible(
     """Physically possible full parameters [parameters] that fit base parameters best.
 
     Minimises (B p - b)' H (B p - b) + |(p - nominal) / spread|^2 under the constraints
-    above: H is the information [rank, rank], B the combination [rank, parameters] and b
-    the base values [rank]. The second term determines only what the first does not;
-    `nominal` is the robot file's, `spread` a plausible deviation from it, all positive.
-    The parameters are one equal group for each link, which starts with the ten inertial
-    ones.
+    above. The second term determines only what the first does not. The parameters are one
+    equal group for each link, which starts with the ten inertial ones.
 
-    Raises:
-        IdentificationError: the solver finds no solution.
-        MissingPackageError: clarabel is not installed.
+    Args:
+        information: H, inverse covariance of the base parameters [rank, rank].
+        combination: B, base parameters per full parameter [rank, parameters].
+        base_values: b, as measured [rank].
+        nominal: full parameters by the robot file [parameters].
+        spread: plausible deviations from these, all positive [parameters].
+        links: number of groups.
     """
     with optional_import():
         import clarabel
@@ -105,13 +106,15 @@ def nearest_possible_tensors(
 ) -> Array:
     """Physically possible tensors of the moving links [n, 3, 3], nearest to those measured, kg m^2.
 
-    They are about the centres of mass; masses and centres are kept. `deviations` are
-    measured minus the robot file's entries [6 n] (xx, xy, yy, xz, yz, zz), `information`
-    their inverse covariance, and `spread` plausible ones, which are in the information
-    already and hardly weigh here.
+    They are about the centres of mass; masses and centres are kept.
 
-    Raises:
-        IdentificationError: the solver finds no solution.
+    Args:
+        information: inverse covariance of the deviations [6 n, 6 n].
+        deviations: measured minus the robot file's entries (xx, xy, yy, xz, yz, zz) [6
+            n], kg m^2.
+        robot: the arm as its robot file describes it.
+        spread: plausible deviations [6 n], kg m^2, which are in the information already
+            and hardly weigh here.
     """
     moving = ~robot.fixed
     bodies = zip(

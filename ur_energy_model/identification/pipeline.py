@@ -147,12 +147,21 @@ def identify(
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
 
-    The model depends neither on the order of the bags nor on what reads them. `validate`
-    are held out, for metrics only. `each` reads and compares bags, leaving out those that
-    fail; if None this is done here, and a bag that fails is an error.
+    The stages: mounting, payload and reflected inertia from target_moment (Clochiatti et
+    al. 2024, eq. 2, 7-9), torque constant and friction from currents (eq. 10-18), the
+    constants of the motors and the supply from bus power (eq. 19-23, and EcBot, eq.
+    13-21).
 
-    Raises:
-        UrEnergyError: unusable input, with place and remedy.
+    The model depends neither on the order of the bags nor on what reads them.
+
+    Args:
+        bags: recordings to fit.
+        robot: the arm, or its name.
+        options: what to identify, and what the user states.
+        validate: recordings that are held out, for metrics only.
+        progress: called with the finished share and the current step.
+        each: reads and compares bags, leaving out those that fail; None does it here,
+            where a bag that fails is an error.
     """
     options = options or IdentificationOptions()
     added_power_model(options.power_model)  # refused before recordings are read
@@ -286,8 +295,15 @@ class ArmFit:
     From target_moment; without it, the mounting from currents. Sums are rounded, blocks
     of cross-validation cut, and what a single recording decides is decided, with the
     longest recording first, those of equal length by hash, so that results do not depend
-    on the order of the bags. `known` is a model known before, for `CurrentRegression` and
-    for the mounting that no recording shows.
+    on the order of the bags.
+
+    Args:
+        robot: the arm as its robot file describes it.
+        given: recordings to fit.
+        held_out: recordings whose setups are wanted, too.
+        options: what to identify, and what the user states.
+        known: a model known before, for `CurrentRegression` and for the mounting that no
+            recording shows.
     """
 
     def __init__(

@@ -215,7 +215,12 @@ class PowerFit:
         return np.asarray(np.hypot(MODEL_ERROR, omitted / converted))
 
     def merge(self, other: PowerFit, standby_shift: float = 0.0) -> None:
-        """Include the data of another accumulator, its standby power lower by the shift [W]."""
+        """Include the data of another accumulator, its standby power lower by the shift [W].
+
+        Args:
+            other: of another session or recording.
+            standby_shift: by how much its standby power is higher [W].
+        """
         gram = other.data.gram
         if standby_shift:
             matrix = np.eye(gram.blocks.shape[-1])
@@ -571,7 +576,14 @@ class CapacitorFit:
         self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
 
     def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
-        """Add consecutive samples, see `Recording.supply`."""
+        """Add consecutive samples, see `Recording.supply`.
+
+        Args:
+            time: [samples], s.
+            speed: of the joints [samples, n], rad/s.
+            current: of the motors [samples, n], A.
+            watts: power at the supply [samples], W.
+        """
         steps = self._gaps(time).bridged
         motion = self._powers.motion(steps, speed, current)
         demand = self._powers.powers(motion).demand + self.model.bus.standby

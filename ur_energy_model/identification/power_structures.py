@@ -49,6 +49,9 @@ class PowerLayout:
     (`copper`, `conversion`, `driver` and `inductance` in ohm, V s/rad, W/A and H); the
     sum of |w| (`drag`, N m); two delays [s]. `bus_errors` are the columns that
     `BusModel.errors` has, `without_delays` EcBot's 4 n + 1.
+
+    Args:
+        joints: number of joints n.
     """
 
     standby = 0
@@ -300,6 +303,9 @@ def power_model_names() -> tuple[str, ...]:
 def added_power_model(name: str) -> PowerModel | None:
     """The power model of a room by its name; None for the physical one.
 
+    Args:
+        name: as in `--power-model`.
+
     Raises:
         InputError: no room provides it.
     """
@@ -339,7 +345,12 @@ class PowerPrior(NamedTuple):
 
 
 def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> PowerPrior:
-    """Prior of an arm not yet identified, or of one with a model, in any session."""
+    """Prior of an arm not yet identified, or of one with a model, in any session.
+
+    Args:
+        robot: the arm.
+        model: known before; None for an arm that was not identified.
+    """
     standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
     drag = DRAG * float(expected_constant(robot).mean())
     if model is None or model.bus.kind != PHYSICAL:
@@ -469,7 +480,12 @@ def physical(
 
 
 def with_meter(structure: Structure, meter: JointPowerEvidence) -> Structure:
-    """A physical structure whose prior includes what a meter at the joints shows of it."""
+    """A physical structure whose prior includes what a meter at the joints shows of it.
+
+    Args:
+        structure: of n joints.
+        meter: what the voltages at the joints show.
+    """
     prior = structure.prior
     shown = structure.basis[PowerLayout(len(structure.base)).conversion]
     precision = prior.precision + shown.T @ meter.precision @ shown

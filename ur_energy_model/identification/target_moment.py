@@ -368,7 +368,12 @@ class TargetMomentSolver:
 
 
 def setup_from(unknowns: Array, mass_std: float) -> Setup:
-    """Mounting and physically possible payload; none where the mass does not differ from zero."""
+    """Mounting and physically possible payload; none where the mass does not differ from zero.
+
+    Args:
+        unknowns: gravity and inertial parameters of the payload as fitted.
+        mass_std: standard deviation of the mass [kg].
+    """
     mass = float(unknowns[MASS])
     if mass < max(_LEAST_MASS, 2 * mass_std):
         return Setup(unknowns[GRAVITY].copy())

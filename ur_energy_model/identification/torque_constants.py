@@ -208,7 +208,14 @@ def friction_from_coefficients(
 def with_torque_constant(
     fit: JointEstimate, constant: float, std: float, source: str
 ) -> JointEstimate:
-    """The fit with another torque constant [N m/A], friction adjusted by its covariance with it."""
+    """The fit with another torque constant [N m/A], friction adjusted by its covariance with it.
+
+    Args:
+        fit: of the joint.
+        constant: motor side [N m/A].
+        std: its standard deviation [N m/A].
+        source: the stage that it comes from.
+    """
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
     variance = fit.covariance[0, 0]
     gain = fit.covariance[:, 0] / variance
@@ -300,6 +307,12 @@ def with_shared_sizes(
     statistical and model errors. Joints without a constant in the robot file are left
     alone. Constants that the controller states take the place of what the currents show:
     these know them five times worse, for they show them over the weight of the links.
+
+    Args:
+        fits: of the n joints.
+        robot: the arm, whose file says which joints have one size.
+        prior: of a fleet; None for that of the type.
+        stated: constants that the controller states; None for none.
     """
     n = robot.dof
     stated = ControllerConstants.unknown(n) if stated is None else stated
@@ -454,6 +467,10 @@ def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Arr
 
     All in kg m^2, split as in Clochiatti et al. 2024; NaN where the reducer's inertia is
     unknown.
+
+    Args:
+        reflected: of motor and reducer, joint side [n], kg m^2.
+        robot: the arm, with the catalogue's inertia of the reducers.
     """
     motor_side = reflected / robot.gear_ratio**2
     return motor_side, motor_side - robot.reducer_inertia
@@ -469,6 +486,10 @@ def inertia_with_currents(
     `actual`. Inertia and torque constant share the errors of one regression, so that a
     torque constant known better since (from bus power) corrects the inertia as well.
     Wrong masses or mounting scale the load alone: that part of the change is left out.
+
+    Args:
+        before: from target_moment, or priors.
+        joints: what the currents show.
     """
     value = before.value.copy()
     std = before.std.copy()

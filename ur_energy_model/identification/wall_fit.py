@@ -119,6 +119,10 @@ def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None
     """The wall of one cell from several recordings, see `WallFit.fit`.
 
     Recordings whose meter cannot be right are left out.
+
+    Args:
+        recordings: readings of a meter beside bus power.
+        generation: of the controller: "e-series", "cb3" or "other".
     """
     total = WallFit()
     for each in recordings:

@@ -55,14 +55,25 @@ class ArmOptions:
 
 
 def default_version(robot: RobotDescription) -> tuple[int, ...]:
-    """Software version of a controller that runs this arm; 5.23 reports measured torques."""
+    """Software version of a controller that runs this arm; 5.23 reports measured torques.
+
+    Args:
+        robot: the arm's type.
+    """
     return {"cb3": (3, 15, 8), "other": (5, 23, 0)}.get(robot.generation, (5, 11, 1))
 
 
 def actual_parameters(
     robot: RobotDescription, seed: int, session: SimulatedSession, options: ArmOptions
 ) -> ArmParameters:
-    """True constants of arm number `seed` of this type, with its drive set, in a session."""
+    """True constants of arm number `seed` of this type, with its drive set, in a session.
+
+    Args:
+        robot: the arm's type.
+        seed: number of the arm among those of its type.
+        session: whose friction, standby power and temperatures it has.
+        options: with its drive set, and whether it has viscous friction only.
+    """
     drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
     parameters = session.applied_to(drawn)
     return parameters.with_viscous_friction_only() if options.viscous_only else parameters
@@ -77,6 +88,11 @@ def with_drive_set(
     logarithmic scale). Its friction does not depend on load or temperature, and the
     controller has it and the rotor's inertia as well as before, and the motor's own
     torque constant.
+
+    Args:
+        parameters: true constants of the arm.
+        robot: the arm's type.
+        name: of the set in config/simulation/arm.yaml, or "typical".
     """
     if name == "typical":
         return parameters
@@ -149,7 +165,11 @@ class SimulatedSession:
     warmth: float
 
     def applied_to(self, arm: ArmParameters) -> ArmParameters:
-        """Constants of this session from those of session 0."""
+        """Constants of this session from those of session 0.
+
+        Args:
+            arm: constants of session 0.
+        """
         if self.number == 0:
             return arm
         standby = arm.standby_power + self.standby_offset
@@ -162,6 +182,11 @@ class SimulatedSession:
 
 def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     """Session `number`, from 0, of arm `seed` with n joints; repeated draws are equal.
+
+    Args:
+        seed: number of the arm among those of its type.
+        number: of the session; 0 is the arm as drawn.
+        joints: number of joints n.
 
     Raises:
         InputError: negative number.

@@ -71,7 +71,11 @@ def _doubles(*values: Any) -> bytes:
 
 
 def version_message(box: ControlBox) -> bytes:
-    """First message to a client of the primary or secondary interface."""
+    """First message to a client of the primary or secondary interface.
+
+    Args:
+        box: arm, program and values of the controller.
+    """
     name = b"URControl"
     date = b"simulated"
     body = struct.pack(">QbB", _microseconds(box), FROM_CONTROLLER, VERSION_MESSAGE)
@@ -84,6 +88,11 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
 
     With `configuration` it includes kinematics and limits, as in the first message to a
     client.
+
+    Args:
+        box: arm, program and values of the controller.
+        configuration: whether kinematics and limits are in it, as in the first message to
+            a client.
     """
     robot = box.arm.robot
     tool = struct.pack(">bbddfBffB", 0, 0, 0.0, 0.0, 0.0, 0, 0.0, 25.0, TOOL_RUNNING)
@@ -137,7 +146,11 @@ _REALTIME_SIZES = {
 
 
 def realtime_packet(box: ControlBox) -> bytes:
-    """Packet of the real-time interface; its length depends on the version."""
+    """Packet of the real-time interface; its length depends on the version.
+
+    Args:
+        box: arm, program and values of the controller.
+    """
     body = _doubles(
         *(
             np.zeros(each) if isinstance(each, int) else box.values[each]
@@ -206,14 +219,25 @@ def _masterboard_data(box: ControlBox) -> bytes:
 
 
 class ScriptSession(ClientSession):
-    """A client that may send scripts; the server sends the stream of the port."""
+    """A client that may send scripts; the server sends the stream of the port.
+
+    Args:
+        box: arm, program and values of the controller.
+    """
 
     def __init__(self, box: ControlBox) -> None:
         self._box = box
         self._reader = ScriptReader()
 
     def receive(self, data: bytes) -> bytes:
-        """Start the completed programs; scripts get no answer."""
+        """Start the completed programs; scripts get no answer.
+
+        Args:
+            data: the next bytes of the connection; a program may arrive in pieces.
+
+        Returns:
+            No bytes: real controllers do not answer scripts on this port.
+        """
         box = self._box
         for text in self._reader.feed(data):
             name = program_name(text)
@@ -240,7 +264,11 @@ USER_ROLES = ("PROGRAMMER", "OPERATOR", "NONE", "LOCKED", "RESTRICTED")
 
 
 class DashboardSession(LineSession):
-    """One client of the dashboard server, with the mode and role that it sets."""
+    """One client of the dashboard server, with the mode and role that it sets.
+
+    Args:
+        box: arm, program and values of the controller.
+    """
 
     def __init__(self, box: ControlBox) -> None:
         self.box = box
@@ -252,7 +280,14 @@ class DashboardSession(LineSession):
         return b"Connected: Universal Robots Dashboard Server\n"
 
     def answer(self, line: str) -> str:
-        """Answer to one command; case is ignored."""
+        """Answer to one command; case is ignored.
+
+        Args:
+            line: the command, without its line break.
+
+        Returns:
+            The line that a real dashboard server answers.
+        """
         for pattern, reply in _COMMANDS:
             match = pattern.fullmatch(line)
             if match is not None:
@@ -265,7 +300,14 @@ class DashboardSession(LineSession):
         return f'could not understand: "{line}"'
 
     def load(self, name: str) -> str:
-        """Load another program."""
+        """Load another program.
+
+        Args:
+            name: of the program, ending with .urp; any other is not found.
+
+        Returns:
+            The line of the answer.
+        """
         if not name.endswith(".urp"):
             return f"File not found: {name}"
         self.box.stop()
@@ -273,7 +315,12 @@ class DashboardSession(LineSession):
         return f"Loading program: {name}"
 
     def power(self, answer: str, *commands: Command) -> str:
-        """Command power and safety of the arm; the program ends where it is switched off."""
+        """Command power and safety of the arm; the program ends where it is switched off.
+
+        Args:
+            answer: line that is returned.
+            *commands: for the arm, in order.
+        """
         for command in commands:
             if command is PowerCommand.OFF:
                 self.box.stop()
@@ -281,12 +328,22 @@ class DashboardSession(LineSession):
         return answer
 
     def stop(self, answer: str) -> str:
-        """Stop the program."""
+        """Stop the program.
+
+        Args:
+            answer: line that is returned.
+        """
         self.box.stop()
         return answer
 
     def set(self, name: str, value: object, answer: str) -> str:
-        """Set an attribute of the session."""
+        """Set an attribute of the session.
+
+        Args:
+            name: of the attribute.
+            value: that it gets.
+            answer: line that is returned.
+        """
         setattr(self, name, value)
         return answer
 
@@ -379,7 +436,12 @@ _LARGEST_GRAVITY = 20.0
 
 
 class ControlPortSession(LineSession):
-    """Injects faults, and changes the arm without informing the controller."""
+    """Injects faults, and changes the arm without informing the controller.
+
+    Args:
+        arm: that the requests change.
+        faults: that they inject.
+    """
 
     def __init__(self, arm: SimulatedArm, faults: Faults) -> None:
         self._arm = arm
@@ -390,7 +452,14 @@ class ControlPortSession(LineSession):
         return GREETING.encode()
 
     def answer(self, line: str) -> str:
-        """Answer to one line."""
+        """Answer to one line.
+
+        Args:
+            line: a request: its name and arguments, separated by spaces.
+
+        Returns:
+            "ok" and what was done, or "refused:" and why.
+        """
         verb, _, rest = line.partition(" ")
         match verb:
             case "fault":

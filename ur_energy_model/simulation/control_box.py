@@ -97,7 +97,15 @@ class SimulatedIdentity(NamedTuple):
     def for_robot(
         cls, robot: RobotDescription, version: tuple[int, ...], seed: int, motion: str
     ) -> SimulatedIdentity:
-        """Identity of the simulated arm with this version and seed."""
+        """Identity of the simulated arm with this version and seed.
+
+        Args:
+            robot: the arm's type.
+            version: of the software.
+            seed: number of the arm among those of its type, which its serial number
+                shows.
+            motion: name of the motion, as the loaded program.
+        """
         major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
         return cls(
             version=(major, minor, bugfix, build),
@@ -119,6 +127,10 @@ MESSAGE_LENGTH = 1000  # longest text message [characters]; the rest is cut
 
 class ControlBox:
     """Arm, program and RTDE values of a simulated controller; used by one thread.
+
+    Args:
+        arm: the simulated arm.
+        identity: what the controller says of itself.
 
     Attributes:
         arm: the simulated arm.
@@ -166,6 +178,9 @@ class ControlBox:
     def set_tool(self, pose: Array) -> None:
         """Set the tool centre point in the flange frame [6], m and rad.
 
+        Args:
+            pose: position [m] and rotation vector [rad] in the flange frame [6].
+
         Raises:
             ScriptError: not a pose of this world.
         """
@@ -183,6 +198,12 @@ class ControlBox:
 
     def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
         """Joint positions [n] of a pose [6] of the tool centre point, solved from `near` [n].
+
+        Args:
+            pose: position [m] and rotation vector [rad] of the tool centre point in the
+                base frame [6].
+            near: joint positions from which the search starts [n], rad; None for the
+                present ones.
 
         Raises:
             ScriptError: the arm cannot reach the pose.
@@ -220,6 +241,12 @@ class ControlBox:
     def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
         """Move the tool centre point along a line to a pose [6] in m/s, m/s^2; the program waits.
 
+        Args:
+            pose: end of the line: position [m] and rotation vector [rad] in the base
+                frame [6].
+            speed: of the tool centre point [m/s].
+            acceleration: of the tool centre point [m/s^2].
+
         Raises:
             ScriptError: not a pose of this world, or a value is not positive.
         """
@@ -248,7 +275,11 @@ class ControlBox:
         self.arm.command(cmd.Follow(line))
 
     def replace_values(self, values: Mapping[str, Any]) -> None:
-        """Report these values instead of the arm's until the next cycle."""
+        """Report these values instead of the arm's until the next cycle.
+
+        Args:
+            values: by the names of RTDE fields.
+        """
         self.values.update(values)
         self._replaced.update(values)
 
@@ -275,7 +306,12 @@ class ControlBox:
         values["actual_digital_output_bits"] = self._digital_outputs
 
     def send_message(self, text: str, level: int = 3) -> None:
-        """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info."""
+        """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info.
+
+        Args:
+            text: what clients show.
+            level: 0 exception, 1 error, 2 warning, 3 info.
+        """
         self.messages.append(
             TextMessage(text[:MESSAGE_LENGTH], "simulated controller", level)
         )
@@ -303,7 +339,11 @@ class ControlBox:
         )
 
     def run(self, program: Program) -> None:
-        """Start an uploaded program; it replaces the running one, which is stopped first."""
+        """Start an uploaded program; it replaces the running one, which is stopped first.
+
+        Args:
+            program: which gets a step in every cycle.
+        """
         if self.program_state is not ProgramState.STOPPED:
             self._program_begin = self.cycle + round(REPLACEMENT * self.rate)
         self.stop()
@@ -344,7 +384,14 @@ class ControlBox:
         return self.command(cmd.StopJ(STOP_DECELERATION))
 
     def command(self, command: cmd.Command) -> bool:
-        """Command the arm for a client; returns whether it accepted."""
+        """Command the arm for a client; returns whether it accepted.
+
+        Args:
+            command: a motion, a stop or a change of the payload.
+
+        Returns:
+            Whether the arm accepted it; of a refused one the clients get a message.
+        """
         try:
             self.arm.command(command)
         except MotionRefusedError as error:
@@ -353,7 +400,11 @@ class ControlBox:
         return True
 
     def write_inputs(self, inputs: Mapping[str, Any]) -> None:
-        """Apply the values of one input package."""
+        """Apply the values of one input package.
+
+        Args:
+            inputs: values by the names of RTDE input fields.
+        """
         self.inputs_received += 1
         self.values.update(inputs)
         # A mask without its field has no effect, nor has a value that is not finite.
@@ -375,5 +426,10 @@ class ControlBox:
                 self.values[f"standard_analog_output{i}"] = value
 
     def set_digital_outputs(self, mask: int, bits: int) -> None:
-        """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool."""
+        """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool.
+
+        Args:
+            mask: outputs that change: 8 standard, 8 configurable, 2 of the tool.
+            bits: their levels.
+        """
         self._digital_outputs = self._digital_outputs & ~mask | bits & mask

@@ -106,6 +106,13 @@ class Fault(NamedTuple):
 def parse_fault(text: str, now: float = 0.0) -> Fault:
     """Parse `NAME[@T[+D]][:ARGUMENT]`, T relative to `now` [s].
 
+    Args:
+        text: as typed: `NAME[@T[+D]][:ARGUMENT]`.
+        now: time that T is relative to [s].
+
+    Returns:
+        The fault, with the default argument and duration of its kind where none is given.
+
     Raises:
         InputError: unknown name or invalid argument.
     """
@@ -163,11 +170,18 @@ class Faults:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Faults:
-        """Parse several faults; raises InputError as `parse_fault`."""
+        """Parse several faults; raises InputError as `parse_fault`.
+
+        Args:
+            texts: one fault each, see `parse_fault`.
+        """
         return cls([parse_fault(text) for text in texts])
 
     def inject(self, text: str) -> Fault:
         """Request a fault at run time; its start is relative to now.
+
+        Args:
+            text: see `parse_fault`; its start is relative to now.
 
         Raises:
             InputError: see `parse_fault`; or too many faults.
@@ -181,7 +195,14 @@ class Faults:
         return fault
 
     def clear(self, name: str | None = None) -> int:
-        """Remove the faults of this name, or all; returns how many."""
+        """Remove the faults of this name, or all; returns how many.
+
+        Args:
+            name: of the kind; None for all.
+
+        Returns:
+            The number of faults removed.
+        """
         before = len(self.faults)
         self.faults = [
             fault for fault in self.faults if name not in (None, fault.kind.name)
@@ -190,7 +211,11 @@ class Faults:
         return before - len(self.faults)
 
     def active(self, name: str) -> Fault | None:
-        """The active fault of this name, or None."""
+        """The active fault of this name, or None.
+
+        Args:
+            name: of the kind.
+        """
         for fault in self.faults:
             if (
                 fault.kind.name == name
@@ -200,7 +225,11 @@ class Faults:
         return None
 
     def take_due(self, name: str) -> Fault | None:
-        """Remove and return a due fault of this name (single events), or None."""
+        """Remove and return a due fault of this name (single events), or None.
+
+        Args:
+            name: of a kind that happens once.
+        """
         for fault in self.faults:
             if fault.kind.name == name and fault.start <= self.now:
                 self.faults.remove(fault)
@@ -208,7 +237,14 @@ class Faults:
         return None
 
     def replaced_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values that active faults replace, from the values of the current cycle."""
+        """Values that active faults replace, from the values of the current cycle.
+
+        Args:
+            values: of the current cycle by RTDE field.
+
+        Returns:
+            The fields that are replaced, with their faulty values.
+        """
         replaced: dict[str, Any] = {}
         if fault := self.active("nan_values"):
             replaced[fault.argument] = np.full(np.shape(values[fault.argument]), np.nan)

@@ -75,12 +75,21 @@ class LinearDrive:
         return np.array([self.stiffness / (self.rotor_inertia * self.link_inertia)])
 
     def response(self, frequency: Array, numerator: Array) -> Array:
-        """Complex frequency response at angular frequencies [m], rad/s."""
+        """Complex frequency response at angular frequencies [m], rad/s.
+
+        Args:
+            frequency: angular frequencies [m], rad/s.
+            numerator: polynomial of the transfer function, highest power first.
+        """
         s = 1j * np.asarray(frequency, dtype=float)
         return np.asarray(np.polyval(numerator, s) / np.polyval(self.denominator, s))
 
     def published_form(self, gear_ratio: float) -> tuple[float, Array]:
-        """Numerator and denominator [5] from motor torque to joint angle, as in the slides."""
+        """Numerator and denominator [5] from motor torque to joint angle, as in the slides.
+
+        Args:
+            gear_ratio: motor turns per joint turn.
+        """
         return float(self.to_link[0] * gear_ratio), self.denominator
 
 
@@ -96,6 +105,11 @@ def pd_gains(
     w [rad/s]: (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is
     not negative: where viscous friction gives a larger margin, that one holds. Where the
     resonance of the gear makes the closed loop unstable, w is reduced until it is stable.
+
+    Args:
+        drive: linear model of the joint.
+        crossover: angular frequency at which the open loop has magnitude one [rad/s].
+        phase_margin: [rad].
     """
     while True:
         plant = drive.response(np.array([crossover]), drive.to_link)[0]
@@ -143,6 +157,12 @@ class JointController:
     inertia and its own friction estimate of the parameters, and mounting and payload as
     configured.
 
+    Args:
+        robot: the arm's type.
+        parameters: of the arm, with the controller's own constants.
+        setup: mounting and payload as configured.
+        kind: feed-forward, or PD with gravity compensation.
+
     Attributes:
         gains: of the servo.
         trim: correction of the rotor reference for the gear twist [n], rad.
@@ -187,7 +207,17 @@ class JointController:
         self._dynamics = ArmDynamics(self._robot, setup)
 
     def targets(self, q: Array, qd: Array, qdd: Array) -> Targets:
-        """Target moment and current for a commanded state [n]."""
+        """Target moment and current for a commanded state [n].
+
+        Args:
+            q: [n], rad.
+            qd: [n], rad/s.
+            qdd: [n], rad/s^2.
+
+        Returns:
+            The commanded state, target_moment, joint side [n], N m, and target_current
+            [n], A.
+        """
         p = self._parameters
         model = self._dynamics.model
         data = self._dynamics.data
@@ -201,7 +231,12 @@ class JointController:
         return Targets(q, qd, qdd, moment, current)
 
     def correct(self, dt: float, error: Array) -> None:
-        """Integrate the joint-side position error [n], rad, outside the dead band."""
+        """Integrate the joint-side position error [n], rad, outside the dead band.
+
+        Args:
+            dt: time since the last correction [s].
+            error: of the positions, joint side [n], rad.
+        """
         if self._integral:
             beyond = np.where(np.abs(error) > self._deadband, error, 0.0)
             self.trim = self.trim + self._integral * dt * beyond
@@ -214,6 +249,10 @@ def linear_drives(
 
     The link inertia is the mean diagonal of the mass matrix over random positions, a
     constant as in Battistini et al.
+
+    Args:
+        robot: the arm's type.
+        parameters: true constants of the arm.
     """
     dynamics = ArmDynamics(solid_links(robot), Setup())
     model = dynamics.model
@@ -231,7 +270,12 @@ def linear_drives(
 
 
 def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
-    """Gains of the PD controller of an arm with n joints."""
+    """Gains of the PD controller of an arm with n joints.
+
+    Args:
+        robot: the arm's type.
+        parameters: true constants of the arm.
+    """
     servo = constants()["servo"]
     crossover = 2 * np.pi * float(servo["pd_bandwidth"])
     margin = np.radians(float(servo["pd_phase_margin"]))

@@ -65,6 +65,10 @@ class NoLoadFriction:
         """Friction torque [..., n], N m, with the sign of the speed [..., n], rad/s.
 
         `factor` of the temperature applies to the speed-dependent part.
+
+        Args:
+            qd: joint speeds [..., n], rad/s.
+            factor: of the temperature, on the part that depends on the speed.
         """
         row = (qd < 0).astype(int)
         joint = np.arange(qd.shape[-1])
@@ -82,7 +86,15 @@ class NoLoadFriction:
     def straight_line(
         self, max_speed: Array, factor: Array | float = 1.0
     ) -> tuple[Array, Array]:
-        """Best fitting Coulomb [n] and viscous [n] friction from 5 to 100 % of `max_speed`."""
+        """Best fitting Coulomb [n] and viscous [n] friction from 5 to 100 % of `max_speed`.
+
+        Args:
+            max_speed: fastest speed of each joint [n], rad/s.
+            factor: of the temperature, on the part that depends on the speed.
+
+        Returns:
+            Coulomb friction [n], N m, and viscous friction [n], N m s/rad.
+        """
         share = np.linspace(0.05, 1.0, 40)
         speed = share[:, None] * max_speed
         torque = 0.5 * (self.torque(speed, factor) - self.torque(-speed, factor))
@@ -124,7 +136,13 @@ class FrictionCompensation:
     def of_curve(
         cls, true: NoLoadFriction, scale: Array, of_load: Array
     ) -> FrictionCompensation:
-        """`scale` [n] times the true friction, mean of both directions."""
+        """`scale` [n] times the true friction, mean of both directions.
+
+        Args:
+            true: friction of the arm.
+            scale: what the controller compensates of it [n].
+            of_load: compensation over target_moment [n].
+        """
         return cls(
             coulomb=scale * true.coulomb.mean(axis=0),
             rise=scale * true.rise.mean(axis=0),
@@ -134,7 +152,12 @@ class FrictionCompensation:
         )
 
     def torque(self, qd: Array, moment: Array) -> Array:
-        """Compensating torque [n], N m, at speeds, rad/s, and target_moment, N m, [n]."""
+        """Compensating torque [n], N m, at speeds, rad/s, and target_moment, N m, [n].
+
+        Args:
+            qd: joint speeds [n], rad/s.
+            moment: target_moment [n], N m.
+        """
         speed = np.abs(qd)
         curve = (
             self.coulomb
@@ -150,6 +173,13 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
 
     |torque| = coulomb + rise (1 - exp(-speed / pace)) + viscous speed, all non-negative, with the
     smallest relative error over a grid of paces from 0.05 to 3 rad/s.
+
+    Args:
+        speed: joint speeds of the calibration [m], rad/s.
+        torque: friction at these speeds [n, m], N m.
+
+    Returns:
+        Constants of each curve, one row a joint [n, 4], N m, N m, rad/s and N m s/rad.
     """
     best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)
@@ -246,7 +276,11 @@ class ArmParameters:
         return np.asarray(self.gear_ratio * self.stated_torque_constant)
 
     def friction_factor(self, temperature: Array) -> Array:
-        """Speed-dependent friction at joint temperatures [n], degC, relative to calibration."""
+        """Speed-dependent friction at joint temperatures [n], degC, relative to calibration.
+
+        Args:
+            temperature: of the joints [n], degC.
+        """
         a, b, c, d = self.temperature_model.T
         now, then = (
             np.asarray(a * np.exp(b * t) + c * np.exp(d * t))
@@ -270,7 +304,11 @@ class ArmParameters:
         )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
-        """The arm with all friction of each joint multiplied by a factor [n]."""
+        """The arm with all friction of each joint multiplied by a factor [n].
+
+        Args:
+            scale: factor of each joint [n].
+        """
         curve = self.friction
         return replace(
             self,
@@ -292,6 +330,10 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
 
     The spread is centred on the known constants of the type; unknown ones are assumed by
     joint size, see config/simulation/arm.yaml.
+
+    Args:
+        robot: the arm's type.
+        seed: number of the arm; the same number is the same arm.
     """
     table = constants()
     spread = table["spread"]
@@ -382,19 +424,37 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
 
 
 def joint_sizes(robot: RobotDescription) -> Array:
-    """Rated torque of each joint [n], N m; assumed where the type's is unknown."""
+    """Rated torque of each joint [n], N m; assumed where the type's is unknown.
+
+    Args:
+        robot: the arm's type.
+    """
     assumed = constants()["motor"]["assumed_max_torque"]
     return np.where(np.isfinite(robot.max_torque), robot.max_torque, assumed)
 
 
 def closest_sizes(torque: Array, sizes: ArrayLike) -> Indices:
-    """Index of the size [sizes], N m, closest to each torque [n] on a logarithmic scale."""
+    """Index of the size [sizes], N m, closest to each torque [n] on a logarithmic scale.
+
+    Args:
+        torque: rated torque of each joint [n], N m.
+        sizes: rated torques of the sizes [sizes], N m.
+    """
     distance = np.log(torque[:, None] / np.asarray(sizes, dtype=float))
     return np.asarray(np.argmin(np.abs(distance), axis=1))
 
 
 def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
-    """Motor constants [n] of the type; missing ones are assumed by joint size."""
+    """Motor constants [n] of the type; missing ones are assumed by joint size.
+
+    Args:
+        robot: the arm's type.
+        torque: rated torque of each joint [n], N m.
+
+    Returns:
+        rotor_inertia, kg m^2, winding_resistance, ohm, and torque_constant, N m/A, motor
+        side [n] each.
+    """
     table = constants()["motor"]
     turn = table["gear_ratio"] / robot.gear_ratio
     powers = {"rotor_inertia": 2, "winding_resistance": 0, "torque_constant": 1}
@@ -411,7 +471,13 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
 def no_load_friction(
     robot: RobotDescription, torque: Array, scale: Array
 ) -> NoLoadFriction:
-    """Friction [n] at the calibration temperature times `scale` [n], joint side."""
+    """Friction [n] at the calibration temperature times `scale` [n], joint side.
+
+    Args:
+        robot: the arm's type.
+        torque: rated torque of each joint [n], N m.
+        scale: factor of each joint's friction [n].
+    """
     table = constants()["friction_calibration"]
     laws = constants()["friction"]
     calibrated = np.array(table["max_torque"])

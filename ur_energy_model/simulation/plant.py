@@ -42,6 +42,9 @@ def solid_links(robot: RobotDescription) -> RobotDescription:
     Links without a published tensor (zero, or not positive definite) become solid
     cylinders along the line between their two joints, as in Clochiatti et al. 2024 (Table
     III); the radius follows from mass and density. Masses and centres of mass stay.
+
+    Args:
+        robot: the arm as its robot file describes it.
     """
     inertia = robot.inertia.copy()
     for link, mass in enumerate(robot.mass):
@@ -63,6 +66,10 @@ def cylinder(mass: float, axis: Array) -> Array:
     """Inertia tensor [3, 3], kg m^2, about the centre of a solid cylinder of `mass` kg.
 
     `axis` [3], m, is the vector from end to end.
+
+    Args:
+        mass: [kg].
+        axis: vector from end to end [3], m.
     """
     length = max(float(np.linalg.norm(axis)), SHORTEST)
     along = axis / length if np.linalg.norm(axis) > 1e-9 else np.array([0.0, 0.0, 1.0])
@@ -82,7 +89,16 @@ def cylinder(mass: float, axis: Array) -> Array:
 def spring_torque(
     twist: float, k1: float, k2: float, k3: float, t1: float, t2: float
 ) -> float:
-    """Torque [N m] of a gear at a twist [rad]."""
+    """Torque [N m] of a gear at a twist [rad].
+
+    Args:
+        twist: [rad].
+        k1: stiffness below the first knee [N m/rad].
+        k2: stiffness between the knees [N m/rad].
+        k3: stiffness above the second knee [N m/rad].
+        t1: torque of the first knee [N m].
+        t2: torque of the second knee [N m].
+    """
     size = abs(twist)
     first = t1 / k1
     second = first + (t2 - t1) / k2
@@ -96,13 +112,25 @@ def spring_torque(
 
 
 def gear_twist(torque: Array, stiffness: Array, knees: Array) -> Array:
-    """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`."""
+    """Twist [n], rad, under torques [n], N m; the inverse of `spring_torque`.
+
+    Args:
+        torque: [n], N m.
+        stiffness: K1, K2, K3 [n, 3], N m/rad.
+        knees: T1, T2 [n, 2], N m.
+    """
     parts = _parts(np.abs(torque), np.diff(knees, axis=1, prepend=0.0))
     return np.asarray(np.sign(torque) * (parts / stiffness).sum(axis=1))
 
 
 def gear_energy(twist: Array, stiffness: Array, knees: Array) -> Array:
-    """Energy [n], J, of gears twisted by angles [n], rad."""
+    """Energy [n], J, of gears twisted by angles [n], rad.
+
+    Args:
+        twist: [n], rad.
+        stiffness: K1, K2, K3 [n, 3], N m/rad.
+        knees: T1, T2 [n, 2], N m.
+    """
     spans = np.diff(knees, axis=1, prepend=0.0) / stiffness[:, :2]
     parts = _parts(np.abs(twist), spans)
     start = np.concatenate([np.zeros((len(knees), 1)), knees], axis=1)
@@ -340,12 +368,21 @@ class Plant:
         self.step = min(STEP, 0.5 / highest)
 
     def set_setup(self, robot: RobotDescription, setup: Setup) -> None:
-        """Change mounting or payload."""
+        """Change mounting or payload.
+
+        Args:
+            robot: with the tensors of its links.
+            setup: what the arm really carries, and how it is mounted.
+        """
         self.dynamics = ArmDynamics(solid_links(robot), setup)
         self._model, self._data = self.dynamics.model, self.dynamics.data
 
     def set_temperature(self, temperature: Array) -> None:
-        """Adapt the friction to joint temperatures [n], degC."""
+        """Adapt the friction to joint temperatures [n], degC.
+
+        Args:
+            temperature: of the joints [n], degC.
+        """
         p = self.parameters
         known = (
             vars(p)

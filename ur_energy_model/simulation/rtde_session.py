@@ -42,7 +42,12 @@ ERROR_LEVEL = 1
 
 
 class RtdeSession(ClientSession):
-    """One RTDE client of the simulated box."""
+    """One RTDE client of the simulated box.
+
+    Args:
+        box: arm, program and values of the controller.
+        faults: that disturb the protocol.
+    """
 
     def __init__(self, box: ControlBox, faults: Faults) -> None:
         self._box = box
@@ -64,6 +69,9 @@ class RtdeSession(ClientSession):
 
     def receive(self, data: bytes) -> bytes:
         """Replies to the completed packets.
+
+        Args:
+            data: the next bytes of the connection; a packet may arrive in pieces.
 
         Raises:
             ProtocolError: the bytes are not RTDE.
@@ -97,7 +105,14 @@ class RtdeSession(ClientSession):
         return package
 
     def message(self, message: TextMessage) -> bytes:
-        """Encode a text message for this client."""
+        """Encode a text message for this client.
+
+        Args:
+            message: of the controller.
+
+        Returns:
+            The packet, in the form of the client's version of the protocol.
+        """
         return frame(PacketType.TEXT_MESSAGE, encode_text_message(message, self._version))
 
     def _answer(self, packet: Frame) -> bytes:

@@ -53,7 +53,15 @@ class SimulatedCable(NamedTuple):
     offset: Array
 
     def voltages(self, bus: float, power: Array) -> Array:
-        """Voltages that the joints report [n], V, at a bus voltage and powers of the joints [n]."""
+        """Voltages that the joints report [n], V, at a bus voltage and powers of the joints [n].
+
+        Args:
+            bus: voltage of the bus [V].
+            power: that each joint takes [n], W.
+
+        Returns:
+            What the joints report [n], V.
+        """
         voltages = np.full(len(power), bus)
         for _ in range(2):  # the current depends on the voltage by about one percent
             behind = np.cumsum((power / voltages)[::-1])[::-1]
@@ -62,7 +70,12 @@ class SimulatedCable(NamedTuple):
 
 
 def draw_cable(seed: int, joints: int) -> SimulatedCable:
-    """Cable and voltage sensors of arm number `seed`, from a random stream of its own."""
+    """Cable and voltage sensors of arm number `seed`, from a random stream of its own.
+
+    Args:
+        seed: number of the arm among those of its type.
+        joints: number of joints n.
+    """
     table = constants()["cable"]
     random = np.random.default_rng([seed, 20261130])
     typical = np.array(table["resistance"])[np.minimum(np.arange(joints), 5)]
@@ -73,6 +86,10 @@ def draw_cable(seed: int, joints: int) -> SimulatedCable:
 
 class Sensors:
     """Noise and quantisation of all measured channels.
+
+    Args:
+        parameters: true constants of the arm.
+        random: of the noise.
 
     Attributes:
         ripple: standard normal numbers of the cycle for the torque ripple of the drives

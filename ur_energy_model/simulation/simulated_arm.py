@@ -146,6 +146,9 @@ class SimulatedArm:
     def command(self, command: cmd.Command) -> None:
         """Accept a command; it takes effect in the next cycle.
 
+        Args:
+            command: which takes effect in the next cycle.
+
         Raises:
             MotionRefusedError: the arm cannot move, or a payload is impossible.
         """
@@ -175,19 +178,32 @@ class SimulatedArm:
             self._supervisor.command(command)
 
     def carry(self, payload: Payload) -> None:
-        """Mount another payload unknown to the controller."""
+        """Mount another payload unknown to the controller.
+
+        Args:
+            payload: that the arm really has on its flange.
+        """
         self._true_setup = Setup(self._true_setup.gravity, payload)
         self._plant.set_setup(self.robot, self._true_setup)
 
     def tilt(self, gravity: Array) -> None:
-        """Mount the arm another way, unannounced; gravity in the base frame [3], m/s^2."""
+        """Mount the arm another way, unannounced; gravity in the base frame [3], m/s^2.
+
+        Args:
+            gravity: in the base frame [3], m/s^2.
+        """
         self._true_setup = Setup(
             np.asarray(gravity, dtype=float), self._true_setup.payload
         )
         self._plant.set_setup(self.robot, self._true_setup)
 
     def change_friction(self, joint: int, factor: float) -> None:
-        """Multiply the friction of a joint (index from 0)."""
+        """Multiply the friction of a joint (index from 0).
+
+        Args:
+            joint: its index, from 0.
+            factor: on all of its friction.
+        """
         scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
         self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(
             scale
@@ -344,6 +360,12 @@ def record_arm(
     """Advance an arm by `duration` s and record every cycle, as fast as it can be computed.
 
     RTDE fields that the arm or its version does not have are omitted.
+
+    Args:
+        arm: which is advanced.
+        duration: controller time to record [s].
+        fields: names of RTDE fields; those that the arm or its version does not have are
+            omitted.
     """
     version = arm.controller_version
     names = [

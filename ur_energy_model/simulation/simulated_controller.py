@@ -49,6 +49,10 @@ class Ticker:
 
     Deadlines do not move when one is served late, so no tick is dropped and the mean rate
     is exact. `lateness_max` is the longest time from a deadline to its service [s].
+
+    Args:
+        period: between deadlines [s].
+        clock: the time [s].
     """
 
     def __init__(
@@ -82,7 +86,11 @@ class Ticker:
         return (self.ticks - 1) / span if self.ticks > 1 and span > 0 else 0.0
 
     def lateness(self, share: float) -> float:
-        """Lateness that this share of the ticks does not exceed [s], within 6 %."""
+        """Lateness that this share of the ticks does not exceed [s], within 6 %.
+
+        Args:
+            share: of the ticks, 0 to 1.
+        """
         counts = np.cumsum(self._histogram)
         return _BINS[
             min(int(np.searchsorted(counts, share * counts[-1])) + 1, len(_BINS) - 1)
@@ -303,6 +311,9 @@ class Simulation:
         self, report: Callable[[str], None] = lambda text: None
     ) -> tuple[SimulatedArm, SimulatedController]:
         """Build arm and controller; closing the arm at the end writes the true energies.
+
+        Args:
+            report: called with lines for the user.
 
         Raises:
             InputError: an option cannot be simulated.

@@ -37,12 +37,25 @@ class Reference(Protocol):
         ...
 
     def step(self, dt: float, scale: float, change: float) -> State:
-        """Commanded state after `dt` more seconds at a speed scaling and its rate of change."""
+        """Commanded state after `dt` more seconds at a speed scaling and its rate of change.
+
+        Args:
+            dt: time since the last step [s].
+            scale: speed scaling, 0 to 1.
+            change: its rate of change [1/s].
+
+        Returns:
+            Position [n], rad, velocity, rad/s, and acceleration, rad/s^2.
+        """
         ...
 
 
 class HoldPosition:
-    """Keep the commanded position."""
+    """Keep the commanded position.
+
+    Args:
+        q: [n], rad.
+    """
 
     done = True
 
@@ -55,7 +68,12 @@ class HoldPosition:
 
 
 class MotionReference:
-    """Follow a motion; `loop` repeats it if it ends where it begins."""
+    """Follow a motion; `loop` repeats it if it ends where it begins.
+
+    Args:
+        motion: to follow.
+        loop: whether it is repeated, if it ends where it begins.
+    """
 
     def __init__(self, motion: Motion, *, loop: bool) -> None:
         self._motion = motion
@@ -93,6 +111,12 @@ class SpeedReference:
     """Accelerate from a state q, qd to joint speeds [n], rad/s.
 
     `acceleration` is that of the leading joint [rad/s^2].
+
+    Args:
+        q: position at the start [n], rad.
+        qd: velocity at the start [n], rad/s.
+        goal: velocity to reach [n], rad/s.
+        acceleration: of the leading joint [rad/s^2].
     """
 
     def __init__(self, q: Array, qd: Array, goal: Array, acceleration: float) -> None:
@@ -124,6 +148,10 @@ class ServoReference:
     Without a new position in a cycle, the last velocity of the stream is extrapolated for
     up to the look-ahead time, as real controllers do, because network streams are not
     synchronous.
+
+    Args:
+        q: position at the start [n], rad.
+        qd: velocity at the start [n], rad/s.
     """
 
     done = False
@@ -138,7 +166,13 @@ class ServoReference:
         self._omega = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
-        """Set the streamed position [n], rad; an unchanged position is ignored."""
+        """Set the streamed position [n], rad; an unchanged position is ignored.
+
+        Args:
+            goal: streamed position [n], rad.
+            lookahead: time over which it is smoothed [s].
+            gain: of the stream: a larger one follows faster.
+        """
         self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
         self._omega = (
             2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
@@ -187,6 +221,11 @@ MARGIN = 1.02
 class Supervisor:
     """Selects the reference of every cycle and stops the arm when a limit is exceeded.
 
+    Args:
+        planner: of moves, with the limits of the joints.
+        motion: that the arm repeats without commands.
+        q: position at the start [n], rad.
+
     Attributes:
         planner: of the moves of n joints; replaced after a change of payload.
         fraction, scale: speed slider and effective speed scaling, 0 to 1.
@@ -225,6 +264,9 @@ class Supervisor:
 
     def command(self, command: MotionCommand) -> None:
         """Accept a command.
+
+        Args:
+            command: a motion, a stop, or a change of the speed slider.
 
         Raises:
             MotionRefusedError: a motion during a protective stop.
@@ -290,7 +332,14 @@ class Supervisor:
                 self._reference.update(goal, command.lookahead, command.gain)
 
     def step(self, dt: float) -> State:
-        """Commanded state of the next cycle."""
+        """Commanded state of the next cycle.
+
+        Args:
+            dt: time since the last cycle [s].
+
+        Returns:
+            Position [n], rad, velocity, rad/s, and acceleration, rad/s^2.
+        """
         paused = self.program_state is ProgramState.PAUSED and self._program is not None
         missing = (0.0 if paused else self.fraction) - self.scale
         step = float(np.clip(missing, -SCALING_RATE * dt, SCALING_RATE * dt))
@@ -307,7 +356,11 @@ class Supervisor:
         return self._state
 
     def rest_at(self, q: Array) -> None:
-        """Command the arm to stay at `q` [n], rad."""
+        """Command the arm to stay at `q` [n], rad.
+
+        Args:
+            q: [n], rad.
+        """
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
         self._reference = HoldPosition(q)
         self._next = []
@@ -323,6 +376,9 @@ class Supervisor:
 
         Short peaks are tolerated: a stream that skips a few cycles does not overload a
         drive.
+
+        Args:
+            moment: target_moment, joint side [n], N m.
         """
         over = np.abs(moment) > MARGIN * self._robot.max_torque
         self._overloaded = np.where(over, self._overloaded + 1, 0)
@@ -331,7 +387,11 @@ class Supervisor:
             self._stop(f"torque limit of {self._name(lasting)}")
 
     def check_following(self, error: Array) -> None:
-        """Stop if a position error [n], rad, is too large."""
+        """Stop if a position error [n], rad, is too large.
+
+        Args:
+            error: commanded less actual position [n], rad.
+        """
         over = np.abs(error) > constants()["servo"]["following_error"]
         if over.any():
             self._stop(f"{self._name(over)} does not follow its target")

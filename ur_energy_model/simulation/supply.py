@@ -52,7 +52,12 @@ class Bus:
         self.current = self.supplied = self.braked = self.surplus = 0.0
 
     def advance(self, dt: float, power: float) -> None:
-        """Deliver `power` [W] for `dt` s; negative power is regenerated."""
+        """Deliver `power` [W] for `dt` s; negative power is regenerated.
+
+        Args:
+            dt: time of the step [s].
+            power: that the arm takes [W]; negative power is regenerated.
+        """
         missing = 0.0
         if power >= 0.0 and self.surplus == 0.0:
             missing = dt * power
@@ -98,6 +103,9 @@ BRAKE_TIME = 0.5
 class PowerSupply:
     """Sequence of power modes, advanced by cycles of `dt` s; the arm starts in running mode.
 
+    Args:
+        dt: length of a cycle [s].
+
     Attributes:
         mode: current mode.
     """
@@ -114,7 +122,11 @@ class PowerSupply:
         return self.mode is not RobotMode.POWER_OFF
 
     def command(self, command: PowerCommand) -> None:
-        """Start a change of mode; power off takes effect immediately."""
+        """Start a change of mode; power off takes effect immediately.
+
+        Args:
+            command: which mode to go to.
+        """
         if command is PowerCommand.OFF:
             self.mode = self._target = RobotMode.POWER_OFF
             return
@@ -142,7 +154,12 @@ class PowerSupply:
             self._remaining = BRAKE_TIME
 
     def standby(self, running: float, joints: int) -> float:
-        """Power at rest [W] from that of the running arm; closed brakes need no coil current."""
+        """Power at rest [W] from that of the running arm; closed brakes need no coil current.
+
+        Args:
+            running: power at rest of the running arm [W].
+            joints: number of joints n, whose brakes need coil current to stay open.
+        """
         if self.mode is RobotMode.POWER_OFF:
             return 0.0
         if self.mode is RobotMode.RUNNING:
@@ -208,7 +225,11 @@ class Energies(NamedTuple):
 
 
 def truth_files(path: str | Path) -> tuple[Path, Path]:
-    """The files that a TruthLog of this path writes: JSON, and arrays."""
+    """The files that a TruthLog of this path writes: JSON, and arrays.
+
+    Args:
+        path: of the JSON file.
+    """
     return Path(path), Path(path).with_suffix(".npz")
 
 
@@ -217,6 +238,9 @@ class TruthLog:
 
     The arrays are `timestamp` [m] (controller clock, s) and the energies since the start
     by the names of JOINT_ENERGIES [m, n] and ARM_ENERGIES [m].
+
+    Args:
+        path: of the JSON file.
 
     Raises:
         InputError: the path of the JSON file is that of the .npz file.
@@ -231,11 +255,20 @@ class TruthLog:
         self._rows: list[tuple[Energies, Array]] = []
 
     def due(self, time: float) -> bool:
-        """Whether another row is due at this controller time [s]."""
+        """Whether another row is due at this controller time [s].
+
+        Args:
+            time: controller time [s].
+        """
         return not self._rows or time - self._rows[-1][0].time > 1.0 / ARRAY_RATE - 1e-6
 
     def append(self, energies: Energies, temperature: Array) -> None:
-        """Append a row, at most one per instant; joint temperatures [n] in degC."""
+        """Append a row, at most one per instant; joint temperatures [n] in degC.
+
+        Args:
+            energies: since the start of the simulation.
+            temperature: of the joints [n], degC.
+        """
         if not self._rows or energies.time > self._rows[-1][0].time:
             self._rows.append((energies, temperature))
 
@@ -245,7 +278,13 @@ class TruthLog:
         parameters: ArmParameters,
         facts: dict[str, Any],
     ) -> None:
-        """Write both files, each completely or not at all; `facts` are further entries."""
+        """Write both files, each completely or not at all; `facts` are further entries.
+
+        Args:
+            joint_names: n names.
+            parameters: true constants of the arm.
+            facts: further entries of the JSON file.
+        """
         rows, temperatures = zip(*self._rows, strict=True)
         time = np.array([row.time for row in rows])
         joints = np.array([row.joints() for row in rows])
@@ -316,6 +355,13 @@ class EnergyBalance:
     The joints start at `warmth`: 0 ambient, 1 settled while powered at rest, linear
     between and beyond.
 
+    Args:
+        parameters: true constants of the arm.
+        dt: length of a cycle [s].
+        ambient: temperature [degC].
+        warmth: of the joints at the start: 0 ambient, 1 settled while powered at rest,
+            linear between and beyond.
+
     Attributes:
         bus: supply, capacitance and braking resistor.
         wall: the control box in front of it, drawn from the number of the arm.
@@ -347,6 +393,13 @@ class EnergyBalance:
         """Integrate one cycle; returns whether the joint temperatures changed.
 
         `drives` are the sums of the plant since the start [5, n] (`Plant.energy`).
+
+        Args:
+            drives: sums of the plant since the start [5, n] (`Plant.energy`).
+            supply: with its present mode.
+
+        Returns:
+            Whether the joint temperatures changed.
         """
         p = self._parameters
         dt = self._dt
@@ -382,7 +435,11 @@ class EnergyBalance:
         return True
 
     def energies(self, time: float) -> Energies:
-        """All energies since the start, at a controller time [s]."""
+        """All energies since the start, at a controller time [s].
+
+        Args:
+            time: controller time [s].
+        """
         sums = self._drives
         bus = self.bus
         friction = sums[FRICTION] + sums[GEAR]

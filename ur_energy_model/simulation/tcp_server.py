@@ -33,6 +33,12 @@ class ClientSession:
     def receive(self, data: bytes) -> bytes:
         """Answer to received bytes.
 
+        Args:
+            data: the next bytes of the connection.
+
+        Returns:
+            Bytes to send.
+
         Raises:
             ControllerError: invalid data; the connection is closed.
         """
@@ -60,7 +66,12 @@ class LineSession(ClientSession):
 
 
 class ClientConnection:
-    """One accepted client."""
+    """One accepted client.
+
+    Args:
+        sock: of the client, not blocking.
+        session: that answers it.
+    """
 
     def __init__(self, sock: socket.socket, session: ClientSession) -> None:
         self.session = session
@@ -82,7 +93,11 @@ class ClientConnection:
         return bool(self._pending)
 
     def send(self, data: bytes) -> None:
-        """Send without blocking; closes the connection if too many bytes are waiting."""
+        """Send without blocking; closes the connection if too many bytes are waiting.
+
+        Args:
+            data: to send; the connection is closed if too many bytes are waiting.
+        """
         if not data or not self._listening or self.fileno() < 0:
             return
         waited = self.congested
@@ -144,6 +159,14 @@ class TcpServer:
 
         `make_session` is called for each client.
 
+        Args:
+            host: address to listen on.
+            port: 0 for one that the system chooses.
+            make_session: called for each client.
+
+        Returns:
+            The number of the port.
+
         Raises:
             ControllerError: the port cannot be opened.
         """
@@ -162,7 +185,11 @@ class TcpServer:
         return int(listener.getsockname()[1])
 
     def serve(self, timeout: float) -> None:
-        """Wait at most `timeout` s for clients, and serve them."""
+        """Wait at most `timeout` s for clients, and serve them.
+
+        Args:
+            timeout: longest time to wait for clients [s].
+        """
         writing = [connection for connection in self.connections if connection.congested]
         reading: list[socket.socket | ClientConnection] = [
             *self._listeners,

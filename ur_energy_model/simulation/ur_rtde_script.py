@@ -46,6 +46,10 @@ WAITS = True  # result of a command that is complete only when the arm is at res
 class UrRtdeScript:
     """The running control script of ur_rtde, a `Program`; `text` is the uploaded script.
 
+    Args:
+        box: arm, program and values of the controller.
+        text: the uploaded script.
+
     Raises:
         ScriptError: it uses registers that do not exist.
     """
@@ -150,6 +154,10 @@ class UrRtdeScript:
     def doubles(self, first: int, count: int = 6) -> Array:
         """Input double registers [count].
 
+        Args:
+            first: number of the first register.
+            count: number of registers.
+
         Raises:
             ScriptError: one is not finite; URScript has no such numbers.
         """
@@ -163,7 +171,14 @@ class UrRtdeScript:
         return np.array(values)
 
     def pose(self, first: int = 0) -> Array:
-        """A pose [6] in double registers."""
+        """A pose [6] in double registers.
+
+        Args:
+            first: number of the first register.
+
+        Returns:
+            Position [m] and rotation vector [rad].
+        """
         return checked_pose(self.doubles(first))
 
     def joints_of_pose(self) -> Array:

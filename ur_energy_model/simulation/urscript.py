@@ -44,7 +44,14 @@ class ScriptReader:
         self._size = 0
 
     def feed(self, data: bytes) -> list[str]:
-        """Append received bytes; returns the completed programs."""
+        """Append received bytes; returns the completed programs.
+
+        Args:
+            data: the next bytes of the connection.
+
+        Returns:
+            The programs that these complete.
+        """
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         programs = []
         for line in (each.removesuffix("\r") for each in lines):
@@ -66,7 +73,11 @@ class ScriptReader:
 
 
 def program_name(program: str) -> str:
-    """Name of a program; for a single line the name of its function, if it has one."""
+    """Name of a program; for a single line the name of its function, if it has one.
+
+    Args:
+        program: its text.
+    """
     match = _HEADER.match(program) or _NAME.match(program)
     return match[1][:64] if match else "a script"
 
@@ -117,6 +128,13 @@ def calls_of(program: str) -> list[Call]:
     """Calls of a program that can be simulated.
 
     Loops and functions are calls of GO_TO and CALL, with a place in the list, and RETURN.
+
+    Args:
+        program: its text.
+
+    Returns:
+        The calls in their order; loops and functions are calls of GO_TO and CALL, with a
+        place in this list, and RETURN.
 
     Raises:
         ScriptError: more than `MAX_CALLS` lines, or one that is neither a plain call nor
@@ -223,6 +241,10 @@ class Arguments:
     Every method, and the constructor, raises `ScriptError`, which ends the program with a
     message, where an argument is missing, unknown, of another type, not finite or out of
     range.
+
+    Args:
+        call: of the program.
+        parameters: names of the function's parameters, in order.
     """
 
     def __init__(self, call: Call, parameters: tuple[str, ...]) -> None:
@@ -246,7 +268,14 @@ class Arguments:
         low: float = 0.0,
         high: float = LARGEST,
     ) -> float:
-        """A number from `low` to `high`."""
+        """A number from `low` to `high`.
+
+        Args:
+            name: of the parameter.
+            default: where the call has none; None if it must have one.
+            low: smallest value.
+            high: largest value.
+        """
         value = self._value(name, default)
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
         self._require(numeric, name, "a number")
@@ -254,7 +283,13 @@ class Arguments:
         return float(value)
 
     def whole(self, name: str, low: int, high: int) -> int:
-        """A whole number from `low` to `high`."""
+        """A whole number from `low` to `high`.
+
+        Args:
+            name: of the parameter.
+            low: smallest value.
+            high: largest value.
+        """
         value = self._value(name)
         whole = (
             isinstance(value, int)
@@ -273,7 +308,13 @@ class Arguments:
     def vector(
         self, name: str, size: int, default: tuple[float, ...] | None = None
     ) -> Array:
-        """`size` numbers [size] up to `LARGEST`, from a list or a pose."""
+        """`size` numbers [size] up to `LARGEST`, from a list or a pose.
+
+        Args:
+            name: of the parameter.
+            size: how many numbers it must have.
+            default: where the call has none; None if it must have one.
+        """
         value = self._value(name, default)
         items = value if isinstance(value, list | tuple) else ()
         numeric = all(
@@ -437,6 +478,11 @@ class UrScriptProgram:
     """A program of calls, see `calls_of`; a `Program`.
 
     It also starts while the arm is off; a refused move ends it.
+
+    Args:
+        box: arm, program and values of the controller.
+        name: of the program.
+        calls: see `calls_of`.
     """
 
     needs_arm = False

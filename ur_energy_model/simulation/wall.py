@@ -76,7 +76,12 @@ class SimulatedWall:
     seed: int = 0
 
     def power(self, robot_mode: ArrayLike, bus_power: ArrayLike) -> Array:
-        """Power at the mains [n], W, from RTDE robot modes [n] and the bus power [n], W."""
+        """Power at the mains [n], W, from RTDE robot modes [n] and the bus power [n], W.
+
+        Args:
+            robot_mode: as RTDE has it [n].
+            bus_power: [n], W.
+        """
         on = np.searchsorted([POWER_OFF, BACKDRIVE - 1], robot_mode)
         bus = np.asarray(bus_power, dtype=float)
         box: Array = np.asarray(self.box)[on]
@@ -118,6 +123,12 @@ class SimulatedWall:
         """Readings [m], W, and counter [m], J, of the averaging times that end at `ends` [m], s.
 
         `energy` is the energy at the mains since the start [n], J, at `time` [n], s.
+
+        Args:
+            ends: of the averaging times [m], s.
+            time: of the energies [n], s.
+            energy: at the mains since the start [n], J.
+            random: of the noise.
         """
         joules, before = (
             np.interp(at, time, energy) for at in (ends, ends - self.averaging)
@@ -132,7 +143,16 @@ class SimulatedWall:
     def arrivals(
         self, ends: Array, random: np.random.Generator, silent_until: float = -np.inf
     ) -> tuple[Mask, float]:
-        """Which readings arrive [m], and until when the meter is silent after them [s]."""
+        """Which readings arrive [m], and until when the meter is silent after them [s].
+
+        Args:
+            ends: of the averaging times [m], s.
+            random: of dropouts and silences.
+            silent_until: end of a silence that has begun [s].
+
+        Returns:
+            Which readings arrive [m], and until when the meter is silent after them [s].
+        """
         begun = random.random(len(ends)) < self.silences_per_hour * self.period / 3600.0
         seconds = np.where(
             begun, random.uniform(*self.silence_seconds, len(ends)), -np.inf
@@ -143,7 +163,11 @@ class SimulatedWall:
 
 
 def draw_wall(seed: int) -> SimulatedWall:
-    """The wall of arm number `seed`, with a meter of 1 W and 1 s that now and then drops out."""
+    """The wall of arm number `seed`, with a meter of 1 W and 1 s that now and then drops out.
+
+    Args:
+        seed: number of the arm among those of its type.
+    """
     table = constants()["wall"]
     random = np.random.default_rng([seed, _STREAM, 1])
     off, supply, safety, proportional, quadratic, delay = (
@@ -162,6 +186,9 @@ _KEPT = 0.02  # period in which the energy is kept for the means [s]
 class SimulatedMeter:
     """What the meter of a wall shows now.
 
+    Args:
+        wall: what it measures.
+
     Attributes:
         shown: power [W] and counter [J]; None before the first reading, and while it is
             silent.
@@ -179,7 +206,12 @@ class SimulatedMeter:
         self._due = self._silent_until = -np.inf
 
     def update(self, time: float, energy: float) -> None:
-        """Follow the true energy at the mains [J] at a time [s]."""
+        """Follow the true energy at the mains [J] at a time [s].
+
+        Args:
+            time: controller time [s].
+            energy: at the mains since the start [J].
+        """
         known = self._known
         wall = self.wall
         due = time >= self._due
@@ -206,7 +238,11 @@ class SimulatedMeter:
 
 
 def listening_hosts(urls: Iterable[str]) -> list[str]:
-    """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL."""
+    """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL.
+
+    Args:
+        urls: of `serve_meter`.
+    """
     form = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC"
     found = []
     for url in urls:
@@ -225,6 +261,14 @@ def serve_meter(
 
     Returns the URL of each for `ur_energy record --meter`; the end of the stack ends the
     servers.
+
+    Args:
+        meter: what is shown.
+        urls: where: http://A:P, modbus://A:P or mqtt://A:P/TOPIC.
+        stack: whose end stops the servers.
+
+    Returns:
+        The URL of each for `ur_energy record --meter`.
 
     Raises:
         ControllerError: an address cannot be used.
