@@ -34,7 +34,6 @@ from ur_energy_model.report.chart import (
     Line,
     LineChart,
     Panel,
-    Role,
 )
 from ur_energy_model.report.page import (
     Cell,
@@ -47,15 +46,25 @@ from ur_energy_model.report.page import (
     items,
 )
 from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
+from ur_energy_model.typing import Array, Indices
 
 UNEXPLAINED = (3.0, 10.0)
 """Largest share of the measured energy that the models leave unexplained, percent: good, fair."""
-TOLD = 3  # anomalies that stand at the top of the page; the others are in a table
+MOST_STATED = 3  # anomalies at the top of the page; the others are in a table
 
 
 @dataclass(frozen=True)
 class PlantReport:
-    """The content of the page: of a store, with days and hours of an IANA zone."""
+    """The content of the page.
+
+    Attributes:
+        store: folder or address of the store.
+        zone: IANA name of the time zone of days and hours.
+        fleet: energies of all arms by day.
+        anomalies: unusual days, the most unusual first.
+        tariff: price and CO2 of energy.
+        lost: sentences about rows that the store has lost.
+    """
 
     store: str
     zone: str
@@ -63,27 +72,17 @@ class PlantReport:
     anomalies: tuple[Anomaly, ...]
     tariff: Tariff
     lost: tuple[str, ...] = ()
-    """Sentences about rows that the store has lost."""
 
     @property
     def verdict(self) -> ModelVerdict:
         """What an energy manager needs first."""
-        fleet = self.fleet
         headline = "The store has no energy of this time."
-        if fleet.arms:
-            energy = fleet.total("energy")
-            count = len(fleet.arms)
-            days = len(fleet.days)
-            used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
-            priced = " and ".join(
-                f"{text}{of}" for text, of in _prices(self.tariff, fleet)
-            )
-            headline = (
-                f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
-                f"{': ' if priced else ''}{priced}."
-            )
+        if self.fleet.arms:
+            headline = _energy_sentence(self.fleet, self.tariff)
         statements = tuple(_statements(self))
-        grade = worst_of(item.grade for item in statements) if statements else "fair"
+        if not statements:
+            return ModelVerdict("fair", headline, statements)
+        grade = worst_of(statement.grade for statement in statements)
         return ModelVerdict(grade, headline, statements)
 
 
@@ -91,6 +90,11 @@ def make_plant_report(
     database: HistoryDatabase, store: str, tariff: Tariff | None = None
 ) -> PlantReport:
     """Sum up the store and period of a database, and find what is unusual.
+
+    Args:
+        database: of the store and period.
+        store: its folder or address, for people.
+        tariff: price and CO2 of energy; None for neither.
 
     Raises:
         SqlError: the store cannot be read.
@@ -103,35 +107,45 @@ def make_plant_report(
     )
 
 
-def _prices(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
-    """Cost and CO₂ of all energy as texts, as far as the tariff has them."""
-    paid = fleet.total("energy"), fleet.total("wall")
-    cost = tariff.cost(*paid)
-    emission = tariff.emission(*paid)
-    priced = [] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]
-    return priced + ([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")])
+def _energy_sentence(fleet: FleetDays, tariff: Tariff) -> str:
+    """What all arms used, in one sentence."""
+    energy = fleet.total("energy")
+    digits = 1 if energy > 100.0 * JOULES_PER_KWH else 3
+    arms = _counted(len(fleet.arms), "arm")
+    days = _counted(len(fleet.days), "day")
+    used = f"{arms} used {energy / JOULES_PER_KWH:,.{digits}f} kWh in {days}"
+    paid = " and ".join(f"{amount}{of}" for amount, of in _paid(tariff, fleet))
+    return f"{used}: {paid}." if paid else f"{used}."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _paid(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
+    """Cost and CO₂ of all energy, as far as the tariff has them: amount, and of what."""
+    energy = fleet.total("energy")
+    wall = fleet.total("wall")
+    paid = []
+    cost = tariff.cost(energy, wall)
+    if cost is not None:
+        paid.append((f"{cost:,.2f} {tariff.currency}", ""))
+    emission = tariff.emission(energy, wall)
+    if emission is not None:
+        paid.append((f"{emission:,.1f} kg", " of CO₂"))
+    return paid
 
 
 def _statements(report: PlantReport) -> Iterator[Statement]:
-    yield from (Statement("poor", sentence) for sentence in report.lost)
+    for sentence in report.lost:
+        yield Statement("poor", sentence)
     fleet = report.fleet
-    tariff = report.tariff
-    energy = fleet.total("energy")
-    if energy <= 0:
+    if fleet.total("energy") <= 0:
         return
-    left_on = fleet.total("left_on")
-    idle = energy - fleet.total("motion")
-    cost = tariff.cost(left_on, fleet.total("left_on_wall"))
-    worth = "" if cost is None else f", {cost:,.2f} {tariff.currency}"
-    text = f"{100 * idle / energy:.0f} % of the energy was used while no joint moved"
-    if left_on > 0.01 * energy:
-        text += (
-            f"; {100 * left_on / energy:.0f} % ({left_on / 3.6e6:,.1f} kWh{worth}) in whole hours "
-            "without any motion, in which the arms could have been switched off"
-        )
-    yield Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
+    yield _idle_statement(fleet, report.tariff)
     source = TotalSource.of(fleet.total("measured"), fleet.total("duration"))
-    if (bus := fleet.total("bus")) > 0:
+    bus = fleet.total("bus")
+    if bus > 0:
         share = fleet.total("unexplained") / bus
         yield Statement(
             grade_of(abs(100 * share), UNEXPLAINED),
@@ -144,10 +158,29 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
         share = 100 * gaps / (gaps + known)
         missing = f"Gaps in the recordings are {share:.1f} % of the time: their energy is"
         yield Statement("fair", f"{missing} not included.")
-    for anomaly in report.anomalies[:TOLD]:
+    for anomaly in report.anomalies[:MOST_STATED]:
         yield Statement("fair", anomaly.text)
-    if (more := len(report.anomalies) - TOLD) > 0:
+    more = len(report.anomalies) - MOST_STATED
+    if more > 0:
         yield Statement("fair", f"The table of anomalies has {more} more.")
+
+
+def _idle_statement(fleet: FleetDays, tariff: Tariff) -> Statement:
+    """Energy without motion, and that of whole hours without motion."""
+    energy = fleet.total("energy")
+    idle = energy - fleet.total("motion")
+    left_on = fleet.total("left_on")
+    text = f"{100 * idle / energy:.0f} % of the energy was used while no joint moved"
+    if left_on > 0.01 * energy:
+        amounts = f"{left_on / JOULES_PER_KWH:,.1f} kWh"
+        cost = tariff.cost(left_on, fleet.total("left_on_wall"))
+        if cost is not None:
+            amounts += f", {cost:,.2f} {tariff.currency}"
+        text += (
+            f"; {100 * left_on / energy:.0f} % ({amounts}) in whole hours without any motion, in "
+            "which the arms could have been switched off"
+        )
+    return Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
 
 
 # Charts of many arms over months: days, hours of the week, arms and cycles.
@@ -169,24 +202,26 @@ def plant_charts(fleet: FleetDays) -> list[Chart]:
 
 
 def arm_charts(fleet: FleetDays) -> list[Chart]:
-    """Arms by their energy, and their days."""
+    """The arms with the most energy: ranked, and by day; none where nothing was recorded."""
     if not len(fleet.days):
         return []
     order = np.argsort(-fleet.by_arm("energy"), kind="stable")[:SHOWN_ARMS]
+    return [_ranking(fleet, order), _arm_days(fleet, order)]
+
+
+def _ranking(fleet: FleetDays, order: Indices) -> BarChart:
+    """Energy of arms, by their numbers in the order of the bars."""
     arms = [shortened(fleet.arms[k]) for k in order]
-    energy, motion, left_on = (
-        fleet.by_arm(name)[order] / JOULES_PER_KWH
-        for name in ("energy", "motion", "left_on")
-    )
-    ranking = BarChart(
+    energy = fleet.by_arm("energy")[order] / JOULES_PER_KWH
+    motion = fleet.by_arm("motion")[order] / JOULES_PER_KWH
+    left_on = fleet.by_arm("left_on")[order] / JOULES_PER_KWH
+    caption = "In motion, idle, and left on for whole hours without motion."
+    if len(fleet.arms) > SHOWN_ARMS:
+        caption += f" The {SHOWN_ARMS} with the most energy."
+    return BarChart(
         key="arms",
         title="Arms by energy",
-        caption="In motion, idle, and left on for whole hours without motion."
-        + (
-            f" The {SHOWN_ARMS} with the most energy."
-            if len(fleet.arms) > SHOWN_ARMS
-            else ""
-        ),
+        caption=caption,
         y_label="energy [kWh]",
         categories=arms,
         joints=[None] * len(arms),
@@ -197,10 +232,18 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
         ),
         stacked=True,
     )
+
+
+def _arm_days(fleet: FleetDays, order: Indices) -> HeatMap:
+    """Energy of arms, by their numbers from top to bottom, on each day or in each week."""
     energies = fleet.daily["energy"][order] / JOULES_PER_KWH
     starts = fleet.days
     weekly = len(starts) > MOST_DAYS
+    of = ""
+    span = "day"
     if weekly:
+        of = "week of "
+        span = "week"
         week = (starts + 3) // 7  # that of day 4 (a Monday) is 1
         first = np.flatnonzero(np.diff(week, prepend=week[0] - 1))
         known = np.add.reduceat(np.isfinite(energies), first, axis=1) > 0
@@ -208,23 +251,31 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
         energies = np.where(known, sums, np.nan)
         starts = starts[first]
     dates = [day_of(day) for day in starts]
-    of, span = ("week of ", "week") if weekly else ("", "day")
-    names = [[f"{fleet.arms[k]}, {of}{day:%d %b %Y}" for day in dates] for k in order]
-    ticks = [
-        (k, f"{day:%d %b}") for k, day in enumerate(dates) if weekly or not day.weekday()
-    ]
-    days = HeatMap(
+    arms = [fleet.arms[k] for k in order]
+    names = [[f"{arm}, {of}{day:%d %b %Y}" for day in dates] for arm in arms]
+    ticks = []
+    for column, day in enumerate(dates):
+        if weekly or day.weekday() == 0:
+            ticks.append((column, f"{day:%d %b}"))
+    rows = [shortened(arm) for arm in arms]
+    return HeatMap(
         key="arm_days",
         title=f"Arms by {span}",
         caption=f"Energy of each arm in each {span}; blank: no recording.",
         value_label="kWh",
-        panels=[HeatPanel("", arms, names, energies, ticks)],
+        panels=[HeatPanel("", rows, names, energies, ticks)],
     )
-    return [ranking, days]
 
 
 def cycle_chart(works: Sequence[Work]) -> LineChart | None:
-    """Energy per cycle by day, of the programs with the most energy."""
+    """Energy per cycle by day, of the programs with the most energy.
+
+    Args:
+        works: cycles of each arm and program by day, the one with the most energy first.
+
+    Returns:
+        The chart; None without any cycle.
+    """
     if not works:
         return None
     panels = []
@@ -236,12 +287,13 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
         panels.append(
             Panel(work.name, [line], note=f"{int(work.sums['cycles'].sum())} cycles")
         )
-    more = f" The {SHOWN_WORKS} with the most energy of {len(works)}."
+    caption = "Mean of each day; 95 % of the day's cycles are in the band."
+    if len(works) > SHOWN_WORKS:
+        caption += f" The {SHOWN_WORKS} with the most energy of {len(works)}."
     return LineChart(
         key="cycles_over_time",
         title="Energy per cycle over time",
-        caption="Mean of each day; 95 % of the day's cycles are in the band."
-        + (more if len(works) > SHOWN_WORKS else ""),
+        caption=caption,
         x_label="day",
         y_label="energy per cycle [J]",
         panels=panels,
@@ -253,20 +305,22 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
 
 def _daily(fleet: FleetDays) -> LineChart:
     """Energy per day, stacked, as steps."""
-    motion, energy, left_on = (
-        np.nansum(fleet.daily[name], axis=0) / JOULES_PER_KWH
-        for name in ("motion", "energy", "left_on")
-    )
+
+    def steps(values: Array) -> Array:
+        """Values of days [days] at the begin and at the end of each day [2 days]."""
+        return np.repeat(values, 2)
+
+    motion = np.nansum(fleet.daily["motion"], axis=0) / JOULES_PER_KWH
+    energy = np.nansum(fleet.daily["energy"], axis=0) / JOULES_PER_KWH
+    left_on = np.nansum(fleet.daily["left_on"], axis=0) / JOULES_PER_KWH
     x = (fleet.days[:, None] + [0.0, 1.0 - INSTANT]).reshape(-1)
-    edges = [
-        np.repeat(each, 2) for each in (0.0 * motion, motion, energy - left_on, energy)
-    ]
-    looks: tuple[tuple[str, Role, int | None], ...] = (
-        ("motion", "model", None), ("idle", "measured", None), ("left on", "model", LEFT_ON_COLOUR)
-    )  # fmt: skip
+    nothing = steps(np.zeros_like(motion))
+    until_motion = steps(motion)
+    until_idle = steps(energy - left_on)
     lines = [
-        Line(label, x, edges[k + 1], role, joint, base=edges[k])
-        for k, (label, role, joint) in enumerate(looks)
+        Line("motion", x, until_motion, base=nothing),
+        Line("idle", x, until_idle, "measured", base=until_motion),
+        Line("left on", x, steps(energy), joint=LEFT_ON_COLOUR, base=until_idle),
     ]
     return LineChart(
         key="daily_energy",
@@ -336,12 +390,11 @@ def _calendar(fleet: FleetDays) -> HeatMap:
             row = dates[k].weekday()
             values[row, column] = energy[k]
             names[row][column] = f"{WEEKDAYS[row]} {dates[k]:%d %b %Y}"
-        months = [
-            f"{day_of(monday + 7 * column):%b}" for column in range(values.shape[1])
-        ]
-        ticks = [
-            (k, name) for k, name in enumerate(months) if k == 0 or name != months[k - 1]
-        ]
+        ticks: list[tuple[int, str]] = []
+        for column in range(values.shape[1]):
+            month = f"{day_of(monday + 7 * column):%b}"
+            if not ticks or month != ticks[-1][1]:
+                ticks.append((column, month))
         panels.append(HeatPanel(str(year), WEEKDAYS, names, values, ticks))
     return HeatMap(
         key="calendar",
@@ -376,59 +429,62 @@ def _week(fleet: FleetDays) -> HeatMap:
 
 
 def shortened(name: str, most: int = 14) -> str:
-    """A name that fits beside a chart."""
+    """A name that fits beside a chart: its middle is left out.
+
+    Args:
+        name: of any length.
+        most: characters that fit.
+    """
     return name if len(name) <= most else f"{name[: most - 5]}…{name[-4:]}"
 
 
 # Tables of many arms: energies, cycles, unusual days, and where the figures are from.
 
-MOST_ROWS = 200
+MOST_ROWS = 200  # of a table
+MOST_MODELS = 20  # that are named
 
 
 def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
-    """Every arm: energy, shares, mean power, cost."""
+    """Every arm: energy, shares, mean power, cost; the arm with the most energy first.
+
+    Args:
+        fleet: energies by day.
+        tariff: price and CO2; without them there are no such columns.
+
+    Returns:
+        The table; None without any arm.
+    """
     if not fleet.arms:
         return None
-    sums = {name: fleet.by_arm(name) for name in fleet.daily}
-    order = np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]
-    names = ("energy", "wall", "duration", "measured", "bus", "unexplained", "standby", "motion",
-             "left_on", "left_on_time")  # fmt: skip
-    (
-        energy,
-        wall,
-        time,
-        measured,
-        bus,
-        unexplained,
-        standby,
-        motion,
-        left_on,
-        left_on_time,
-    ) = (sums[name][order] for name in names)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        figures = {
-            "time [h]": time / 3600,
-            "energy [kWh]": energy / JOULES_PER_KWH,
-            "at the wall [kWh]": wall / JOULES_PER_KWH,
-            "share of all [%]": 100 * energy / max(fleet.total("energy"), 1e-12),
-            "measured [%]": np.where(time > 0, 100 * measured / time, np.nan),
-            "unexplained [%]": np.where(bus > 0, 100 * unexplained / bus, np.nan),
-            "mean [W]": np.where(time > 0, energy / time, np.nan),
-            "standby [%]": np.where(energy > 0, 100 * standby / energy, np.nan),
-            "idle [%]": np.where(energy > 0, 100 * (energy - motion) / energy, np.nan),
-            "left on [h]": left_on_time / 3600,
-            "left on [kWh]": left_on / JOULES_PER_KWH,
-        }
+
+    def ratio(part: Array, whole: Array) -> Array:
+        """Part over whole [arms]; NaN where the whole is 0."""
+        return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan)
+
+    energy = fleet.by_arm("energy")
+    time = fleet.by_arm("duration")
+    bus = fleet.by_arm("bus")
+    idle = energy - fleet.by_arm("motion")
+    wall = fleet.by_arm("wall")
+    figures = {
+        "time [h]": time / 3600,
+        "energy [kWh]": energy / JOULES_PER_KWH,
+        "at the wall [kWh]": wall / JOULES_PER_KWH,
+        "share of all [%]": 100 * energy / max(fleet.total("energy"), 1e-12),
+        "measured [%]": 100 * ratio(fleet.by_arm("measured"), time),
+        "unexplained [%]": 100 * ratio(fleet.by_arm("unexplained"), bus),
+        "mean [W]": ratio(energy, time),
+        "standby [%]": 100 * ratio(fleet.by_arm("standby"), energy),
+        "idle [%]": 100 * ratio(idle, energy),
+        "left on [h]": fleet.by_arm("left_on_time") / 3600,
+        "left on [kWh]": fleet.by_arm("left_on") / JOULES_PER_KWH,
+    }
     days = np.isfinite(fleet.daily["energy"]).sum(axis=1)
-    rows: list[tuple[Cell, ...]] = [
-        (fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *tariff.amounts(*paid))
-        for k, paid, *values in zip(
-            order,
-            zip(energy.tolist(), wall.tolist(), strict=True),
-            *(each.tolist() for each in figures.values()),
-            strict=True,
-        )
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for k in np.argsort(-energy, kind="stable")[:MOST_ROWS]:
+        values = [float(values[k]) for values in figures.values()]
+        paid = tariff.amounts(float(energy[k]), float(wall[k]))
+        rows.append((fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *paid))
     note = (
         "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
         "joint moves; left on are the hours without any motion, a part of idle. Measured is the "
@@ -442,7 +498,15 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
 
 
 def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
-    """Cycles by arm and program."""
+    """Cycles by arm and program, with their mean energy and its scatter.
+
+    Args:
+        works: cycles of each arm and program by day.
+        tariff: price of energy; without it there is no such column.
+
+    Returns:
+        The table; None without any cycle.
+    """
     if not works:
         return None
     columns = ["arm: program", "cycles", "duration [s]", "energy per cycle [J]",
@@ -450,14 +514,20 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
     columns += [] if tariff.price is None else [f"1000 cycles [{tariff.currency}]"]
     rows = []
     for work in works[:MOST_ROWS]:
-        count, energy, square, wall, duration, idle = (
-            float(work.sums[name].sum()) for name in CYCLE_SUMS
-        )
+        sums = {name: float(work.sums[name].sum()) for name in CYCLE_SUMS}
+        count = sums["cycles"]
+        energy = sums["energy"]
         mean = energy / count
-        cost = tariff.cost(1000 * energy / count, 1000 * wall / count)
-        spread = float(np.sqrt(max(square / count - mean**2, 0.0)))
-        cells: list[Cell] = [work.name, f"{count:.0f}", duration / count, mean, spread]
-        cells.append(100 * idle / energy if energy > 0 else None)
+        cost = tariff.cost(1000 * mean, 1000 * sums["wall"] / count)
+        spread = float(np.sqrt(max(sums["energy_squared"] / count - mean**2, 0.0)))
+        cells: list[Cell] = [
+            work.name,
+            f"{count:.0f}",
+            sums["duration"] / count,
+            mean,
+            spread,
+        ]
+        cells.append(100 * sums["idle"] / energy if energy > 0 else None)
         rows.append(cells if cost is None else [*cells, cost])
     note = f"The first {MOST_ROWS} of {len(works)}." if len(works) > MOST_ROWS else ""
     return Table("Cycles", columns, rows, note)
@@ -469,8 +539,11 @@ def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
         return None
     rows = [
         (
-            *(each.arm, each.when, f"{each.quantity} [{each.unit}]"),
-            *map(number_text, (each.value, each.usual)),
+            each.arm,
+            each.when,
+            f"{each.quantity} [{each.unit}]",
+            number_text(each.value),
+            number_text(each.usual),
             f"{each.deviations:.0f}" if each.deviations < 1000 else "> 1000",
         )
         for each in anomalies[:MOST_ROWS]
@@ -490,13 +563,17 @@ def history_table(report: PlantReport) -> Table:
     fleet = report.fleet
     rows = [("store", report.store), ("days and hours", report.zone)]
     if len(fleet.days):
-        models = sorted(
-            {name for text in fleet.models for name in text.split(", ") if name}
-        )
+        names: set[str] = set()
+        for text in fleet.models:
+            names.update(text.split(", "))
+        models = sorted(names - {""})
+        listed = ", ".join(models[:MOST_MODELS])
+        if len(models) > MOST_MODELS:
+            listed += ", …"
         generic = sum("generic" in text for text in fleet.models)
         rows += [
             ("period", f"{day_of(fleet.days[0])} to {day_of(fleet.days[-1])}"),
-            ("models", ", ".join(models[:20]) + (", …" if len(models) > 20 else "")),
+            ("models", listed),
             ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
         ]
     note = (
@@ -534,7 +611,9 @@ def plant_page(report: PlantReport) -> Page:
     )
     where = f"Store {report.store}."
     if len(days):
-        span = " to ".join(dict.fromkeys(f"{day_of(day)}" for day in (days[0], days[-1])))
+        first = str(day_of(days[0]))
+        last = str(day_of(days[-1]))
+        span = first if first == last else f"{first} to {last}"
         where = f"Store {report.store}, {span}; days and hours of {report.zone}."
     return Page(
         title="Energy of the plant",
@@ -572,6 +651,6 @@ def _tiles(report: PlantReport) -> list[Tile]:
             "of the energy without motion",
         ),
         Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
-        *(Tile(text, of.strip() or at) for text, of in _prices(tariff, fleet)),
+        *(Tile(text, of.strip() or at) for text, of in _paid(tariff, fleet)),
         *([Tile(f"{cycles:,.0f}", "program cycles")] if cycles else []),
     ]
