@@ -14,8 +14,9 @@ sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from ur_energy_model.energy.difference import (
     sources_json,
 )
 from ur_energy_model.energy.powers import TotalSource
-from ur_energy_model.plant.production import CyclePart, Production
+from ur_energy_model.plant.production import CyclePart, ModelledCycles, Production
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
@@ -51,7 +52,64 @@ NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
 """Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
 
 
-Sides = tuple[Sequence[Production], Sequence[Production]]
+@dataclass(frozen=True)
+class Side:
+    """The productions before a change, or after it: at least one."""
+
+    productions: Sequence[Production]
+
+    def sessions(self) -> list[Array]:
+        """Energies of the cycles of each session, J.
+
+        Recordings that follow each other within `SAME_SESSION` are one session; one whose
+        time of day is unknown is a session of its own.
+        """
+        found: list[list[Array]] = []
+        latest = -np.inf
+        for each in sorted(self.productions, key=_begin):
+            if each.begin is not None and each.begin - latest <= SAME_SESSION:
+                found[-1].append(each.energy)
+            else:
+                found.append([each.energy])
+            if each.end is not None:
+                latest = max(latest, each.end)
+        return [np.concatenate(cycles) for cycles in found]
+
+    def source(self) -> TotalSource:
+        """Where the totals come from, by the number of cycles."""
+        counts = np.array([len(each.energy) for each in self.productions], dtype=float)
+        shares = np.array([each.total_source.share for each in self.productions])
+        return TotalSource.of(float(counts @ shares), float(counts.sum()))
+
+    def known(self, name: str) -> list[Any]:
+        """The known values of an attribute of the productions."""
+        values = [getattr(each, name) for each in self.productions]
+        return [value for value in values if value is not None]
+
+    def names(self, name: str) -> str:
+        """The different texts of an attribute of the productions, in one text."""
+        return ", ".join(sorted({str(value) for value in self.known(name)} - {""}))
+
+    def mean(self, name: str) -> float | None:
+        """The mean of an attribute of the productions; None where none is known."""
+        values = self.known(name)
+        return float(np.mean(values)) if values else None
+
+    @property
+    def cycle_time(self) -> float:
+        """Mean duration of all cycles [s]."""
+        durations = [each.duration for each in self.productions]
+        return float(np.mean(np.concatenate(durations)))
+
+    @property
+    def numbers_of_moves(self) -> list[int]:
+        """Different numbers of moves that a cycle has, ascending; of known points only."""
+        return sorted({len(points) for points in self.known("points")})
+
+
+def _begin(production: Production) -> float:
+    """Begin of a production [s since 1970]; before all others where it is unknown."""
+    return -np.inf if production.begin is None else production.begin
 
 
 @dataclass(frozen=True)
@@ -90,8 +148,7 @@ class ProductionSaving:
     @property
     def sources(self) -> tuple[TotalSource, TotalSource]:
         """Where the totals before and after come from."""
-        before, after = (_source_of(side) for side in (self.before, self.after))
-        return before, after
+        return Side(self.before).source(), Side(self.after).source()
 
     @property
     def is_measured(self) -> bool:
@@ -127,91 +184,72 @@ def compare(
         before: recordings or days before the change, at least one.
         after: recordings or days after it, at least one.
     """
-    sides = (before, after)
-    sessions = [_sessions(side) for side in sides]
-    notes = _notes(sides, sessions)
+    first = Side(before)
+    second = Side(after)
+    old = first.sessions()
+    new = second.sessions()
+    old_means = np.array([float(cycles.mean()) for cycles in old])
+    new_means = np.array([float(cycles.mean()) for cycles in new])
+    notes = _notes(first, second)
     alike = None
-    if all(len(each) == 1 for each in sessions):
-        difference = Difference.of_means(sessions[0][0], sessions[1][0])
+    if len(old) == 1 and len(new) == 1:
+        difference = Difference.of_means(old[0], new[0])
         alike = _alike(before[0].parts, after[0].parts)
-        seen = _of_session(sides, alike)
+        seen = _of_session(first, second, alike)
         notes += seen.notes
         difference = difference.widened(seen.variance, seen.freedom)
     else:
-        means = [np.array([cycles.mean() for cycles in each]) for each in sessions]
-        difference = Difference.of_groups(*means)
-    difference = difference.widened(_of_warmth(sides))
+        difference = Difference.of_groups(old_means, new_means)
+    difference = difference.widened(_of_warmth(first, second))
     if not all(each.is_measured for each in (*before, *after)):
-        difference = difference.widened(_of_model(sides))
-    if not _same_work(sides):
+        difference = difference.widened(_of_model(first, second))
+    if not _same_work(first, second):
         difference = Difference(difference.value, np.nan, 0.0)
         notes.append(
             "A cycle of one side may hold several of the other's, by their durations: the interval "
             "is unknown. Record more cycles of both."
         )
     serials = {each.serial for each in (*before, *after)}
-    one_arm = all(
-        same_serial(first, other) is not False for first in serials for other in serials
-    )
-    energies = [float(np.mean([cycles.mean() for cycles in each])) for each in sessions]
+    pairs = combinations(serials, 2)
+    one_arm = all(same_serial(one, other) is not False for one, other in pairs)
     interval = difference.interval
     return ProductionSaving(
-        *sides,
-        energies[0],
-        energies[1],
+        before,
+        after,
+        energy=float(old_means.mean()),
+        new_energy=float(new_means.mean()),
         interval=interval,
-        differences=tuple(_differences(sides)),
+        differences=tuple(_differences(first, second)),
         notes=tuple(notes),
         proven=bool(interval[0] > 0.0 and one_arm),
         alike_power=None if alike is None else -alike.power.value,
     )
 
 
-def _sessions(side: Sequence[Production]) -> list[Array]:
-    """Energies of the cycles of each session of a side, J.
-
-    Recordings that follow each other within `SAME_SESSION` are one session; one whose
-    time of day is unknown is a session of its own.
-    """
-    found: list[list[Array]] = []
-    latest = -np.inf
-    for each in sorted(side, key=lambda one: -np.inf if one.begin is None else one.begin):
-        if each.begin is not None and each.begin - latest <= SAME_SESSION:
-            found[-1].append(each.energy)
-        else:
-            found.append([each.energy])
-        latest = max(latest, -np.inf if each.end is None else each.end)
-    return [np.concatenate(cycles) for cycles in found]
-
-
-def _source_of(side: Sequence[Production]) -> TotalSource:
-    """Where the totals of a side come from, by the number of its cycles."""
-    counts = np.array([len(each.energy) for each in side], dtype=float)
-    shares = np.array([each.total_source.share for each in side])
-    return TotalSource.of(float(counts @ shares), float(counts.sum()))
-
-
-def _notes(sides: Sides, sessions: Sequence[Sequence[Array]]) -> list[str]:
+def _notes(before: Side, after: Side) -> list[str]:
     """What is compared, what is left out, and whether cycles or sessions scatter."""
     notes = []
-    sources = [_source_of(side) for side in sides]
-    if any(source.name != "measured" for source in sources):
-        before, after = (source.words() for source in sources)
+    old_source = before.source()
+    new_source = after.source()
+    if not both_measured(old_source, new_source):
         notes.append(
-            f"Totals before: {before}; after: {after}. So energies of the model are compared, and "
-            "the interval has the model's error."
+            f"Totals before: {old_source.words()}; after: {new_source.words()}. So energies of the "
+            "model are compared, and the interval has the model's error."
         )
-    if any(len(each) > 1 for each in sessions):
-        before, after = (str(len(each)) for each in sessions)
+    old = before.sessions()
+    new = after.sessions()
+    if len(old) > 1 or len(new) > 1:
         notes.append(
-            f"The interval comes from the scatter of the sessions, {before} before and {after} "
-            "after: the cycles of one session have standby power and friction in common."
+            f"The interval comes from the scatter of the sessions, {len(old)} before and "
+            f"{len(new)} after: the cycles of one session have standby power and friction in "
+            "common."
         )
-    if all(len(each) == 1 and len(each[0]) == 1 for each in sessions):
+    elif len(old[0]) == 1 and len(new[0]) == 1:
         notes.append(
             "One cycle on each side does not show how much cycles scatter: record several of each."
         )
-    left_out = sum(each.left_out for side in sides for each in side)
+    productions = (*before.productions, *after.productions)
+    left_out = sum(each.left_out for each in productions)
     if left_out:
         notes.append(
             f"Left out: {left_out} cycles with an outage, or much longer than usual."
@@ -219,12 +257,12 @@ def _notes(sides: Sides, sessions: Sequence[Sequence[Array]]) -> list[str]:
     return notes
 
 
-def _apart(before: Sequence[Production], after: Sequence[Production]) -> bool:
+def _apart(before: Side, after: Side) -> bool:
     """Whether the two sides are known to be of different sessions."""
-    every = [*before, *after]
+    every = [*before.productions, *after.productions]
     if any(each.begin is None or each.end is None for each in every):
         return False
-    return len(_sessions(every)) > 1
+    return len(Side(every).sessions()) > 1
 
 
 def _motion_energy(production: Production) -> float:
@@ -235,34 +273,39 @@ def _motion_energy(production: Production) -> float:
     return max(energy - production.idle * float(production.duration.mean()), 0.0)
 
 
-def _of_model(sides: Sides) -> float:
+def _of_model(before: Side, after: Side) -> float:
     """Variance of the error of the model in the saving [J^2].
 
     Where both energies were calculated by one model, its errors are mostly common to
     both. The rows of a store have the deviation of each alone.
     """
-    means = [[each.modelled for each in side] for side in sides]
-    if any(modelled is None for side in means for modelled in side):
-        return sum(max(each.model_std for each in side) ** 2 for side in sides)
-    nets = [
-        np.mean([one.net.mean(axis=0) for one in side if one is not None], axis=0)
-        for side in means
-    ]
-    first = means[0][0]
-    assert first is not None
-    return model_variance(first.channels, *nets)
+    old: list[ModelledCycles] = before.known("modelled")
+    new: list[ModelledCycles] = after.known("modelled")
+    if len(old) < len(before.productions) or len(new) < len(after.productions):
+        old_std = max(each.model_std for each in before.productions)
+        new_std = max(each.model_std for each in after.productions)
+        return old_std**2 + new_std**2
+    return model_variance(old[0].channels, _mean_net(old), _mean_net(new))
 
 
-def _same_work(sides: Sides) -> bool:
+def _mean_net(modelled: Sequence[ModelledCycles]) -> Array:
+    """Integrals of a mean cycle [channels], J, of recordings that count alike."""
+    means = [each.net.mean(axis=0) for each in modelled]
+    return np.asarray(np.mean(means, axis=0))
+
+
+def _same_work(before: Side, after: Side) -> bool:
     """Whether the cycles of both sides have as many moves, or at least similar durations.
 
     From few or slow samples, two cycles may be found as one.
     """
-    points = [len(points) for side in _known(sides, "points") for points in side]
-    if len(points) == len(sides[0]) + len(sides[1]) and len(set(points)) == 1:
+    productions = (*before.productions, *after.productions)
+    moves = {None if each.points is None else len(each.points) for each in productions}
+    if len(moves) == 1 and None not in moves:
         return True
-    lengths = [float(np.mean([each.duration.mean() for each in side])) for side in sides]
-    return max(lengths) < LONGER * min(lengths)
+    old = float(np.mean([each.duration.mean() for each in before.productions]))
+    new = float(np.mean([each.duration.mean() for each in after.productions]))
+    return max(old, new) < LONGER * min(old, new)
 
 
 # What the two sides do not have in common.
@@ -282,14 +325,14 @@ class SessionError(NamedTuple):
     notes: list[str]
 
 
-def _of_session(sides: Sides, alike: AlikeParts | None) -> SessionError:
+def _of_session(before: Side, after: Side, alike: AlikeParts | None) -> SessionError:
     """Standby power and friction of two sessions, as the parts that are alike show them.
 
     Sessions that are known to be different, and have no move alike, may differ by as much
     as those of other arms do.
     """
-    apart = _apart(*sides)
-    every = [*sides[0], *sides[1]]
+    apart = _apart(before, after)
+    every = [*before.productions, *after.productions]
     duration = max(float(each.duration.mean()) for each in every)
     variance = 0.0
     freedom = np.inf
@@ -317,11 +360,15 @@ def _of_session(sides: Sides, alike: AlikeParts | None) -> SessionError:
     return SessionError(variance, freedom, notes)
 
 
-def _of_warmth(sides: Sides) -> float:
+def _of_warmth(before: Side, after: Side) -> float:
     """Variance from joints that are warmer on one side [J^2]; 0 where that is unknown."""
-    cold, warm = _means(sides, "temperature") or (0.0, 0.0)
-    motion = max(_motion_energy(each) for side in sides for each in side)
-    return (WARMTH * (warm - cold) * motion) ** 2
+    old = before.mean("temperature")
+    new = after.mean("temperature")
+    if old is None or new is None:
+        return 0.0
+    productions = (*before.productions, *after.productions)
+    motion = max(_motion_energy(each) for each in productions)
+    return (WARMTH * (new - old) * motion) ** 2
 
 
 @dataclass(frozen=True)
@@ -348,13 +395,12 @@ def _alike(before: Sequence[CyclePart], after: Sequence[CyclePart]) -> AlikePart
     if not pairs:
         return None
     weights = np.array([min(one.duration, other.duration) for one, other in pairs])
-    power = [
-        np.average([part.power for part in side], axis=0, weights=weights)
-        for side in zip(*pairs, strict=True)
-    ]
-    if any(not len(each) for each in power) or all(len(each) == 1 for each in power):
-        return None
-    return AlikeParts(Difference.of_means(*power), any(one.moves for one, _ in pairs))
+    old = np.average([one.power for one, _ in pairs], axis=0, weights=weights)
+    new = np.average([other.power for _, other in pairs], axis=0, weights=weights)
+    if len(old) == 0 or len(new) == 0 or len(old) == len(new) == 1:
+        return None  # nothing shows the scatter
+    has_move = any(one.moves for one, _ in pairs)
+    return AlikeParts(Difference.of_means(old, new), has_move)
 
 
 def _pairs(
@@ -364,17 +410,18 @@ def _pairs(
 
     A cycle goes round: its first part follows its last one.
     """
-    like = {
-        (i, j)
-        for i, one in enumerate(before)
-        for j, other in enumerate(after)
-        if _same_motion(one, other)
-    }
+    same = set()
+    for i, one in enumerate(before):
+        for j, other in enumerate(after):
+            if _same_motion(one, other):
+                same.add((i, j))
     found: dict[int, int] = {}
-    for i, j in sorted(like):
-        earlier = (i - 1) % len(before), (j - 1) % len(after)
-        rested = not before[earlier[0]].moves and not after[earlier[1]].moves
-        entered_alike = not before[i].moves or rested or earlier in like
+    for i, j in sorted(same):
+        previous_i = (i - 1) % len(before)
+        previous_j = (j - 1) % len(after)
+        is_rest = not before[i].moves
+        from_rest = not before[previous_i].moves and not after[previous_j].moves
+        entered_alike = is_rest or from_rest or (previous_i, previous_j) in same
         if entered_alike and i not in found and j not in found.values():
             found[i] = j
     return [(before[i], after[j]) for i, j in found.items()]
@@ -386,83 +433,94 @@ def _same_motion(one: CyclePart, other: CyclePart) -> bool:
         return False
     far = max(np.abs(one.start - other.start).max(), np.abs(one.end - other.end).max())
     longer = abs(one.duration - other.duration)
-    as_long = longer <= ALIKE * max(one.duration, other.duration) + max(
-        one.tick, other.tick
-    )
+    tolerance = ALIKE * max(one.duration, other.duration) + max(one.tick, other.tick)
+    as_long = longer <= tolerance
     return bool(far < NEAR and (as_long or not one.moves))
 
 
 # What else changed.
 
 
-def _known(sides: Sides, name: str) -> list[list[Any]]:
-    """Known values of both sides."""
-    values = ([getattr(each, name) for each in side] for side in sides)
-    return [[value for value in side if value is not None] for side in values]
-
-
-def _means(sides: Sides, name: str) -> tuple[float, float] | None:
-    """Mean before and after; None where one is unknown."""
-    before, after = _known(sides, name)
-    return (float(np.mean(before)), float(np.mean(after))) if before and after else None
-
-
-def _differences(sides: Sides) -> list[str]:
+def _differences(before: Side, after: Side) -> Iterator[str]:
     """What else changed from before to after, one sentence each."""
-    out = []
-    for name, what, remedy in (
-        ("serial", "The arm", ": a saving between two arms proves nothing"),
-        ("program", "The program's name", ""),
-    ):
-        before, after = (
-            ", ".join(sorted({*map(str, x)} - {""})) for x in _known(sides, name)
+    yield from _changed_name(before, after, "serial")
+    yield from _changed_name(before, after, "program")
+    points_known = bool(before.known("points") and after.known("points"))
+    loads_known = bool(before.known("payload") and after.known("payload"))
+    if points_known:
+        yield from _changed_points(before, after)
+    if loads_known:
+        yield from _changed_payload(before, after)
+    if not points_known or not loads_known:
+        yield "Payloads and points are not known on both sides: check that they stayed."
+    yield from _changed_state(before, after)
+    ratio = after.cycle_time / before.cycle_time
+    if abs(ratio - 1.0) > NOTABLE["scaling"]:
+        change = f"{before.cycle_time:.2f} s to {after.cycle_time:.2f} s"
+        yield f"The cycle time changed from {change}."
+
+
+_NAMES = {
+    "serial": ("The arm", ": a saving between two arms proves nothing"),
+    "program": ("The program's name", ""),
+}
+"""Attributes of productions that name something: what that is, and what a change means."""
+
+
+def _changed_name(before: Side, after: Side, name: str) -> Iterator[str]:
+    what, meaning = _NAMES[name]
+    old = before.names(name)
+    new = after.names(name)
+    if old and new and old != new:
+        yield f"{what} changed from {old} to {new}{meaning}."
+
+
+def _changed_points(before: Side, after: Side) -> Iterator[str]:
+    """Numbers of moves that differ, or points that are elsewhere; the points are known."""
+    old_numbers = " or ".join(map(str, before.numbers_of_moves))
+    new_numbers = " or ".join(map(str, after.numbers_of_moves))
+    if old_numbers != new_numbers:
+        yield f"A cycle has {old_numbers} moves before and {new_numbers} after."
+        return
+    far = _distance(before.known("points")[0], after.known("points")[0])
+    if far > NEAR:
+        yield (
+            f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be other "
+            "work."
         )
-        if before and after and before != after:
-            out.append(f"{what} changed from {before} to {after}{remedy}.")
-    points = _known(sides, "points")
-    loads = _known(sides, "payload")
-    if all(points):
-        first, second = (side[0] for side in points)
-        far = np.inf
-        if first.shape == second.shape:  # a cycle may begin with another one of its moves
-            turned = [np.roll(second, turn, axis=0) for turn in range(len(second))]
-            far = min(float(np.abs(first - each).max()) for each in turned)
-        moves = [
-            " or ".join(map(str, sorted({len(each) for each in side}))) for side in points
-        ]
-        if moves[0] != moves[1]:
-            out.append(f"A cycle has {moves[0]} moves before and {moves[1]} after.")
-        elif far > NEAR:
-            out.append(
-                f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be "
-                "other work."
-            )
-    if all(loads):
-        ends = [np.array(sorted(set(load))) for load in loads]
-        if np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max() > NOTABLE["payload"]:
-            most = (float(end.max()) for end in ends)
-            out.append(
-                "The payload changed from {:.2f} kg to {:.2f} kg at most.".format(*most)
-            )
-    if not all(points) or not all(loads):
-        out.append(
-            "Payloads and points are not known on both sides: check that they stayed."
+
+
+def _distance(before: Array, after: Array) -> float:
+    """Largest distance of points [moves, n], rad; infinite for other numbers of moves.
+
+    A cycle may begin with another one of its moves: the nearest beginning counts.
+    """
+    if before.shape != after.shape:
+        return np.inf
+    turned = [np.roll(after, turn, axis=0) for turn in range(len(after))]
+    return min(float(np.abs(before - each).max()) for each in turned)
+
+
+def _changed_payload(before: Side, after: Side) -> Iterator[str]:
+    """A payload that is another one; those of both sides are known."""
+    old = np.array(
+        sorted(set(before.known("payload")))
+    )  # smallest and largest [k, 2], kg
+    new = np.array(sorted(set(after.known("payload"))))
+    if np.abs(old.mean(axis=0) - new.mean(axis=0)).max() > NOTABLE["payload"]:
+        yield f"The payload changed from {old.max():.2f} kg to {new.max():.2f} kg at most."
+
+
+def _changed_state(before: Side, after: Side) -> Iterator[str]:
+    """Joints that are warmer or colder, and another speed slider."""
+    old = before.mean("temperature")
+    new = after.mean("temperature")
+    if old is not None and new is not None and abs(new - old) > NOTABLE["temperature"]:
+        yield (
+            f"The joints' temperature changed from {old:.1f} to {new:.1f} °C: warm joints have "
+            "less friction; the interval is wider for it."
         )
-    for name, text, scale in (
-        (
-            "temperature",
-            "The joints' temperature changed from {:.1f} to {:.1f} °C: warm joints have less "
-            "friction; the interval is wider for it.",
-            1.0,
-        ),
-        ("scaling", "The speed slider changed from {:.0f} % to {:.0f} %.", 100.0),
-    ):
-        both = _means(sides, name)
-        if both is not None and abs(both[1] - both[0]) > NOTABLE[name]:
-            out.append(text.format(*(scale * each for each in both)))
-    times = [
-        float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides
-    ]
-    if abs(times[1] / times[0] - 1.0) > NOTABLE["scaling"]:
-        out.append(f"The cycle time changed from {times[0]:.2f} s to {times[1]:.2f} s.")
-    return out
+    old = before.mean("scaling")
+    new = after.mean("scaling")
+    if old is not None and new is not None and abs(new - old) > NOTABLE["scaling"]:
+        yield f"The speed slider changed from {100.0 * old:.0f} % to {100.0 * new:.0f} %."
