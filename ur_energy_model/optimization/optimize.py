@@ -24,7 +24,12 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
     total_energy,
 )
-from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem, switched_off
+from ur_energy_model.optimization.cycle_problem import (
+    SLOWEST,
+    Allocation,
+    CycleProblem,
+    switched_off,
+)
 from ur_energy_model.optimization.optimized_cycle import (
     ArmLoad,
     Ceiling,
@@ -33,6 +38,7 @@ from ur_energy_model.optimization.optimized_cycle import (
 )
 from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE, TimeLaw
 from ur_energy_model.optimization.pendant import (
+    Step,
     other_work_notes,
     shared_notes,
     sheet_notes,
@@ -135,22 +141,7 @@ def optimize_cycle(
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
 
     stages.begin("finding the fastest cycle", 0.25, 0.35, len(cycle.moves))
-    problem = CycleProblem(model, cycle, options, robot, step=stages.step)
-    beyond = problem.tool_speed > problem.limits.tool_speed
-    if duration < problem.shortest and options.tool_speed is None and beyond:
-        # The recorded tool speed is a limit only where the cycle time needs it.
-        options = replace(
-            options, tool_speed=1.001 * problem.tool_speed / TOOL_SPEED_SHARE
-        )
-        problem = CycleProblem(model, cycle, options, robot, problem.arms, stages.step)
-    if duration < problem.shortest:
-        raise InputError(
-            cycle.source,
-            f"a cycle time of {duration:.2f} s is below the time-optimal one of "
-            f"{problem.shortest:.2f} s within the limits",
-            f"give at least {np.ceil(100 * problem.shortest) / 100:.2f} s",
-            field="--cycle-time",
-        )
+    problem = _problem(model, cycle, options, duration, stages)
 
     stages.begin("choosing what to type", 0.35, 0.5, 2 * len(cycle.moves))
     sheets = SheetProblem(problem, step=stages.step)
@@ -161,18 +152,7 @@ def optimize_cycle(
     before = problem.recorded
     allocation = problem.allocate(duration, typed.price)
     scaled = problem.scaled(duration)
-    candidates = [problem.run(allocation.laws, allocation.waiting)]
-    if np.isinf(problem.limits.jerk):
-        # The recorded cycle is a candidate: the search may round where the supply does
-        # not.
-        candidates += [scaled] if problem.permits(scaled) else []
-        candidates += [before] if duration == cycle.duration else []
-    if options.power_off_after is not None and cycle.switching is not None:
-        # Moves that are as fast as pays when long waits are switched off.
-        off = problem.allocator_with(cycle.switching.power).allocate(
-            duration - problem.kept
-        )
-        candidates.append(problem.run(off.laws, off.waiting))
+    candidates = _candidates(problem, allocation, scaled, duration, options)
     found = [switched_off(problem, each) for each in candidates]
     after, remarks = min(found, key=lambda each: total_energy(each[0]))
 
@@ -184,13 +164,8 @@ def optimize_cycle(
         curve = pareto_curve(problem)
     stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
     sheet = with_energies(cycle, typed.sheet, before, typed.parts)
-    moving = (
-        [part for part in parts if part.stretch.moving] for parts in (after, typed.parts)
-    )
-    steps = (step for step in sheet if step.do != "wait")
-    typed_durations = [
-        part.stretch.plan.duration for part in typed.parts if part.stretch.moving
-    ]
+    typed_moves = _moving(typed.parts)
+    typed_durations = [part.stretch.plan.duration for part in typed_moves]
     energy = total_energy(before)
     new_energy = total_energy(after)
     ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
@@ -203,10 +178,7 @@ def optimize_cycle(
         cycle=cycle,
         stretches=[part.stretch for part in after],
         duration=duration,
-        moves=[
-            OptimizedMove(move, step, new.stretch.plan.duration, new.energy, run.energy)
-            for move, step, new, run in zip(cycle.moves, steps, *moving, strict=True)
-        ],
+        moves=_optimized_moves(cycle, sheet, _moving(after), typed_moves),
         energy=energy,
         new_energy=new_energy,
         saving_interval=saving_interval(before, after),
@@ -232,6 +204,85 @@ def optimize_cycle(
         ceiling=ceiling,
         loads=(_load(robot, before), _load(robot, typed.parts), _load(robot, as_fast)),
     )
+
+
+def _problem(
+    model: EnergyModel,
+    cycle: WorkCycle,
+    options: OptimizationOptions,
+    duration: float,
+    stages: Stages,
+) -> CycleProblem:
+    """The problem of a cycle that can be run in a duration [s].
+
+    The recorded tool speed is a limit only where the duration needs it.
+
+    Raises:
+        InputError: the duration is below the time-optimal one.
+    """
+    robot = model.description()
+    problem = CycleProblem(model, cycle, options, robot, step=stages.step)
+    beyond = problem.tool_speed > problem.limits.tool_speed
+    if duration < problem.shortest and options.tool_speed is None and beyond:
+        needed = 1.001 * problem.tool_speed / TOOL_SPEED_SHARE
+        options = replace(options, tool_speed=needed)
+        problem = CycleProblem(model, cycle, options, robot, problem.arms, stages.step)
+    if duration < problem.shortest:
+        raise InputError(
+            cycle.source,
+            f"a cycle time of {duration:.2f} s is below the time-optimal one of "
+            f"{problem.shortest:.2f} s within the limits",
+            f"give at least {np.ceil(100 * problem.shortest) / 100:.2f} s",
+            field="--cycle-time",
+        )
+    return problem
+
+
+def _candidates(
+    problem: CycleProblem,
+    allocation: Allocation,
+    scaled: list[StretchEnergy],
+    duration: float,
+    options: OptimizationOptions,
+) -> list[list[StretchEnergy]]:
+    """Cycles of a duration [s], as energies of their stretches; the cheapest one counts.
+
+    The recorded cycle, as it is and as scaled, is a candidate where jerk is not limited:
+    the search may round where the supply does not.
+    """
+    cycle = problem.cycle
+    candidates = [problem.run(allocation.laws, allocation.waiting)]
+    if np.isinf(problem.limits.jerk):
+        if problem.permits(scaled):
+            candidates.append(scaled)
+        if duration == cycle.duration:
+            candidates.append(problem.recorded)
+    if options.power_off_after is not None and cycle.switching is not None:
+        # Moves that are as fast as pays when long waits are switched off.
+        allocator = problem.allocator_with(cycle.switching.power)
+        off = allocator.allocate(duration - problem.kept)
+        candidates.append(problem.run(off.laws, off.waiting))
+    return candidates
+
+
+def _moving(parts: Sequence[StretchEnergy]) -> list[StretchEnergy]:
+    """The moves among the stretches of a cycle."""
+    return [part for part in parts if part.stretch.moving]
+
+
+def _optimized_moves(
+    cycle: WorkCycle,
+    sheet: Sequence[Step],
+    exact: Sequence[StretchEnergy],
+    typed: Sequence[StretchEnergy],
+) -> list[OptimizedMove]:
+    """The moves of a cycle with their steps of the sheet, as set points and as typed."""
+    steps = [step for step in sheet if step.do != "wait"]
+    moves = []
+    for move, step, new, run in zip(cycle.moves, steps, exact, typed, strict=True):
+        new_duration = new.stretch.plan.duration
+        moves.append(OptimizedMove(move, step, new_duration, new.energy, run.energy))
+    return moves
 
 
 def _recorded(

@@ -227,28 +227,21 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
     line = next(moves for moves in cycle.shared_moves if number in moves)
     if new is None and not move.kept:
         others = [cycle.moves[k] for k in line]
-        stays = any(each.kept or each.programmed is None for each in others)
-        reason = (
-            "same line as another kept step"
-            if stays
-            else "no other values within the limits"
-        )
+        reason = "no other values within the limits"
+        if any(each.kept or each.programmed is None for each in others):
+            reason = "same line as another kept step"
     old = recorded_values(cycle, line)
     units = typed_units(cycle, move.kind)
-    typed = [
-        as_typed(value, unit)
-        for values in (old, new or old)
-        for value, unit in zip(values, units, strict=True)
-    ]
+    chosen = old if new is None else new
     return Step(
         move.programmed.kind,
         number,
         waypoint,
         move.lines,
-        speed=typed[0],
-        new_speed=typed[2],
-        acceleration=typed[1],
-        new_acceleration=typed[3],
+        speed=as_typed(old.speed, units.speed),
+        new_speed=as_typed(chosen.speed, units.speed),
+        acceleration=as_typed(old.acceleration, units.acceleration),
+        new_acceleration=as_typed(chosen.acceleration, units.acceleration),
         reason=reason,
     )
 

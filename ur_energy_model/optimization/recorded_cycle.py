@@ -33,7 +33,7 @@ from ur_energy_model.energy.recorded_motion import (
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.cycle import (
     SAME_WAIT,
     CycleEnergies,
@@ -48,6 +48,7 @@ from ur_energy_model.optimization.cycle import (
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
+from ur_energy_model.typing import Array
 
 SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
@@ -128,74 +129,110 @@ def _moves(
     keep_dwell: float,
 ) -> tuple[list[Move], int]:
     """The moves of a cycle with their rests, and how many waits of the last begin the program."""
-    payloads = [
-        there.payload
-        for rows, there in OperatingConditions(setup).parts(motion.telemetry)
-        for _ in range(rows.start, rows.stop)
-    ]
+    payloads = _payloads(motion, setup)
     spans = found.moves[chosen]
     tool = recorded_tool(motion.telemetry, robot)
     start = float(motion.time[spans[0].first])
-    coarse = motion.period > SLOW_SAMPLES and not motion.measured
     moves = []
-    for k, span in enumerate(spans):
-        rows = slice(span.first, span.last + 1)
-        time = motion.time[rows]
-        qd = motion.qd[rows].copy()
-        qd[0] = qd[-1] = 0.0
-        since = time - time[0]
-        q = motion.q[rows]
-        programmed = programmed_move(since, q, robot, tool)
-        # Copies of the same work in one program have lines of their own.
-        lines = {run.move.line(motion) for run in found.runs[k]}
-        if programmed is None:
-            lines |= span.lines(motion)
-        moves.append(
-            Move(
-                float(time[0]) - start,
-                since,
-                q,
-                qd,
-                qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
-                programmed=programmed,
-                payload=payloads[span.last],
-                lines=tuple(sorted(lines - {0})),
-            )
-        )
-    ends = [*(span.first for span in spans[1:]), found.ends[chosen]]
-    rested = [
-        float(motion.time[until] - motion.time[span.last])
-        for span, until in zip(spans, ends, strict=True)
-    ]
-    kinds = [move.kind for move in (*moves[1:], moves[0])]
-    longest = keep_dwell + SAME_LINE + motion.period
-    for k, (span, until, duration) in enumerate(zip(spans, ends, rested, strict=True)):
-        here = MoveAndRest(span, until)
-        waits = _waits_of_all(motion, here, found.runs[k]) if duration > 0.0 else []
-        if waits is None:
-            lead = found.lead if k + 1 == len(spans) else 0.0
-            waits = _waits_without_lines(duration - _pause(kinds[k], kinds, rested), lead)
-        if "other" in (moves[k].kind, kinds[k]):
-            # A path that is streamed begins and ends with standstill of its own.
-            waits = [(time, own) for time, own in waits if time >= LONGEST_PAUSE]
-        rest = Dwell(
-            duration,
-            tuple(
-                Wait(time, "short wait" if time <= longest else "", own)
-                for time, own in waits
-            ),
-            payloads[max(until - 1, span.last)],
-        )
-        moves[k] = replace(moves[k], rest=rest)
+    for span, runs in zip(spans, found.runs, strict=True):
+        move = _move(motion, span, runs, robot, tool)
+        moves.append(replace(move, start=move.start - start, payload=payloads[span.last]))
+    rests = _rests(motion, found, chosen, moves, keep_dwell)
+    ends = _ends_of_rests(found, chosen)
+    for k, rest in enumerate(rests):
+        payload = payloads[max(ends[k] - 1, spans[k].last)]
+        moves[k] = replace(moves[k], rest=replace(rest, payload=payload))
     moves = _with_calls_apart(moves, motion.period)
     leading = _leading(moves, found.lead)
     last = moves[-1]
     trailing = len(last.rest.waits) - leading
     first = _with_lines_before(motion, found, last.rest.waits[trailing:])
-    moves[-1] = replace(
-        last, rest=replace(last.rest, waits=last.rest.waits[:trailing] + first)
-    )
+    waits = last.rest.waits[:trailing] + first
+    moves[-1] = replace(last, rest=replace(last.rest, waits=waits))
     return moves, leading
+
+
+def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
+    """The payload that was set in the controller at each sample; that of the setup if unknown."""
+    payloads: list[Payload] = []
+    for rows, there in OperatingConditions(setup).parts(motion.telemetry):
+        payloads += [there.payload] * (rows.stop - rows.start)
+    return payloads
+
+
+def _move(
+    motion: RecordedMotion,
+    span: MoveSpan,
+    runs: Sequence[MoveAndRest],
+    robot: RobotDescription,
+    tool: Array | None,
+) -> Move:
+    """A move without the rest after it; its start is the controller's time.
+
+    Copies of the same work in one program have lines of their own: a move has the lines
+    of all the times that it was run.
+    """
+    rows = slice(span.first, span.last + 1)
+    time = motion.time[rows]
+    since = time - time[0]
+    q = motion.q[rows]
+    qd = motion.qd[rows].copy()
+    qd[0] = 0.0
+    qd[-1] = 0.0
+    qdd = None
+    coarse = motion.period > SLOW_SAMPLES and not motion.measured
+    if motion.qdd is not None and not coarse:
+        qdd = motion.qdd[rows]
+    programmed = programmed_move(since, q, robot, tool)
+    lines = {run.move.line(motion) for run in runs}
+    if programmed is None:
+        lines |= span.lines(motion)
+    known_lines = tuple(sorted(lines - {0}))
+    return Move(
+        float(time[0]), since, q, qd, qdd=qdd, programmed=programmed, lines=known_lines
+    )
+
+
+def _ends_of_rests(found: FoundCycles, chosen: int) -> list[int]:
+    """The sample at which the rest after each move of a cycle ends."""
+    following = found.moves[chosen][1:]
+    return [*(span.first for span in following), found.ends[chosen]]
+
+
+def _rests(
+    motion: RecordedMotion,
+    found: FoundCycles,
+    chosen: int,
+    moves: Sequence[Move],
+    keep_dwell: float,
+) -> list[Dwell]:
+    """The standstill after each move of a cycle, with its waits, without payloads."""
+    spans = found.moves[chosen]
+    ends = _ends_of_rests(found, chosen)
+    durations = [
+        float(motion.time[until] - motion.time[span.last])
+        for span, until in zip(spans, ends, strict=True)
+    ]
+    next_kinds = [move.kind for move in (*moves[1:], moves[0])]
+    longest_kept = keep_dwell + SAME_LINE + motion.period
+    rests = []
+    for k, (span, until, duration) in enumerate(zip(spans, ends, durations, strict=True)):
+        waits: Waits | None = []
+        if duration > 0.0:
+            waits = _waits_of_all(motion, MoveAndRest(span, until), found.runs[k])
+        if waits is None:
+            lead = found.lead if k + 1 == len(spans) else 0.0
+            pause = _pause(next_kinds[k], next_kinds, durations)
+            waits = _waits_without_lines(duration - pause, lead)
+        if "other" in (moves[k].kind, next_kinds[k]):
+            # A path that is streamed begins and ends with standstill of its own.
+            waits = [(time, lines) for time, lines in waits if time >= LONGEST_PAUSE]
+        typed = [
+            Wait(time, "short wait" if time <= longest_kept else "", lines)
+            for time, lines in waits
+        ]
+        rests.append(Dwell(duration, tuple(typed)))
+    return rests
 
 
 def _other_work(motion: RecordedMotion, found: FoundCycles) -> OtherWork:

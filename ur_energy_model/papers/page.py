@@ -16,7 +16,7 @@ import shutil
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -421,61 +421,29 @@ def markdown(
     return "\n".join(lines).rstrip() + "\n"
 
 
+_MORE = {"of many arms": "many", "recorded": "recorded"}
+"""Columns that a table has where any row fills them, and the keys of their cells."""
+
+
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What is published or shown as a table with its definitions; of the rest the number.
 
     Several arms have a column each, and a figure one row.
     """
     inputs = [row for row in rows if row["verdict"] == "input"]
-    shown = [
-        row
-        for row in rows
-        if row not in inputs and (row["verdict"] != "not published" or row["shown"])
-    ]
+    shown = [row for row in rows if row not in inputs and _is_shown(row)]
     definitions = dict.fromkeys(row["definition"] for row in shown if row["definition"])
     letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
+    names = []
+    for row in shown:
+        letter = letters.get(row["definition"])
+        names.append(row["figure"] if letter is None else f"{row['figure']} ({letter})")
     arms = list(dict.fromkeys(row["robot"] for row in shown))
-    names = [
-        row["figure"] + (f" ({letters[row['definition']]})" if row["definition"] else "")
-        for row in shown
-    ]
-
-    def cells(
-        row: Mapping[str, Any], keys: Iterable[str]
-    ) -> tuple[list[str], list[str], str]:
-        verdict = str(row["verdict"]).replace("not published", "")
-        verdict = next(
-            (verdict.removesuffix(k) for k in _AS_ALWAYS if verdict.endswith(k)), verdict
-        )
-        values = [cell(row[key], "/") for key in ("published", "here")]
-        return values, [row.get(key, "") for key in keys], verdict
-
-    lines = []
-    found = []
-    extra = {"of many arms": "many", "recorded": "recorded"}
-    if len(arms) == 1:  # with what other arms show, where any row has it
-        extra = {
-            head: key for head, key in extra.items() if any(row.get(key) for row in shown)
-        }
-        heads = ["published", "here", *extra, "", "tolerance"]
-        for name, row in zip(names, shown, strict=True):
-            values, more, verdict = cells(row, extra.values())
-            found.append([name, *values, *more, verdict, _tolerance(row)])
-    else:
-        heads = [*(f"{arm}: published, here" for arm in arms), "tolerance"]
-        by_arm: dict[str, dict[str, str]] = {}
-        for name, row in zip(names, shown, strict=True):
-            values, more, verdict = cells(row, extra.values())
-            text = "; ".join(
-                filter(None, (", ".join(filter(None, (*values, verdict))), *more))
-            )
-            by_arm.setdefault(name, {"": _tolerance(row)})[row["robot"]] = text
-        found = [
-            [name, *(own.get(arm, "") for arm in (*arms, ""))]
-            for name, own in by_arm.items()
-        ]
-    if found:
-        lines = [*_table(["figure", *heads], found), ""]
+    lines: list[str] = []
+    if len(arms) == 1:
+        lines += [*_table_of_one_arm(names, shown), ""]
+    elif arms:
+        lines += [*_table_of_arms(names, shown, arms), ""]
     if letters:
         notes = [f"({letter}) {text}" for text, letter in letters.items()]
         lines += [f"{'. '.join(notes)}.", ""]
@@ -483,9 +451,57 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         taken = list(dict.fromkeys(row["figure"] for row in inputs))
         text = ", ".join(taken) if len(taken) < FEWEST else f"{len(taken)} figures"
         lines += [f"Input: {text}.", ""]
-    if others := len(rows) - len(shown) - len(inputs):
-        lines += [f"Not published: {others}.", ""]
+    unpublished = len(rows) - len(shown) - len(inputs)
+    if unpublished:
+        lines += [f"Not published: {unpublished}.", ""]
     return lines
+
+
+def _is_shown(row: Mapping[str, Any]) -> bool:
+    """Whether the page has a row that is no input."""
+    return bool(row["verdict"] != "not published" or row["shown"])
+
+
+def _table_of_one_arm(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """A line for each row, with what other arms show, where any row has that."""
+    more = {head: key for head, key in _MORE.items() if any(row.get(key) for row in rows)}
+    heads = ["figure", "published", "here", *more, "", "tolerance"]
+    lines = []
+    for name, row in zip(names, rows, strict=True):
+        others = [row.get(key, "") for key in more.values()]
+        values = [cell(row["published"], "/"), cell(row["here"], "/")]
+        lines.append([name, *values, *others, _short_verdict(row), _tolerance(row)])
+    return _table(heads, lines)
+
+
+def _table_of_arms(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]], arms: Sequence[str]
+) -> list[str]:
+    """A line for each figure, with all that is known of an arm in its column."""
+    figures: dict[str, dict[str, str]] = {}
+    tolerances: dict[str, str] = {}
+    for name, row in zip(names, rows, strict=True):
+        here = [cell(row["published"], "/"), cell(row["here"], "/"), _short_verdict(row)]
+        parts = [", ".join(filter(None, here))]
+        parts += [row.get(key, "") for key in _MORE.values()]
+        tolerances.setdefault(name, _tolerance(row))
+        figures.setdefault(name, {})[row["robot"]] = "; ".join(filter(None, parts))
+    heads = ["figure", *(f"{arm}: published, here" for arm in arms), "tolerance"]
+    lines = []
+    for name, by_arm in figures.items():
+        lines.append([name, *(by_arm.get(arm, "") for arm in arms), tolerances[name]])
+    return _table(heads, lines)
+
+
+def _short_verdict(row: Mapping[str, Any]) -> str:
+    """The verdict of a row without what the introduction states for all rows."""
+    verdict = str(row["verdict"]).replace("not published", "")
+    for always in _AS_ALWAYS:
+        if verdict.endswith(always):
+            return verdict.removesuffix(always)
+    return verdict
 
 
 def _tolerance(row: Mapping[str, Any]) -> str:
