@@ -46,7 +46,6 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.advice import Advice, adviser
-from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import TotalSource
@@ -54,19 +53,15 @@ from ur_energy_model.energy.prediction import predict_energy, too_weak
 from ur_energy_model.energy.recording_energy import (
     EnergySummary,
     common_serials,
-    estimate_energy,
     totals_json,
 )
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import model_of_arm
-from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.files import new_bag
-from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
 from ur_energy_model.typing import Progress
 
@@ -166,28 +161,17 @@ def _estimated(
     `payload`: the one that the user states; None for the one that was set. `how`: further
     arguments of `estimate_energy`.
     """
-    from ur_energy_model.identification.payload_check import wrong_payload
+    from ur_energy_model.identification.energy_advice import energy_with_advice
 
-    log = WorkLog(detector=detector_of_recording(bag))
-    summary = estimate_energy(
-        model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
-    )
-    log.finish()
-    wrong = wrong_payload(model, bag, stated=payload)
-    # With the intervals of another arm's model, where it is one.
-    matched = model_of_arm(
-        model, read_info(bag), summary.controller_constants, same_arm=same_arm
-    )
-    measures = adviser().advise(
-        matched.model,
+    found = energy_with_advice(
+        model,
         bag,
-        log,
         model_path=model_path,
-        wrong_payload=wrong,
         payload=payload,
+        same_arm=same_arm,
+        **how,
     )
-    contradictions = () if wrong is None else (wrong.contradiction,)
-    return Estimate(with_contradictions(summary, contradictions), measures)
+    return Estimate(found.summary, found.advice)
 
 
 def _show_many(

@@ -16,27 +16,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.advice import Advice, adviser
-from ur_energy_model.energy.cycles import Trigger, detector_of_recording
+from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import (
     EnergySummary,
     common_serials,
-    estimate_energy,
 )
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_arm
+from ur_energy_model.energy.telemetry_checks import MatchedModel
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
-from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import (
     FullRegressor,
     regroup,
     snapped_to_axis,
 )
+from ur_energy_model.identification.energy_advice import energy_with_advice
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
-from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
@@ -79,7 +77,6 @@ from ur_energy_model.report.shift import (
     shift_table,
 )
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
-from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
@@ -218,29 +215,16 @@ def make_report(
         show(0.0, f"evaluating {label}")
         metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
         show(0.4, f"energy of {label}")
-        log = WorkLog(detector=detector_of_recording(bag))
-        energy = estimate_energy(
-            model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add
+        found = energy_with_advice(
+            model, bag, model_path=model_path, payload=payload, same_arm=same_arm
         )
-        log.finish()
-        wrong = wrong_payload(model, bag, stated=payload)
-        if wrong is not None:
-            energy = with_contradictions(energy, (wrong.contradiction,))
-        constants = energy.controller_constants
-        of_arm = model_of_arm(model, read_info(bag), constants, same_arm=same_arm)
-        matched.append(of_arm)
-        measures = adviser().advise(
-            of_arm.model,
-            bag,
-            log,
-            model_path=model_path,
-            wrong_payload=wrong,
-            payload=payload,
-        )
+        matched.append(found.matched)
         show(0.6, f"figures of {label}")
         motion: Motion = "held out" if generic else metrics["motion"]
-        analysis = analyse(of_arm.model, bag, label=label, motion=motion, payload=payload)
-        reports.append(BagReport(analysis, metrics, energy, measures))
+        analysis = analyse(
+            found.matched.model, bag, label=label, motion=motion, payload=payload
+        )
+        reports.append(BagReport(analysis, metrics, found.summary, found.advice))
     stage = len(bags)
     of_others = [each for each in matched if each.warning is not None]
     widest = of_others[0] if of_others else matched[0]
