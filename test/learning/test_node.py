@@ -37,7 +37,7 @@ from ur_energy_model.learning.room import LearningParameters
 from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.managed_node import begin
+from ur_energy_model.nodes.process import begin
 
 __all__ = ["cell", "model"]  # fixtures
 ENERGY = "/energy/total/energy"

@@ -31,7 +31,8 @@ from std_srvs.srv import Trigger
 from test.energy.known_arm import known_model
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
-from ur_energy_model.nodes.managed_node import ManagedNode, begin
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.process import begin
 
 PATIENCE = 240.0  # longest wait for a condition [s]
 N = TypeVar("N", bound=ManagedNode)

@@ -34,8 +34,8 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.lines import OperatorLines
-from ur_energy_model.nodes.managed_node import begin
 from ur_energy_model.nodes.parameters import EstimatorParameters
+from ur_energy_model.nodes.process import begin
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 

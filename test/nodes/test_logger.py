@@ -19,8 +19,10 @@ from test.nodes.moving_arm import MovingArm
 from test.sinks.peers import free_port
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.nodes import logger as recording_session
-from ur_energy_model.nodes.logger import EnergyRecording, LoggerNode, RecordingSession
+from ur_energy_model.nodes import recording_session
+from ur_energy_model.nodes.logger import LoggerNode
+from ur_energy_model.nodes.logger_topics import EnergyRecording
+from ur_energy_model.nodes.recording_session import RecordingSession
 from ur_energy_model.nodes.ros import WARN
 from ur_energy_model.simulation.wall import SimulatedMeter, SimulatedWall, serve_meter
 from ur_energy_model.telemetry.bag.files import stored_files

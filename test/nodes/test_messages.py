@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.nodes.conftest import Cell
 from ur_energy_model.errors import InputError
-from ur_energy_model.nodes.logger import LONGEST_LABEL, label_of
+from ur_energy_model.nodes.logger_topics import LONGEST_LABEL, label_of
 from ur_energy_model.nodes.memory import (
     OWN_SETTINGS,
     configure_middleware,

@@ -28,7 +28,8 @@ from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.identification import IdentificationNode
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed_node import ManagedNode, begin
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.process import begin
 from ur_energy_model.options import Value
 from ur_energy_model.simulation.node import SimulatedRobotNode
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -163,7 +164,8 @@ def test_command_lines_and_messages_name_parameters() -> None:
 
 PROGRAM = """
 import sys, threading
-from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.process import run_nodes
 
 class Faulty(ManagedNode):
     def __init__(self, place):

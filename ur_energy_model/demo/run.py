@@ -21,6 +21,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,6 +62,7 @@ from ur_energy_model.typing import Array, Self
 
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
+RECORDING_TIMEOUT = 30.0  # longest time until the logger records [s]
 # longest time a child may take to end after SIGINT before it is killed [s]
 STOP_TIMEOUT = 10.0
 MARK = ".ur_energy_demo"
@@ -71,166 +73,288 @@ TOPICS = tuple(
 )
 
 
+@dataclass(frozen=True)
+class DemoCell:
+    """Where the demo runs: a simulated arm, its ROS domain, and the folder of its files.
+
+    Attributes:
+        folder: of all files.
+        robot: name of the arm, such as "ur5e".
+        host: loopback address of its controller.
+        seed: number of the arm; arms of different numbers differ in all true parameters.
+        seconds: length of each trajectory [s].
+        domain: number of the ROS domain.
+    """
+
+    folder: Path
+    robot: str
+    host: str
+    seed: int
+    seconds: float
+    domain: int
+
+    def processes(self) -> Processes:
+        """For the nodes, which see each other only, and log into the folder."""
+        environment = {
+            "ROS_DOMAIN_ID": str(self.domain),
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_LOG_DIR": str(self.folder / "logs"),
+        }
+        return Processes(self.folder / "logs", environment)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A trajectory that the simulated arm has run.
+
+    Attributes:
+        bag: as the logger recorded it.
+        truth: JSON file of the simulated arm with its true energies.
+    """
+
+    bag: Path
+    truth: Path
+
+
 def run_demo(
     output: Path, robot: str, host: str, seconds: float, seed: int | None
 ) -> None:
-    """Run the demo with trajectories of some seconds; a seed of None is a random one.
+    """Record, identify, estimate live, and print the tables of the paper beside the truth.
+
+    Args:
+        output: folder for all files; one of an earlier demo is replaced.
+        robot: name of the arm.
+        host: loopback address for the simulated controller.
+        seconds: length of both trajectories [s].
+        seed: number of the arm; None for a random one.
 
     Raises:
-        UrEnergyError: a part of the demo failed.
+        InputError: the folder exists and is not from an earlier demo.
+        UrEnergyError: a node failed, or did not start in time.
     """
+    if seed is None:
+        seed = random.SystemRandom().randrange(1, 10_000)
     folder = _fresh_folder(output)
-    seed = random.SystemRandom().randrange(1, 10_000) if seed is None else seed
-    domain = _free_domain()
+    cell = DemoCell(folder, robot, host, seed, seconds, _free_domain())
+    note(f"simulated {robot} number {seed} on {host}, ROS domain {cell.domain}")
     model_file = folder / "model.yaml"
-    environment = {
-        "ROS_DOMAIN_ID": str(domain),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "ROS_LOG_DIR": str(folder / "logs"),
-    }
-    note(f"simulated {robot} number {seed} on {host}, ROS domain {domain}")
-
-    def record(
-        motion: str,
-        title: str,
-        watch: Callable[[Processes, Report], None],
-        model: str = "",
-    ) -> tuple[Path, Path]:
-        """Run a trajectory with the logger and, given a model, the estimator; bag and truth."""
-        truth = folder / f"truth_{motion}.json"
-        bags = folder / "bags" / motion
-        with Processes(folder / "logs", environment) as processes:
-
-            def start(node: str, **parameters: Any) -> None:
-                processes.start(node, node_command(node, parameters))
-
-            arm = {"host": host, "motion": motion, "seed": seed, "truth_file": str(truth)}
-            start("simulated_robot", robot_model=robot, **arm)
-            with progress(f"{title}: the simulated arm starts"):
-                processes.wait_until(
-                    lambda: _accepts(host, RTDE_PORT), "simulated_robot", START_TIMEOUT
-                )
-            start(
-                "logger",
-                robot_ip=host,
-                robot_model=robot,
-                bag_directory=str(bags),
-                record=True,
-            )
-            if model:
-                start("estimator", robot_ip=host, model_file=model)
-            processes.wait_until(
-                lambda: bags.is_dir() and any(bags.iterdir()), "logger", 30.0
-            )
-            with progress(title) as report:
-                watch(processes, report)
-            for node in (*(["estimator"] if model else []), "logger", "simulated_robot"):
-                processes.stop(node)
-        (bag,) = bags.iterdir()
-        note(f"{title}: {bag.name}")
-        return bag, truth
-
-    def wait(
-        processes: Processes,
-        report: Report,
-        pause: Callable[[float], None] = time.sleep,
-        text: Callable[[], str] = lambda: "1/4  trajectory A: the logger records",
-    ) -> None:
-        start = time.monotonic()
-        while (elapsed := time.monotonic() - start) < seconds:
-            processes.check()
-            report(elapsed / seconds, text())
-            pause(min(0.25, seconds - elapsed + 0.01))
-
-    first, _ = record("trajectory_a", "1/4  trajectory A: the logger records", wait)
+    first = record_trajectory_a(cell)
     with progress("2/4  identification") as report:
-        identified = identify([first], robot, progress=report)
+        identified = identify([first.bag], robot, progress=report)
     save_model(identified.model, model_file)
-    note(f"2/4  identified from {first.name}")
-    with closing(EnergyMonitor(domain)) as live:
-        watch = partial(
-            wait, pause=live.receive, text=lambda: f"3/4  trajectory B  {live.text()}"
-        )
-        second, truth = record(
-            "trajectory_b", "3/4  trajectory B", watch, str(model_file)
-        )
+    note(f"2/4  identified from {first.bag.name}")
+    with closing(EnergyMonitor(cell.domain)) as live:
+        second = record_trajectory_b(cell, model_file, live)
     with progress("4/4  figures and tables"):
-        energy, known, metrics, figures, recording = evaluate_run(
-            identified.model, second, truth, folder
-        )
-    print_tables(energy, known, metrics, recording.duration)
+        evaluated = evaluate_run(identified.model, second.bag, second.truth, folder)
+    print_tables(evaluated)
     note(
         "the model was fitted to trajectory A alone; the tables are those of Clochiatti et al. 2024"
     )
-    note(f"samples lost by the logger: {recording.lost}")
-    if TOTAL_ENERGY.name in live.latest:
-        model = live.latest.get(MODEL_ENERGY.name, float("nan"))
-        note(
-            f"live {TOTAL_ENERGY.absolute_name}, measured, ended at "
-            f"{live.latest[TOTAL_ENERGY.name]:.0f} J, {MODEL_ENERGY.absolute_name} at "
-            f"{model:.0f} J ({live.messages} messages received)"
-        )
+    note(f"samples lost by the logger: {evaluated.recording.lost}")
+    live.note_end()
     print(f"in {folder}:")
     for path, what in (
-        (first, "trajectory A as the logger recorded it"),
-        (second, "trajectory B, held out from identification"),
-        (truth, "true energies of the simulated arm"),
+        (first.bag, "trajectory A as the logger recorded it"),
+        (second.bag, "trajectory B, held out from identification"),
+        (second.truth, "true energies of the simulated arm"),
         (model_file, "the identified model"),
         (folder / "result.json", "the tables above, as numbers"),
         (folder / "report.html", "the report: open it in a browser"),
-        *((figure, "figure") for figure in figures),
+        *((figure, "figure") for figure in evaluated.figures),
     ):
         print(f"  {path.relative_to(folder)}  {what}")
 
 
+# Trajectories.
+
+
+def record_trajectory_a(cell: DemoCell) -> Recorded:
+    """Run trajectory A, from which the model is identified, with the logger."""
+    title = "1/4  trajectory A: the logger records"
+
+    def watch(processes: Processes, report: Report) -> None:
+        _wait(cell.seconds, processes, report, time.sleep, lambda: title)
+
+    return _record(cell, "trajectory_a", title, watch, None)
+
+
+def record_trajectory_b(cell: DemoCell, model: Path, live: EnergyMonitor) -> Recorded:
+    """Run trajectory B with logger and estimator, and show the live energy meanwhile."""
+    title = "3/4  trajectory B"
+
+    def watch(processes: Processes, report: Report) -> None:
+        def text() -> str:
+            return f"{title}  {live.text()}"
+
+        _wait(cell.seconds, processes, report, live.receive, text)
+
+    return _record(cell, "trajectory_b", title, watch, model)
+
+
+def _record(
+    cell: DemoCell,
+    motion: str,
+    title: str,
+    watch: Callable[[Processes, Report], None],
+    model: Path | None,
+) -> Recorded:
+    """Run a trajectory with the logger and, given a model, the estimator.
+
+    Args:
+        cell: where.
+        motion: name of the trajectory.
+        title: for the terminal.
+        watch: called once the logger records; the nodes end when it returns.
+        model: file of the estimator's model; None for no estimator.
+    """
+    truth = cell.folder / f"truth_{motion}.json"
+    bags = cell.folder / "bags" / motion
+    with cell.processes() as processes:
+
+        def start(node: str, **parameters: Any) -> None:
+            processes.start(node, node_command(node, parameters))
+
+        start(
+            "simulated_robot",
+            robot_model=cell.robot,
+            host=cell.host,
+            motion=motion,
+            seed=cell.seed,
+            truth_file=str(truth),
+        )
+        with progress(f"{title}: the simulated arm starts"):
+            processes.wait_until(
+                lambda: _accepts(cell.host, RTDE_PORT), "simulated_robot", START_TIMEOUT
+            )
+        start(
+            "logger",
+            robot_ip=cell.host,
+            robot_model=cell.robot,
+            bag_directory=str(bags),
+            record=True,
+        )
+        if model is not None:
+            start("estimator", robot_ip=cell.host, model_file=str(model))
+        processes.wait_until(
+            lambda: bags.is_dir() and any(bags.iterdir()), "logger", RECORDING_TIMEOUT
+        )
+        with progress(title) as report:
+            watch(processes, report)
+        if model is not None:
+            processes.stop("estimator")
+        processes.stop("logger")
+        processes.stop("simulated_robot")
+    (bag,) = bags.iterdir()
+    note(f"{title}: {bag.name}")
+    return Recorded(bag, truth)
+
+
+def _wait(
+    seconds: float,
+    processes: Processes,
+    report: Report,
+    pause: Callable[[float], object],
+    text: Callable[[], str],
+) -> None:
+    """Let nodes work for some time, and show the progress four times a second.
+
+    Raises:
+        UrEnergyError: one of them has ended.
+    """
+    start = time.monotonic()
+    while (elapsed := time.monotonic() - start) < seconds:
+        processes.check()
+        report(elapsed / seconds, text())
+        pause(min(0.25, seconds - elapsed + 0.01))
+
+
+# Results.
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A model on a held-out recording of the simulated arm.
+
+    Attributes:
+        energy: as estimated from the recording.
+        truth: as the simulated arm states them, see `true_energy`.
+        metrics: errors of torque, current and power.
+        figures: files of the charts.
+        recording: its samples.
+    """
+
+    energy: EnergySummary
+    truth: dict[str, Any]
+    metrics: Metrics
+    figures: tuple[Path, ...]
+    recording: Telemetry
+
+
 def evaluate_run(
     model: EnergyModel, bag: Path, truth_file: Path, folder: Path
-) -> tuple[EnergySummary, dict[str, Any], Metrics, Sequence[Path], Telemetry]:
-    """Evaluate the model on a held-out recording; write figures, numbers and the report.
+) -> Evaluated:
+    """Evaluate a model on a held-out recording; write figures, numbers and the report.
 
-    Returns estimated and true energies, accuracy, figure files, and the recording.
+    Args:
+        model: identified from another recording.
+        bag: the recording.
+        truth_file: of the simulated arm, for the same motion.
+        folder: for figures/, result.json and report.html.
     """
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
     energy = estimate_energy(model, bag)
     metrics = evaluate(model, bag)
     charts = recording_charts(analyse(model, bag), true_energy=truth["electrical_energy"])
-    figures = [path for chart in charts for path in save_chart(chart, folder / "figures")]
+    figures: list[Path] = []
+    for chart in charts:
+        figures += save_chart(chart, folder / "figures")
     content = {"estimate": energy.as_json(), "truth": truth, "metrics": metrics.as_json()}
     write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
     write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
-    return energy, truth, metrics, tuple(figures), recording
+    return Evaluated(energy, truth, metrics, tuple(figures), recording)
 
 
-def print_tables(
-    energy: EnergySummary, truth: Mapping[str, Any], metrics: Metrics, seconds: float
-) -> None:
-    """Print energies (Table VIII), torque (Table V) and current (Table VII) errors."""
+def print_tables(evaluated: Evaluated) -> None:
+    """Print energies (Table VIII), torque (Table V) and current (Table VII) errors.
 
-    def percent(value: float | None, true: float) -> str | None:
-        return (
-            None
-            if value is None or not np.isfinite(true)
-            else f"{100 * (value / true - 1):+.2f}"
+    The tables are those of Clochiatti et al. 2024, with the true values beside them.
+    """
+    _print_energies(evaluated)
+    names = evaluated.energy.names
+    metrics = evaluated.metrics
+    torque = "Torque error, trajectory B [N m] (Table V)"
+    current = "Current error, trajectory B [A] (Table VII)"
+    _print_errors(torque, names, metrics.torque)
+    _print_errors(current, names, metrics.current)
+    power = metrics.power
+    if power is not None:
+        note(
+            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
+            f"energy error {power['energy_error_percent']:+.2f} %"
         )
 
-    mechanical = truth["mechanical_energy"]
-    electrical = truth["electrical_energy"]
-    columns = (energy.mechanical, mechanical, energy.electrical, electrical)
+
+def _print_energies(evaluated: Evaluated) -> None:
+    """Print the energies of the joints at the motors, and that at the supply."""
+    energy = evaluated.energy
+    truth = evaluated.truth
+    true_mechanical = truth["mechanical_energy"]
+    true_electrical = truth["electrical_energy"]
+    columns = (energy.mechanical, true_mechanical, energy.electrical, true_electrical)
     rows: list[Any] = list(zip(energy.names, *columns, strict=True))
     rows.append(("whole arm", *(column.sum() for column in columns)))
+    table: list[list[Any]] = []
+    for name, mechanical, true_mech, electrical, true_elec in rows:
+        efficiency = f"{mechanical / electrical:.3f}" if electrical > 0 else None
+        values = (mechanical, true_mech, electrical, true_elec)
+        rounded = [round(float(value), 1) for value in values]
+        table.append([name, *rounded, _percent(electrical, true_elec), efficiency])
     print_table(
-        f"Energy over {seconds:.1f} s of trajectory B [J] (Table VIII)",
+        f"Energy over {evaluated.recording.duration:.1f} s of trajectory B [J] (Table VIII)",
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
-        [
-            [
-                name,
-                *(round(float(value), 1) for value in (mech, true_mech, elec, true)),
-                percent(elec, true),
-                f"{mech / elec:.3f}" if elec > 0 else None,
-            ]
-            for name, mech, true_mech, elec, true in rows
-        ],
+        table,
     )
     bus = truth["bus_energy"]
     print_table(
@@ -238,43 +362,49 @@ def print_tables(
         ["whole arm", "energy", "error %"],
         [
             ["true", bus, None],
-            ["measured, voltage x current", energy.bus, percent(energy.bus, bus)],
-            ["model", energy.model, percent(energy.model, bus)],
+            ["measured, voltage x current", energy.bus, _percent(energy.bus, bus)],
+            ["model", energy.model, _percent(energy.model, bus)],
         ],
     )
-    for title, entries in (
-        ("Torque error, trajectory B [N m] (Table V)", metrics.torque),
-        ("Current error, trajectory B [A] (Table VII)", metrics.current),
-    ):
-        if entries is not None:
-            keys = ("mean", "max", "rms")
-            pairs = zip(energy.names, entries, strict=True)
-            table = [
-                [name, *(entry[key] for key in keys), r2_words(entry)]
-                for name, entry in pairs
-            ]
-            print_table(title, ["joint", "mean", "max", "RMS", "R2"], table)
-    if metrics.power is not None:
-        power = metrics.power
-        note(
-            f"bus power: RMSE {power['rmse']:.2f} W ({power['rmse_percent']:.1f} % of range), "
-            f"energy error {power['energy_error_percent']:+.2f} %"
-        )
+
+
+def _print_errors(
+    title: str, names: Sequence[str], entries: Sequence[Mapping[str, Any]] | None
+) -> None:
+    """Print the errors of each joint, if they are known."""
+    if entries is None:
+        return
+    table: list[list[Any]] = []
+    for name, entry in zip(names, entries, strict=True):
+        table.append([name, entry["mean"], entry["max"], entry["rms"], r2_words(entry)])
+    print_table(title, ["joint", "mean", "max", "RMS", "R2"], table)
+
+
+def _percent(value: float | None, true: float) -> str | None:
+    """Error of a value in percent of the true one; None where one is unknown."""
+    if value is None or not np.isfinite(true):
+        return None
+    return f"{100 * (value / true - 1):+.2f}"
 
 
 def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
-    """True energies between two controller times [s], from what the simulated arm wrote [J].
+    """True energies of a simulated arm over a time.
 
-    `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and
-    `bus_energy` that the supply delivers to the whole arm, standby included.
+    Args:
+        truth_file: JSON file that the simulated arm wrote; it names a file of arrays.
+        start: controller time at which the time begins [s].
+        end: controller time at which it ends [s].
+
+    Returns:
+        `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and
+        `bus_energy` that the supply delivers to the whole arm, standby included; all in J.
     """
-    arrays = truth_file.with_name(
-        json.loads(truth_file.read_text(encoding="utf-8"))["arrays"]
-    )
-    with np.load(arrays) as rows:
+    content = json.loads(truth_file.read_text(encoding="utf-8"))
+    with np.load(truth_file.with_name(content["arrays"])) as rows:
         time = rows["timestamp"]
 
         def between(name: str) -> Array:
+            """What the counters of a column have gained over the time [J]."""
             columns = rows[name].reshape(len(time), -1).T
             return np.array(
                 [np.diff(np.interp([start, end], time, each))[0] for each in columns]
@@ -287,10 +417,18 @@ def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
 
 
 class EnergyMonitor:
-    """Receives the whole-arm topics of the estimator in a ROS context of its own."""
+    """Receives the whole-arm topics of the estimator in a ROS context of its own.
+
+    Args:
+        domain: number of the ROS domain.
+
+    Attributes:
+        latest: newest value by topic [W, J].
+        messages: how many were received.
+    """
 
     def __init__(self, domain: int) -> None:
-        self.latest: dict[str, float] = {}  # by topic [W, J]
+        self.latest: dict[str, float] = {}
         self.messages = 0
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
@@ -301,22 +439,34 @@ class EnergyMonitor:
         self._executor.add_node(self._node)
 
     def _keep(self, topic: str, message: Float64) -> None:
-        self.latest[topic], self.messages = message.data, self.messages + 1
+        self.latest[topic] = message.data
+        self.messages += 1
 
     def receive(self, seconds: float) -> None:
-        """Receive messages for a time."""
+        """Receive messages for a time [s]."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._executor.spin_once(timeout_sec=left)
 
     def text(self) -> str:
-        """Live power and energy."""
+        """Live power and energy, for one line of the terminal."""
         if TOTAL_POWER.name not in self.latest:
             return "the estimator starts"
         model = self.latest.get(MODEL_POWER.name)
         modelled = "" if model is None else f" (model {model:5.1f} W)"
         energy = self.latest.get(TOTAL_ENERGY.name, 0.0)
         return f"/energy {self.latest[TOTAL_POWER.name]:5.1f} W{modelled} {energy:6.0f} J"
+
+    def note_end(self) -> None:
+        """Write a line about the energies at the end, if the estimator has published any."""
+        if TOTAL_ENERGY.name not in self.latest:
+            return
+        model = self.latest.get(MODEL_ENERGY.name, float("nan"))
+        note(
+            f"live {TOTAL_ENERGY.absolute_name}, measured, ended at "
+            f"{self.latest[TOTAL_ENERGY.name]:.0f} J, {MODEL_ENERGY.absolute_name} at "
+            f"{model:.0f} J ({self.messages} messages received)"
+        )
 
     def close(self) -> None:
         """Leave ROS."""
@@ -329,6 +479,10 @@ class Processes:
     """Context manager that ends its child processes, last started first.
 
     They also end when this process is killed: in an orderly way, or after `STOP_TIMEOUT`.
+
+    Args:
+        logs: folder for the output of each child.
+        environment: variables that are added to those of this process.
     """
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
@@ -361,7 +515,11 @@ class Processes:
         return self._logs / f"{name}.log"
 
     def check(self) -> None:
-        """Raise an error if a child has ended."""
+        """Check that all children are there.
+
+        Raises:
+            UrEnergyError: one has ended; the message names its log.
+        """
         for name, child in self._children.items():
             if child.poll() is not None:
                 raise self._error(name, f"ended with exit code {child.returncode}")
@@ -370,7 +528,16 @@ class Processes:
         return UrEnergyError(f"{name} {problem}; its output is in {self.log(name)}")
 
     def wait_until(self, ready: Callable[[], bool], name: str, timeout: float) -> None:
-        """Wait until a child is ready; an error if that takes longer, or a child has ended."""
+        """Wait until a child is ready.
+
+        Args:
+            ready: whether it is.
+            name: of the child.
+            timeout: longest time to wait [s].
+
+        Raises:
+            UrEnergyError: it takes longer, or a child has ended.
+        """
         end = time.monotonic() + timeout
         while not ready():
             self.check()
@@ -379,7 +546,10 @@ class Processes:
             time.sleep(0.05)
 
     def stop(self, name: str) -> int:
-        """End one child with SIGINT, as Ctrl-C does, and return its exit code."""
+        """End one child with SIGINT, as Ctrl-C does, and return its exit code.
+
+        A child that does not end within STOP_TIMEOUT is killed with all that it started.
+        """
         child = self._children.pop(name)
         if child.poll() is None:
             child.send_signal(signal.SIGINT)
@@ -402,7 +572,11 @@ class Processes:
 
 
 def _fresh_folder(folder: Path) -> Path:
-    """Create an empty folder; one of an earlier demo is replaced, any other is refused."""
+    """Create an empty folder; one of an earlier demo is replaced.
+
+    Raises:
+        InputError: the folder has other files.
+    """
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
             raise InputError(
@@ -427,6 +601,7 @@ def _free_domain() -> int:
 
 
 def _accepts(host: str, port: int) -> bool:
+    """Whether a server accepts connections."""
     try:
         with socket.create_connection((host, port), timeout=0.5):
             return True

@@ -12,7 +12,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import SharedSource

@@ -39,10 +39,11 @@ from ur_energy_model.nodes.estimated_arm import (
 )
 from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
 from ur_energy_model.nodes.lines import WARN
-from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
 from ur_energy_model.nodes.plan_messages import header_of
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions
+from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading

@@ -20,8 +20,9 @@ from ur_energy_model.identification.pipeline import (
 )
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import lines
-from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.parameters import IdentificationParameters
+from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.nodes.ros import ERROR, OK, Part, diagnostic_array, status
 from ur_energy_model.telemetry.bag.reader import recorded_robot
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY

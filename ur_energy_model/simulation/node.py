@@ -14,7 +14,8 @@ from typing import Any
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.lines import INFO
-from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.nodes.ros import OK
 from ur_energy_model.simulation.room import SimulatedRobotParameters
 from ur_energy_model.simulation.simulated_controller import Simulation

@@ -1,0 +1,236 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The recording of a logger over all connections to a controller: `RecordingSession`.
+
+A session has one source of samples after the other, each until it fails, and while a
+recording is wanted, one bag after the other. `Recorder` does the rest: one source, one
+bag at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
+from ur_energy_model.nodes import lines
+from ur_energy_model.nodes.lines import Level
+from ur_energy_model.telemetry.bag.recovery import recover_killed
+from ur_energy_model.telemetry.gaps import NO_LOSSES, Losses
+from ur_energy_model.telemetry.recording.recorder import Recorder
+from ur_energy_model.telemetry.recording.writing_thread import (
+    RecorderOptions,
+    RecorderStatus,
+)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+
+T = TypeVar("T")
+
+RECONNECT_PERIOD = 1.0  # pause before a failed source is replaced [s]
+RESUME_PERIOD = 5.0
+"""Pause before a bag is tried again that could not be begun, or that ended by itself [s]."""
+RECOVERY_TIMEOUT = 5.0
+"""Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
+STATE_PERIOD = 0.2  # period of checks whether the source or the bag has ended [s]
+
+
+@dataclass(frozen=True)
+class _PresentSource:
+    """The source that a session reads, and the losses of those that it read before."""
+
+    source: TelemetrySource
+    lost_before: Losses
+
+
+class RecordingSession:
+    """Connects in a thread, so that the controller may start later than the program.
+
+    A source that ends or fails is replaced. While a recording is wanted (`record`, or
+    after `start_bag` until `stop_bag`), a bag that ended by itself is followed by a new
+    one, as soon as that is possible.
+
+    `make_source` is called again for each replacement; `tap` is called with every batch
+    in the reading thread, and must be quick.
+    """
+
+    def __init__(
+        self,
+        make_source: Callable[[], TelemetrySource],
+        folder: Path,
+        options: RecorderOptions,
+        tap: Callable[[Telemetry], None],
+        *,
+        record: bool = False,
+    ) -> None:
+        self._make_source = make_source
+        self._folder = folder
+        self._options = options
+        self._tap = tap
+        self._wanted = record
+        self.failure: UrEnergyError | None = None  # that ended the session for good
+        # why no bag can be recorded although one is wanted
+        self.refusal: str | None = None
+        self.recovered: deque[tuple[Level, str]] = deque()  # lines about recovered bags
+        self._problem: str | None = None
+        self._recorder: Recorder | None = None
+        self._last = RecorderStatus()
+        self._final: LinkStatus | None = None
+        self._next_bag = -float("inf")
+        self._commands = threading.Lock()
+        self._stopping = threading.Event()
+        self._present = _PresentSource(make_source(), NO_LOSSES)
+        self._thread = threading.Thread(target=self._run, name="logger session")
+        self._recovery = threading.Thread(
+            target=self._recover, name="bag recovery", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start connecting, and recover bags whose recorder was killed."""
+        self._thread.start()
+        self._recovery.start()
+
+    def stop(self) -> None:
+        """Finish the bag and disconnect."""
+        self._stopping.set()
+        if self._recorder is None:
+            self._present.source.close()  # it may still be trying to connect
+        self._thread.join()
+        self._recovery.join(RECOVERY_TIMEOUT)
+
+    @property
+    def link(self) -> LinkStatus:
+        """State of the connection, with the reason where there is none; once stopped, the last.
+
+        The losses are those of all sources that followed one another.
+        """
+        if self._final is not None:
+            return self._final
+        if self._problem is None or self._recorder is not None:
+            return self._status()
+        problem = self._problem
+        losses = self._status().losses
+        return LinkStatus(
+            connected=False, problem=problem, last_error=problem, losses=losses
+        )
+
+    def _status(self) -> LinkStatus:
+        """State of the connection of the present source, with the losses of all so far."""
+        present = self._present  # read once: the session's thread replaces it
+        status = present.source.status
+        return replace(status, losses=present.lost_before + status.losses)
+
+    @property
+    def info(self) -> RecordingInfo | None:
+        """Robot and recording, None before the controller was connected."""
+        return None if self._recorder is None else self._present.source.info
+
+    @property
+    def status(self) -> RecorderStatus:
+        """State of the bag that is recorded, or of the last one."""
+        recorder = self._recorder
+        return self._last if recorder is None else recorder.status
+
+    @property
+    def recorder(self) -> Recorder:
+        """For commands that need a bag; RecordingError while not connected."""
+        if self._recorder is None:
+            problem = "is not connected to the controller yet"
+            remedy = "try again once it is"
+            raise RecordingError("logger", problem, remedy)
+        return self._recorder
+
+    def start_bag(self) -> Path:
+        """Begin a bag; a RecordingError if one is being recorded, or the disk fails."""
+        with self._commands:
+            bag = self.recorder.start()
+            self._wanted = True
+            self.refusal = None
+        return bag
+
+    def stop_bag(self) -> RecorderStatus:
+        """Finish the bag; does nothing if there is none."""
+        with self._commands:
+            self._wanted = False
+            self.refusal = None
+            return self.recorder.stop()
+
+    def _recover(self) -> None:
+        def report(line: str, attention: bool) -> None:
+            self.recovered.append((lines.WARN if attention else lines.INFO, line))
+
+        recover_killed(self._folder, report, self._stopping.is_set)
+
+    def _run(self) -> None:
+        """Record until the session is stopped; replace the source whenever it fails."""
+        while not self._stopping.is_set():
+            try:
+                self._read_source()
+                if not self._stopping.is_set():
+                    self._problem = (
+                        "the data of the controller could not be read; connecting again"
+                    )
+            except ControllerError as error:
+                self._problem = str(error)
+            except UrEnergyError as error:
+                self.failure = None if self._stopping.is_set() else error
+                return
+            if not self._stopping.wait(RECONNECT_PERIOD):
+                losses = self._status().losses
+                self._present = _PresentSource(self._make_source(), losses)
+
+    def _read_source(self) -> None:
+        """Read and record until the session is stopped or the source ends."""
+        with self._present.source as source:
+            if self._stopping.is_set():  # while it connected: a bag would have no sample
+                return
+            make = partial(
+                Recorder, source, self._folder, options=self._options, tap=self._tap
+            )
+            recorder: Recorder | None = None
+            if self._wanted:  # from the first sample
+                recorder = self._begun(lambda: make(record=True).__enter__())
+            if recorder is None:
+                recorder = make(record=False).__enter__()
+            try:
+                self._recorder = recorder
+                self._problem = None
+                while recorder.reading and not self._stopping.wait(STATE_PERIOD):
+                    self._begin_wanted_bag(recorder)
+            finally:
+                recorder.close()
+                if self._stopping.is_set():
+                    self._final = self.link
+                self._last = recorder.status
+                self._recorder = None
+        if recorder.fault is not None:
+            raise recorder.fault
+
+    def _begin_wanted_bag(self, recorder: Recorder) -> None:
+        """Begin a bag if one is wanted and none is recorded."""
+        with self._commands:
+            status = recorder.status
+            if not self._wanted or status.state in ("recording", "failing"):
+                return
+            if status.stopped_because is not None:
+                self.refusal = self.refusal or status.stopped_because
+            if time.monotonic() >= self._next_bag:
+                self._begun(recorder.start)
+
+    def _begun(self, action: Callable[[], T]) -> T | None:
+        """What an action that begins a bag returns; None if it is refused, with `refusal`."""
+        self._next_bag = time.monotonic() + RESUME_PERIOD
+        try:
+            begun = action()
+        except RecordingError as error:
+            self.refusal = str(error)
+            return None
+        self.refusal = None
+        return begun
