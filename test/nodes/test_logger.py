@@ -19,7 +19,7 @@ from test.nodes.moving_arm import MovingArm
 from test.sinks.peers import free_port
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.nodes import recording_session
+from ur_energy_model.nodes import logger_topics, recording_session
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.logger_topics import EnergyRecording
 from ur_energy_model.nodes.recording_session import RecordingSession
@@ -177,8 +177,8 @@ def test_energies_have_the_times_of_samples_and_losses_are_counted() -> None:
 def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
     cell: Cell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(recording_session, "GONE_AFTER", 1.5)
-    monkeypatch.setattr(recording_session, "JUDGED_AFTER", 1.5)
+    monkeypatch.setattr(logger_topics, "GONE_AFTER", 1.5)
+    monkeypatch.setattr(logger_topics, "JUDGED_AFTER", 1.5)
     observer = cell.observer
     drivers = [Driver(cell.domain)]
     observer.subscribe("/joint_states", "sensor_msgs/JointState")

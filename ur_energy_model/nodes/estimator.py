@@ -1,7 +1,18 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""estimator_node: publishes live power and energy of an arm, and learns its model meanwhile."""
+"""estimator_node: publishes live power and energy of an arm.
+
+Two threads share the estimator, whose lock is held for each batch of samples and each
+reading only:
+
+- The thread that reads (`_consume`) integrates each batch and publishes at publish_rate.
+- The executor's thread answers services, and once a second (`_report`) publishes summary
+  and diagnostics, saves the counters, and uses changed and learned models.
+
+Plans are predicted in a thread of their own (`plan_predictions`). What rooms do beside the
+estimator, such as learning, is in their companions (`estimated_arm`).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +55,7 @@ from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
 from ur_energy_model.nodes.plan_messages import header_of
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions
 from ur_energy_model.nodes.process import run_nodes
-from ur_energy_model.nodes.ros import time_message
+from ur_energy_model.nodes.ros import PolledSubscription, time_message
 from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import common_options, open_sinks
@@ -72,8 +83,10 @@ class EstimatorNode(ManagedNode):
     compute for each takes half as much time again. Packets that arrive meanwhile wait in
     the socket, so that none is lost.
 
-    `source` makes the source of samples, for nodes that share one; None to take it from
-    the parameters.
+    Args:
+        source: makes the source of samples, for nodes that share one; None to take it
+            from the parameters.
+        options: further arguments of rclpy's node.
     """
 
     sole_topic = names.ENERGY
@@ -109,7 +122,12 @@ class EstimatorNode(ManagedNode):
         return self.given.of(EstimatorParameters)
 
     def open(self) -> None:
-        """Load the model if the arm is known; make topics and services."""
+        """Load the model if the arm is known; make topics and services.
+
+        Raises:
+            UrEnergyError: the parameters, the model file, the state file or what a room
+                needs cannot be used.
+        """
         given = self.parameters
         check_parameters(given)
         self._companions = companions(self.given, self.lines)
@@ -152,7 +170,12 @@ class EstimatorNode(ManagedNode):
         self.add_report(self._report)
 
     def start(self) -> None:
-        """Start reading samples."""
+        """Open the sinks and start reading samples.
+
+        Raises:
+            InputError: a sink cannot be opened.
+            MissingPackageError: the package of a sink is not installed.
+        """
         given = self.parameters
         self._publishing = Decimator(given.publish_rate)
         self._health.begin()
@@ -171,7 +194,7 @@ class EstimatorNode(ManagedNode):
         self._reader.start()
 
     def stop(self) -> None:
-        """Stop reading samples; save the counters."""
+        """Stop reading samples; save the counters and what was learned."""
         reader = self._reader
         self._reader = None
         if reader is not None:
@@ -195,7 +218,14 @@ class EstimatorNode(ManagedNode):
                 self._arm.estimator.set_options(live_options(self.parameters))
 
     def _make_arm(self, robot: str) -> EstimatedArm:
-        """The arm, for its name or robot file; empty for that of the model file."""
+        """The arm, with a line about its model.
+
+        Args:
+            robot: name or robot file; empty for the robot of the model file.
+
+        Raises:
+            UrEnergyError: see `EstimatedArm`.
+        """
         arm = EstimatedArm(
             self.parameters,
             robot,
@@ -210,8 +240,13 @@ class EstimatorNode(ManagedNode):
     def _identified(self, info: RecordingInfo) -> EstimatedArm:
         """Start estimating once the samples state which arm they are of.
 
-        A ControllerError if the controller does not name its arm, which it may do later;
-        an InputError if a bag does not, or the package has no model of this arm.
+        Args:
+            info: of the first samples.
+
+        Raises:
+            ControllerError: the controller does not name its arm; it may do so later, so
+                that the reader connects again.
+            InputError: a bag does not name its arm, or the package has no model of it.
         """
         remedy = "name the arm in robot_model, such as ur5e"
         if info.robot is None and self.parameters.source == "bag":
@@ -226,60 +261,50 @@ class EstimatorNode(ManagedNode):
         return arm
 
     def _close_arm(self) -> None:
+        """Release the state file and end the companions."""
         arm = self._arm
         self._arm = None
         if arm is not None:
             arm.close()
 
     def _reset_energy(self) -> str:
+        """Service ~/reset_energy: begin to count from zero."""
         self._actions.reset("service call")
         problem = self._estimator().disk_problem
         text = "energy counters are zero"
         return text if problem is None else f"{text}, but not saved: {problem}"
 
     def _start_cycle(self) -> str:
+        """Service ~/start_cycle: end the present cycle of work and begin another one."""
         estimator = self._estimator()
         with self._lock:
             estimator.start_cycle()
         return "a cycle starts with the next sample"
 
     def _describe(self, arm: EstimatedArm) -> None:
+        """Publish robot_description, a latched topic, if that is wanted."""
         if self._description_topic is not None:
             prefix = self.parameters.tf_prefix
             self._description_topic.publish(String(data=urdf(arm.robot, prefix=prefix)))
 
     def _estimator(self) -> LiveEstimator:
+        """The live estimator, for services.
+
+        Raises:
+            UrEnergyError: the arm is not known yet.
+        """
         if self._arm is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._arm.estimator
 
     def _source(self) -> TelemetrySource:
+        """Make the source of samples: a driver's topic, a bag, or the controller itself."""
         given = self.parameters
-        seconds = self.parameters.batch_seconds
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
-            assert self._arm is not None, (
-                "check_parameters requires the arm for joint_states"
-            )
-            required = given.method == "current"
-            topic = self._joint_states.topic
-            stream = JointStateStream(
-                self._joints, EFFORT, require_effort=required, source="joint_states"
-            )
-            efforts = EffortStream(
-                self._arm.base,
-                self._arm.robot,
-                given.effort_unit,
-                required=required,
-                source=topic,
-            )
-            source = JointStatesSource(
-                self._joint_states, stream, efforts, seconds, self.lines
-            )
-            self._health.details = source.details
-            self._health.doubt = lambda: source.doubt
-            return source
+            return self._joint_states_source(self._joint_states)
+        seconds = given.batch_seconds
         if given.bag is not None and given.source == "bag":
             return BagSource(given.bag, real_time=True, batch_seconds=seconds)
         return RtdeSource(
@@ -288,6 +313,28 @@ class EstimatorNode(ManagedNode):
             fields=self.fields,
             batch_seconds=seconds,
         )
+
+    def _joint_states_source(self, subscription: PolledSubscription) -> JointStatesSource:
+        """The source of a driver's joint_states; what is wrong with them is reported, too."""
+        given = self.parameters
+        assert self._arm is not None, "check_parameters requires the arm for joint_states"
+        required = given.method == "current"
+        stream = JointStateStream(
+            self._joints, EFFORT, require_effort=required, source="joint_states"
+        )
+        efforts = EffortStream(
+            self._arm.base,
+            self._arm.robot,
+            given.effort_unit,
+            required=required,
+            source=subscription.topic,
+        )
+        source = JointStatesSource(
+            subscription, stream, efforts, given.batch_seconds, self.lines
+        )
+        self._health.details = source.details
+        self._health.doubt = lambda: source.doubt
+        return source
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch and publish (called in the reader thread).
@@ -305,43 +352,66 @@ class EstimatorNode(ManagedNode):
         if batch.stamp is None:  # of a bag that does not state when it was recorded
             batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
-        stops = (part.stop for part in parts)
+        # Ends of the samples up to each publication.
         ends = [
-            stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))
+            part.stop
+            for part in parts
+            if self._publishing.due(float(batch.time[part.stop - 1]))
         ]
         with self._lock:
             arm.estimator.update(batch)
             snapshots = arm.estimator.snapshots(ends) if ends else []
+        reader = self._reader
         self._health.record_missed(
             missed + max(len(ends) - len(snapshots), 0),
             float(batch.time[-1] - batch.time[0]),
-            0.0 if self._reader is None else self._reader.waited,
+            0.0 if reader is None else reader.waited,
         )
         self._health.record_batch(batch)
-        arm.take(batch, 1 if self._reader is None else self._reader.attempts)
-        count = len(snapshots)
+        arm.take(batch, 1 if reader is None else reader.attempts)
+        # The first samples of all may have no snapshot yet.
         ends = ends[len(ends) - len(snapshots) :]
-        stamps = None if batch.stamp is None else batch.stamp.tolist()
-        stamped = [None if stamps is None else stamps[end - 1] for end in ends]
-        messages = self._messages(snapshots, stamped)
-        # Faster after a delay, so that it ends.
-        period = min(
-            self._publishing.period, self.parameters.batch_seconds / max(count, 1)
-        )
-        together = max(1, round(SHORTEST_BATCH / period))
-        for k, (each, stamp) in enumerate(zip(messages, stamped, strict=True)):
-            if k % together == 0:
-                if k:
-                    time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
-                if self._reader is None or not self.context.ok():  # stopped meanwhile
-                    return
-            self._publish(each, stamp)
+        stamps: list[int | None] = [None] * len(ends)
+        if batch.stamp is not None:
+            stamps = [int(batch.stamp[end - 1]) for end in ends]
+        messages = self._messages(snapshots, stamps)
+        if not self._publish_paced(messages, stamps, arrived):
+            return
         if snapshots:
             self._plans.follow(snapshots[-1])
         if self._outlets.sinks:
             self._last_batch = batch
             with self._lock:
                 self._outlets.offer(float(batch.time[-1]), self._reading)
+
+    def _publish_paced(
+        self,
+        messages: Sequence[dict[str, bytes]],
+        stamps: Sequence[int | None],
+        arrived: float,
+    ) -> bool:
+        """Publish what a batch has, spread over the time until the next batch.
+
+        Args:
+            messages: serialized, by topic, for each publication.
+            stamps: host time of the newest sample of each publication [ns].
+            arrived: when the batch arrived, by the monotonic clock [s].
+
+        Returns:
+            Whether all were published; False if the node was stopped meanwhile.
+        """
+        # Faster after a delay, so that it ends.
+        given = self.parameters.batch_seconds / max(len(messages), 1)
+        period = min(self._publishing.period, given)
+        together = max(1, round(SHORTEST_BATCH / period))
+        for k, (each, stamp) in enumerate(zip(messages, stamps, strict=True)):
+            if k % together == 0:
+                if k:
+                    time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
+                if self._reader is None or not self.context.ok():  # stopped meanwhile
+                    return False
+            self._publish(each, stamp)
+        return True
 
     def _finish_bag(self) -> None:
         """Publish the counters after the last sample of a bag."""
@@ -359,7 +429,11 @@ class EstimatorNode(ManagedNode):
                 self._outlets.offer_at_once(self._reading)
 
     def _reading(self) -> ArmReading | None:
-        """The present reading for the sinks; the estimator's lock is held."""
+        """The present reading for the sinks; the estimator's lock is held.
+
+        Returns:
+            None before the arm is known and has sent a batch.
+        """
         arm = self._arm
         batch = self._last_batch
         if arm is None or batch is None:
@@ -372,13 +446,19 @@ class EstimatorNode(ManagedNode):
     def _messages(
         self, snapshots: Sequence[Snapshot], stamps: Sequence[int | None]
     ) -> list[dict[str, bytes]]:
-        """The topics of publish_rate, with the stamps of the newest samples, if they have one."""
+        """The topics of publish_rate, serialized.
+
+        Args:
+            snapshots: powers and energies of each publication.
+            stamps: host time of its newest sample [ns]; None for the present time.
+        """
         positions = self._estimator().calculator.joint_positions
         return self._energy.messages(
             snapshots, list(map(self._nanoseconds, stamps)), positions
         )
 
     def _publish(self, messages: dict[str, bytes], stamp: int | None) -> None:
+        """Publish one publication of all topics, and /clock where a bag leads the time."""
         self._stamp = stamp
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=self._now()))
@@ -417,10 +497,12 @@ class EstimatorNode(ManagedNode):
         health.write_lines(reader, self.robot_name)
 
     def _on_cycle(self, cycle: Cycle) -> None:
+        """Publish a complete cycle and hand it to the sinks (called with the lock held)."""
         self._outlets.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels)
 
     def _on_plan(self, message: bytes) -> None:
+        """Predict a planned trajectory, of which the node gets the serialized message."""
         if self._arm is None:
             refused = "the arm is not known yet: no samples have arrived"
             self._on_answer(PlanAnswer(header_of(message), refused=refused))
@@ -428,6 +510,7 @@ class EstimatorNode(ManagedNode):
             self._plans.submit(message, self._arm.estimator)
 
     def _on_answer(self, answer: PlanAnswer) -> None:
+        """Publish what is known of a plan, with a line where something is wrong with it."""
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
@@ -441,6 +524,7 @@ class EstimatorNode(ManagedNode):
         return time_message(self._nanoseconds(self._stamp))
 
     def _nanoseconds(self, stamp: int | None) -> int:
+        """A stamp [ns since the epoch], None for the time of the node's clock."""
         return self.get_clock().now().nanoseconds if stamp is None else stamp
 
 
