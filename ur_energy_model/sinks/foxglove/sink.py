@@ -9,6 +9,7 @@ import logging
 import resource
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count, pairwise
 from pathlib import Path
@@ -61,11 +62,12 @@ BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 """Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
 SHOWN = fox.Duration(2)
 """The arm vanishes this long after the last reading, as the markers of rviz do."""
-# radius of the coloured links relative to those of the URDF, which they cover
 SHELL = 1.1
+"""Radius of the coloured links relative to those of the URDF, which they cover."""
 TEXT_HEIGHT = 0.12
+"""Size of the text with the total power [m]."""
 TEXT_ABOVE = 0.25
-"""Size of the total power, and its height above the highest joint [m]."""
+"""Height of that text above the highest joint [m]."""
 GREY = fox.Color(r=0.5, g=0.5, b=0.5, a=0.9)
 WHITE = fox.Color(r=1.0, g=1.0, b=1.0, a=1.0)
 
@@ -81,10 +83,17 @@ def foxglove_type(
 class ArmScene:
     """The moving arm for 3D panels: links coloured by power, and their frames.
 
-    The names of the joints, n, have their prefix, and so has what `urdf` describes.
+    Attributes:
+        urdf: description of the arm (URDF), whose joints and links have the prefix.
     """
 
     def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:
+        """The scene of an arm.
+
+        Args:
+            robot: geometry of the arm.
+            joints: names of the joints, prefix included, n.
+        """
         self._joints = joints
         self._dynamics = ArmDynamics(robot)
         prefix = joints[0].removesuffix(robot.joint_names[0])
@@ -92,18 +101,18 @@ class ArmScene:
         names = ("base_link", "base", *link_names(robot), "tool0")
         self._frames = tuple(prefix + name for name in names)
         root = Xml.fromstring(self.urdf.partition("\n")[2])
+        # Pose and size of the shells around the cylinders of each link, along their z axes.
         self._shells: dict[str, list[tuple[fox.Pose, fox.Vector3]]] = {}
-        """Pose and size of the shells around the cylinders of each link, along their z axes."""
         for link in root.iter("link"):
-            shells = self._shells[link.attrib["name"]] = []
+            shells: list[tuple[fox.Pose, fox.Vector3]] = []
+            self._shells[link.attrib["name"]] = shells
             for visual in link.iter("visual"):
                 origin = visual.find("origin")
                 shape = visual.find("geometry/cylinder")
                 assert origin is not None  # our own URDF has cylinders only
                 assert shape is not None
-                place, turn = (
-                    np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy")
-                )
+                place = np.array(origin.attrib["xyz"].split(), float)
+                turn = np.array(origin.attrib["rpy"].split(), float)
                 width = 2.0 * SHELL * float(shape.attrib["radius"])
                 size = fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
                 at, orientation = _placed(place, Rotation.from_euler("xyz", turn))
@@ -112,14 +121,20 @@ class ArmScene:
     def messages(
         self, stamp: int, q: Array, power: Array, total: float
     ) -> tuple[bytes, bytes]:
-        """The encoded FrameTransforms of all links, and the SceneUpdate.
+        """The messages of one moment, encoded.
 
-        Joint angles q [n], rad, electrical power of each joint [n] and of the whole arm,
-        W, at a stamp, ns.
+        Args:
+            stamp: the moment [ns since 1970, UTC].
+            q: joint angles [n], rad.
+            power: electrical power of each joint [n], W.
+            total: power of the whole arm [W].
+
+        Returns:
+            The FrameTransforms of all links, and the SceneUpdate.
         """
         time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
         links, joints = self._dynamics.frames(q[None])
-        # of all but the first
+        # Poses in `base` of all frames but the first; then of each in the one before it.
         poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])
         steps = np.concatenate(
             [BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])]
@@ -177,9 +192,10 @@ class ArmScene:
 
 
 def _placed(place: Array, turn: Rotation) -> tuple[fox.Vector3, fox.Quaternion]:
-    position = dict(zip("xyz", place.tolist(), strict=True))
+    """A position [3], m, and a rotation as messages."""
+    position = fox.Vector3(**dict(zip("xyz", place.tolist(), strict=True)))
     quaternion = dict(zip("xyzw", turn.as_quat().tolist(), strict=True))
-    return fox.Vector3(**position), fox.Quaternion(**quaternion)
+    return position, fox.Quaternion(**quaternion)
 
 
 JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
@@ -199,25 +215,18 @@ class ReadingMessages:
         self._summarising = Decimator(SUMMARY_RATE)
 
     def of_reading(self, reading: ArmReading) -> list[Messages]:
-        """All messages of a reading; the URDF only where the arm is new."""
+        """All messages of a reading.
+
+        The URDF of the arm is among them only where the arm is new, the summary and the
+        diagnostics once a second.
+        """
         stamp = reading.stamp
         snapshot = reading.snapshot
-        messages = list[Messages]()
         interfaces = joint_interfaces(snapshot, reading.joints)
-        robot = reading.robot
-        labels = (reading.joints, reading.model)
-        if self._labels != labels or self._robot is not robot:
-            self._energy = EnergyMessages(*labels)
-            groups = {joint: tuple(values) for joint, values in interfaces.items()}
-            self._template = dynamic_joint_state_template(groups)
-            self._scene = None if robot is None else ArmScene(robot, reading.joints)
-            if self._scene is not None and self._robot is not robot:
-                text = encode_text(self._scene.urdf)
-                messages.append(Messages.single(ROBOT_DESCRIPTION, stamp, text))
-            self._robot = robot
-            self._labels = labels
+        messages = self._description_of(reading, interfaces)
         self._energy.keep(snapshot, stamp)
-        if summary := self._summarising.due(stamp * 1e-9):
+        summary = self._summarising.due(stamp * 1e-9)
+        if summary:
             self._energy.keep_summary(snapshot, stamp)
         for cycle in reading.cycles:
             self._energy.keep_cycle(cycle, snapshot, stamp)
@@ -238,6 +247,26 @@ class ReadingMessages:
             encoded = self._scene.messages(stamp, snapshot.q, joints, total)
             messages += map(Messages.single, (FRAMES, SCENE), (stamp, stamp), encoded)
         return messages
+
+    def _description_of(
+        self, reading: ArmReading, interfaces: Mapping[str, Mapping[str, float]]
+    ) -> list[Messages]:
+        """Prepare for an arm or model that is new; its URDF, nothing for a known arm."""
+        robot = reading.robot
+        labels = (reading.joints, reading.model)
+        if self._labels == labels and self._robot is robot:
+            return []
+        self._labels = labels
+        self._energy = EnergyMessages(*labels)
+        groups = {joint: tuple(values) for joint, values in interfaces.items()}
+        self._template = dynamic_joint_state_template(groups)
+        self._scene = None if robot is None else ArmScene(robot, reading.joints)
+        is_new = self._robot is not robot
+        self._robot = robot
+        if self._scene is None or not is_new:
+            return []
+        text = encode_text(self._scene.urdf)
+        return [Messages.single(ROBOT_DESCRIPTION, reading.stamp, text)]
 
 
 def source_status(arm: str, link: LinkStatus) -> Status:
@@ -268,7 +297,8 @@ def source_status(arm: str, link: LinkStatus) -> Status:
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
 
 SERVER_NAME = "ur_energy_model"
-BACKLOG = 512  # messages that wait for a slow client; the oldest is dropped for a new one
+BACKLOG = 512
+"""Messages that wait for a slow client; the oldest is dropped for a new one."""
 
 
 def foxglove_sink(
@@ -293,10 +323,10 @@ def foxglove_sink(
 
 
 def allow_many_connections() -> None:
-    """Raise the limit of open files, of which each connection of a client takes one.
+    """Raise this process's limit of open files to the largest that the system permits.
 
-    The SDK accepts any number of connections, and stops to listen when no file can be
-    opened.
+    Each connection of a client takes one. The SDK accepts any number of connections, and
+    stops to listen when no file can be opened.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
@@ -304,14 +334,19 @@ def allow_many_connections() -> None:
 
 
 class FoxgloveDelivery(ServerListener):
-    """Serves readings at an address, whose port 0 takes a free one; see sink.Delivery.
+    """Serves readings to any number of clients; see `Delivery`.
 
     Whoever reaches the address may read, also a page that a browser of this machine has
     loaded from anywhere: the SDK has no check of the header Origin, and clients can read
     only.
+
+    Attributes:
+        address: where it listens.
+        subscriptions: number of subscriptions of each client, by its number.
     """
 
     def __init__(self, address: Address) -> None:
+        """A server that does not listen yet; port 0 takes a free one."""
         self.address = address
         self._messages = ReadingMessages()
         # Channels belong to the context and outlive a server that had to be opened again.
@@ -320,7 +355,6 @@ class FoxgloveDelivery(ServerListener):
         self._kept: dict[str, Messages] = {}
         self._server: WebSocketServer | None = None
         self._lock = threading.Lock()
-        # number of subscriptions of each client
         self.subscriptions: Counter[int] = Counter()
         self._new_topics: set[str] = set()
 
@@ -417,7 +451,8 @@ class FoxgloveDelivery(ServerListener):
 
 # An MCAP file with the messages that the Foxglove server sends.
 
-CHUNK_SECONDS = 1.0  # time between writes: what a killed process loses at most
+CHUNK_SECONDS = 1.0
+"""Time between two writes, and so the most that a killed process loses [s]."""
 MOST_CHUNKS = 3600
 """Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
 
@@ -448,12 +483,15 @@ def mcap_sink(
 
 
 class McapDelivery:
-    """Writes readings into files, the first at a path; see sink.Delivery.
+    """Writes readings into files; see `Delivery`.
 
     A file is complete after every chunk: every reader opens it while it grows, and after
     a crash. Each hour, and after a failure, another one follows: its name has the next
-    free number, such as live_1.mcap after live.mcap. All methods but `name` raise OSError
-    where the disk fails.
+    free number, such as live_1.mcap after live.mcap. All methods raise OSError where the
+    disk fails.
+
+    Attributes:
+        path: of the first file.
     """
 
     clients = None

@@ -316,7 +316,7 @@ class EdgeNode:
             InputError: group or node is empty, or contains a character that separates
                 levels (/), stands for several topics (+, #) or is forbidden (zero).
         """
-        for option, name in (("mqtt_group", group), ("mqtt_node", node)):
+        for option, name in (("--mqtt-group", group), ("--mqtt-node", node)):
             if not name or set(name) & set("/+#\0"):
                 problem = f"'{name}' cannot be a part of a topic"
                 raise InputError(option, problem, "use a name without / + #")

@@ -58,9 +58,9 @@ NodeNumber: TypeAlias = "str | tuple[str, int] | int"
 def _unit(code: str, symbol: str, name: str) -> ua.Variant:
     """EUInformation; `code` is that of UN/CEFACT Recommendation 20 (OPC 10000-8, 5.6.3)."""
     uri = "http://www.opcfoundation.org/UA/units/un/cefact"
-    number = code.encode()
+    number = int.from_bytes(code.encode(), "big")
     texts = ua.LocalizedText(symbol), ua.LocalizedText(name)
-    return ua.Variant(ua.EUInformation(uri, int.from_bytes(number, "big"), *texts))
+    return ua.Variant(ua.EUInformation(uri, number, *texts))
 
 
 WATT = _unit("WTT", "W", "watt")
@@ -87,13 +87,20 @@ UNKNOWN_CLASS = 0
 
 
 class Measurand(NamedTuple):
-    """A measurement that OPC 34100 numbers."""
+    """A measurement that OPC 34100 numbers.
 
-    name: str  # BrowseName
-    number: int  # MeasurementID
-    unit: ua.Variant = WATT_HOUR  # of the values, EUInformation
-    kind: ua.VariantType = ua.VariantType.Double  # type of the values
-    # reference from its point; a statistic is set to zero by a reset
+    Attributes:
+        name: BrowseName.
+        number: MeasurementID.
+        unit: of the values, EUInformation.
+        kind: type of the values.
+        by: reference from its metering point; a statistic is set to zero by a reset.
+    """
+
+    name: str
+    number: int
+    unit: ua.Variant = WATT_HOUR
+    kind: ua.VariantType = ua.VariantType.Double
     by: NodeNumber = HAS_STATISTIC_COMPONENT
 
     def __hash__(self) -> int:
@@ -110,10 +117,12 @@ SUM = Measurand("DcEnergyTotalSumHp", 1029)
 
 
 class Measurement(NamedTuple):
-    """A value of one metering point, W or Wh.
+    """A value of one metering point.
 
-    `uncertainty` is the half width of its 95 % interval, in the same unit; NaN where
-    unknown.
+    Attributes:
+        value: power [W] or energy [Wh].
+        uncertainty: half the width of the 95 % interval of the value, in the same unit;
+            NaN where it is not known.
     """
 
     value: float
@@ -121,7 +130,11 @@ class Measurement(NamedTuple):
 
     @property
     def accuracy_class(self) -> int:
-        """The smallest class of ACCURACY_CLASSES that covers the interval."""
+        """Number of the smallest class of ACCURACY_CLASSES that covers the interval, from 1.
+
+        It is one more than the number of classes where the interval is wider than all of
+        them, and UNKNOWN_CLASS where the interval is not known.
+        """
         if not math.isfinite(self.uncertainty):
             return UNKNOWN_CLASS
         percent = 100.0 * self.uncertainty / abs(self.value) if self.value else math.inf
@@ -129,12 +142,11 @@ class Measurement(NamedTuple):
 
 
 def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measurement]]:
-    """All measurements of a reading, by metering point; BUS only where it is measured.
+    """All measurements of a reading, by metering point.
 
     MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to
-    it.
-
-    The uncertainties of import and export are that of their difference.
+    it. BUS is there only where it is measured. The uncertainties of import and export are
+    that of their difference.
     """
     columns = reading.snapshot.channels
     energy = reading.snapshot.since_reset
@@ -173,7 +185,8 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
 def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant | None]]:
     """Values and units under the names of the ROS topics, for clients that use no model.
 
-    Those of cycles only where one has ended.
+    The values of a cycle are there only if one has ended since the previous reading. The
+    unit of a text or count is None.
     """
     out: dict[str, tuple[float | str, ua.Variant | None]] = {
         name: (value, WATT if name.endswith("/power") else JOULE)
@@ -234,14 +247,20 @@ CLASSES = _enum_values((f"ACCURACY_CLASS_{k}" for k in range(16)), CLASS_TEXTS)
 
 
 class AddressSpace:
-    """The types of the companion specifications, in a server that is initialised, not started."""
+    """The types of the companion specifications in a server.
+
+    Attributes:
+        server: in which they are.
+        spaces: index of each namespace in the server.
+    """
 
     def __init__(self, server: Server) -> None:
+        """An address space without these types, of a server that is initialised, not started."""
         self.server = server
-        self.spaces: dict[str, int] = {BASE: 0}  # index of each namespace
+        self.spaces: dict[str, int] = {BASE: 0}
 
     async def add_types(self) -> None:
-        """Add the types."""
+        """Add the namespaces and the types, before the server is started."""
         for uri in SPACES:
             self.spaces[uri] = await self.server.register_namespace(uri)
         await self.server.import_xml(config_file("opcua", "companion_types.xml"))
@@ -259,15 +278,18 @@ class AddressSpace:
         return ua.NodeId(number, self.spaces[uri])
 
 
-# From the machine down to its metering points.
 FOLDERS = (
     ("Monitoring", MACHINERY),
     ("Consumption", MACHINERY),
     ("Electricity", MACHINERY_ENERGY),
 )
-PLAIN = "Energy"  # folder of the values under the names of the ROS topics
-START = "StartTime"  # key of the time of the last reset
-LONGEST_REASON = 200  # most characters of the reason of a reset that are kept
+"""Folders from the machine down to its metering points, with their namespaces."""
+PLAIN = "Energy"
+"""Folder of the values under the names of the ROS topics."""
+START = "StartTime"
+"""Key of the time of the last reset."""
+LONGEST_REASON = 200
+"""Most characters of the reason of a reset that are kept."""
 _INTERVAL = {
     "accounted_s": "time of the interval that was measured [s]",
     "unaccounted_s": "time of the interval without samples [s]",
@@ -283,12 +305,13 @@ class MachineNodes:
     """
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
+        """The nodes of the arm of this name, none of which is added yet."""
         self._space = space
         self._arm = arm
-        # types of the values of all variables, by key
+        # Types and last values of all variables, by key; metering points that are added.
         self._kinds: dict[str, ua.VariantType] = {}
-        self._points: set[str] = set()
         self._written: dict[str, object] = {}
+        self._points: set[str] = set()
         self._status = ua.StatusCodes.Good
 
     def _id(self, key: NodeNumber) -> ua.NodeId:
@@ -297,7 +320,12 @@ class MachineNodes:
         return self._space.id(key)
 
     async def add(self, reading: ArmReading, actions: ArmActions | None) -> None:
-        """Add the machine, with its first reading; without actions it has no methods."""
+        """Add the machine, its nameplate, folders, metering points and methods.
+
+        Args:
+            reading: the first one of the arm.
+            actions: what the methods do; None for a machine without methods.
+        """
         await self._add(
             MACHINES, "", OWN, IDS.BaseObjectType, IDS.Organizes, name=self._arm
         )
@@ -315,17 +343,15 @@ class MachineNodes:
         parent = ""
         by = IDS.HasComponent
         for name, uri in FOLDERS:
-            parent, by = (
-                await self._add(parent, name, uri, IDS.FolderType, by),
-                IDS.Organizes,
-            )
+            parent = await self._add(parent, name, uri, IDS.FolderType, by)
+            by = IDS.Organizes
         await self._add_points(metering_points(reading))
         await self._add("", PLAIN, OWN, IDS.FolderType)
         if actions is not None:
             await self._add_methods(actions)
 
     async def write(self, reading: ArmReading) -> None:
-        """Write what has changed."""
+        """Write the values that have changed; all of them if the arm had been lost."""
         points = metering_points(reading)
         await self._add_points(points)
         values: dict[str, object] = {
@@ -353,13 +379,13 @@ class MachineNodes:
         everything = self._status != ua.StatusCodes.Good
         self._status = ua.StatusCodes.Good
         before = {} if everything else self._written
+        unknown = object()
         changed = {
-            key: v for key, v in values.items() if key not in before or before[key] != v
+            key: new for key, new in values.items() if before.get(key, unknown) != new
         }
         self._written |= changed
-        await self._write(
-            changed, datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc)
-        )
+        time = datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc)
+        await self._write(changed, time)
 
     async def lose(self) -> None:
         """Mark all values as the last ones before the arm was lost."""
@@ -368,6 +394,7 @@ class MachineNodes:
             await self._write(self._written, datetime.now(timezone.utc))
 
     async def _write(self, values: Mapping[str, Any], time: datetime) -> None:
+        """Write values by key, with the present status and the time of the sample."""
         status = ua.StatusCode(self._status)
         for key, value in values.items():
             kind = self._kinds[key]
@@ -390,11 +417,22 @@ class MachineNodes:
         data_type: int | None = None,
         writable: bool = False,
     ) -> str:
-        """Add an object, or with a value a variable, which users may change if it is writable.
+        """Add an object, or a variable where there is a value.
 
-        The namespace `uri` is that of its browse name, by default the end of the key; the
-        reference from the parent is by default HasProperty or HasComponent, the data type
-        that of the value. Returns the key.
+        Args:
+            parent: key of the node above.
+            key: of the new node.
+            uri: namespace of the browse name.
+            kind: type of the node.
+            by: reference from the parent; by default HasProperty for a property, else
+                HasComponent.
+            name: browse name; by default the end of the key.
+            value: first value of the variable; None for an object.
+            data_type: of the value; by default that of its variant.
+            writable: whether users may change the value.
+
+        Returns:
+            The key.
         """
         name = name or key.rpartition("/")[2]
         text = ua.LocalizedText(name)
@@ -441,34 +479,36 @@ class MachineNodes:
         self, points: Mapping[str, Mapping[Measurand, Measurement]]
     ) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
+        folder, _ = FOLDERS[-1]
         for point in [point for point in points if point not in self._points]:
             self._points.add(point)
             uri = MACHINERY_ENERGY if point == MAIN else OWN
-            await self._add(FOLDERS[-1][0], point, uri, MEASUREMENT_TYPE, IDS.Organizes)
-            await self._add(
-                point, f"{point}/ApplicationTag", ECM, value=variant(""), writable=True
-            )
+            await self._add(folder, point, uri, MEASUREMENT_TYPE, IDS.Organizes)
+            tag = f"{point}/ApplicationTag"
+            await self._add(point, tag, ECM, value=variant(""), writable=True)
             if point == MAIN:
-                await self._add(
-                    point, START, IA, value=ua.Variant(None, ua.VariantType.DateTime)
-                )
+                never = ua.Variant(None, ua.VariantType.DateTime)
+                await self._add(point, START, IA, value=never)
             elif point not in AGAIN:
-                items = [
-                    ua.AddReferencesItem(
-                        SourceNodeId=self._id(start),
-                        ReferenceTypeId=self._id(CONTAINS),
-                        IsForward=forward,
-                        TargetNodeId=self._id(end),
-                        TargetNodeClass=ua.NodeClass.Unspecified,
-                    )
-                    for start, forward, end in ((MAIN, True, point), (point, False, MAIN))
-                ]
-                for result in await self._space.server.iserver.isession.add_references(
-                    items
-                ):
-                    result.check()
+                await self._add_contains(point)
             for quantity in points[point]:
                 await self._add_measurement(point, quantity)
+
+    async def _add_contains(self, point: str) -> None:
+        """State that the energy of MAIN includes that of a point, in both directions."""
+        items = [
+            ua.AddReferencesItem(
+                SourceNodeId=self._id(start),
+                ReferenceTypeId=self._id(CONTAINS),
+                IsForward=forward,
+                TargetNodeId=self._id(end),
+                TargetNodeClass=ua.NodeClass.Unspecified,
+            )
+            for start, forward, end in ((MAIN, True, point), (point, False, MAIN))
+        ]
+        session = self._space.server.iserver.isession
+        for result in await session.add_references(items):
+            result.check()
 
     async def _add_measurement(self, point: str, quantity: Measurand) -> None:
         add = self._add
@@ -505,14 +545,11 @@ class MachineNodes:
 
         def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
             found: dict[str, Any] = dict(actions.read_interval())
-            numbers = [found.get(key) for key in _INTERVAL]
-            return [
-                *(
-                    variant(math.nan if number is None else float(number))
-                    for number in numbers
-                ),
-                variant(json.dumps(found)),
-            ]
+            results: list[ua.Variant] = []
+            for key in _INTERVAL:
+                number = found.get(key)
+                results.append(variant(math.nan if number is None else float(number)))
+            return [*results, variant(json.dumps(found))]
 
         def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
             how = {"DataType": ua.NodeId(int(kind)), "ValueRank": ua.ValueRank.Scalar}

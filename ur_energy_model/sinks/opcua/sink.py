@@ -38,13 +38,15 @@ from ur_energy_model.sinks.options import Address, common_options, server_addres
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
-DAYS = 3650  # validity of a certificate that is made here
+DAYS = 3650
+"""Validity of a certificate that is made here."""
 LONGEST_START = 60.0
 LONGEST_WRITE = 10.0
 """Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
-MOST_CLIENTS = 20  # connections that are accepted at once
-# time without readings after which the values of an arm are marked as old [s]
+MOST_CLIENTS = 20
+"""Connections that are accepted at once."""
 SILENCE = 5.0
+"""Time without readings after which the values of an arm are marked as old [s]."""
 
 
 def opcua_sink(
@@ -91,9 +93,13 @@ def opcua_sink(
 
 
 class OpcuaDelivery:
-    """A server, in a thread with an event loop of its own; see sink.Delivery.
+    """A server, in a thread with an event loop of its own; see `Delivery`.
 
-    On loopback anonymous clients may read, also unencrypted.
+    On loopback, anonymous clients may read, also unencrypted. Elsewhere all clients need
+    a user and encryption.
+
+    Attributes:
+        name: URL of the server.
     """
 
     def __init__(
@@ -104,6 +110,15 @@ class OpcuaDelivery:
         certificate: tuple[Path, Path],
         actions: ArmActions | None,
     ) -> None:
+        """A server that does not listen yet.
+
+        Args:
+            address: where it listens.
+            path: of its URL, "" for none.
+            users: passwords by user name.
+            certificate: files of its certificate and private key.
+            actions: what its methods do; None for a server without methods.
+        """
         self.name = f"opc.tcp://{address}{path}"
         self._address = address
         self._certificate = certificate
@@ -118,16 +133,15 @@ class OpcuaDelivery:
     def clients(self) -> int | None:
         """Number of connections."""
         server = self._server
-        return (
-            None
-            if server is None or server.bserver is None
-            else len(server.bserver.clients)
-        )
+        if server is None or server.bserver is None:
+            return None
+        return len(server.bserver.clients)
 
     def open(self) -> None:
         """Start the server; a port in use is found before the types are loaded."""
         self._address.listener().close()
-        loop = self._loop = asyncio.new_event_loop()
+        loop = asyncio.new_event_loop()
+        self._loop = loop
         name = f"{self.name} loop"
         self._thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
         self._thread.start()
@@ -148,7 +162,8 @@ class OpcuaDelivery:
         self._thread.join(LONGEST_WRITE)
         if not self._thread.is_alive():
             loop.close()
-        self._loop = self._server = None
+        self._loop = None
+        self._server = None
         self._machines.clear()
         self._seen.clear()
 
@@ -169,10 +184,12 @@ class OpcuaDelivery:
         return User(UserRole.User, username) if right and expected is not None else None
 
     def _run(self, work: Coroutine[Any, Any, None], longest: float) -> None:
+        """Run a coroutine in the loop, for this time at most [s]."""
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
 
     async def _start(self) -> None:
+        """Start the server: security, types, then listening."""
         server = Server(user_manager=self)
         await server.init()
         await server.set_application_uri(application_uri())
@@ -205,6 +222,7 @@ class OpcuaDelivery:
         self._watch = asyncio.create_task(self._watch_arms())
 
     async def _stop(self) -> None:
+        """Stop the server and all tasks of the loop."""
         try:
             if self._server is not None:
                 await self._server.stop()
@@ -215,6 +233,7 @@ class OpcuaDelivery:
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _take(self, reading: ArmReading) -> None:
+        """Write a reading; the first one of an arm adds its nodes."""
         machine = self._machines.get(reading.arm)
         if machine is None:
             machine = MachineNodes(self._space, reading.arm)

@@ -63,7 +63,11 @@ def prometheus_sink(
 
 
 class MetricsPage(Collector):
-    """The page: values of the last reading, for every scrape; see sink.Delivery."""
+    """The page: values of the last reading, for every scrape; see `Delivery`.
+
+    Attributes:
+        address: where it listens; its port is known once the server is open.
+    """
 
     clients = None
 
@@ -118,6 +122,8 @@ class MetricsPage(Collector):
 
 
 class _Handler(WSGIRequestHandler):
+    """Answers the requests of one connection."""
+
     def handle(self) -> None:
         """Answer, with one deadline for request and answer, however slowly a client sends."""
         timer = threading.Timer(REQUEST_TIMEOUT, _break_off, [self.connection])
@@ -133,6 +139,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def _break_off(connection: socket.socket) -> None:
+    """End a connection, whatever its thread does with it."""
     with suppress(OSError):  # its thread may be closing it
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -140,14 +147,22 @@ def _break_off(connection: socket.socket) -> None:
 class MetricsServer(ThreadingWSGIServer):
     """Serves a WSGI application in a thread of its own, each connection in another one.
 
-    Raises:
-        OSError: the address cannot be used.
+    Beyond MOST_CONNECTIONS, the oldest connection is closed: it is a slow client's.
     """
 
     block_on_close = False
     request_queue_size = 4 * MOST_CONNECTIONS
 
     def __init__(self, address: Address, application: Any) -> None:
+        """Begin to serve.
+
+        Args:
+            address: where it listens.
+            application: a WSGI application.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
         if ":" in address.host:
             self.address_family = socket.AF_INET6
         super().__init__((address.host, address.port), _Handler)
@@ -160,10 +175,8 @@ class MetricsServer(ThreadingWSGIServer):
     def server_bind(self) -> None:
         """Bind without the look-up of the host's full name, which may be slow."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = (
-            str(self.server_address[0]),
-            self.server_address[1],
-        )
+        self.server_name = str(self.server_address[0])
+        self.server_port = self.server_address[1]
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -188,9 +201,17 @@ class MetricsServer(ThreadingWSGIServer):
 
 
 class ArmMetrics:
-    """The values of one arm; keeps what outlives a reading: the last cycle.
+    """The values of all metrics of one arm.
 
-    What the table reads has values by the labels behind that of the arm.
+    The functions of the table read it; what they return has values by the labels behind
+    that of the arm.
+
+    Attributes:
+        reading: the last one.
+        snapshot: of the last reading.
+        columns: where the channels are in arrays of the snapshot.
+        last_cycle: energy [J], duration [s] and time without samples [s] of the last
+            completed cycle, which outlives its reading; None before the first.
     """
 
     reading: ArmReading
@@ -215,21 +236,26 @@ class ArmMetrics:
         }
 
     def _joints(self, values: Array | None) -> Values:
+        """Values [n] by the names of the joints; none where the source has none."""
         rows = () if values is None else zip(self.reading.joints, values, strict=True)
         return {(joint,): value for joint, value in rows}
 
     def _part(self, array: Array, part: str) -> Values:
+        """A part of the power of each joint, such as "mechanical_power"."""
         return self._joints(array[self.columns.per_joint[part]])
 
     def _channel(self, array: Array, channel: str) -> Values:
+        """A channel of the whole arm; none of the bus where it is not measured."""
         known = channel != "bus" or self.snapshot.bus_measured
         return {(): array[self.columns.arm[channel]]} if known else {}
 
     def _states(self, array: Array, part: int) -> Values:
+        """Energies or times of the arm's states."""
         values = self.columns.by_state(array, part)
         return {(state.name.lower(),): value for state, value in values.items()}
 
     def _part_energies(self) -> Values:
+        """Net energies of joints and other parts, which sum to the total's [J]."""
         net = self.snapshot.lifetime.net
         found = dict(self._part(net, "electrical_power"))
         return found | {
@@ -237,22 +263,33 @@ class ArmMetrics:
         }
 
     def _wall(self, array: Array) -> Values:
+        """A power or energy at the mains."""
         return {(): float(self.columns.value_at_wall(array))}
 
     def _cycle(self, place: int) -> Values:
+        """A number of the last cycle; none before the first."""
         return {} if self.last_cycle is None else {(): self.last_cycle[place]}
 
     def _source(self) -> Values:
+        """1 for where the total comes from, 0 for the other sources."""
         now = self.snapshot.total_source_ever.name
         return {(name,): float(name == now) for name in SOURCE_NAMES}
 
     def _info(self) -> Values:
+        """1 with what describes the arm as labels."""
         robot = self.reading.robot
         return {("" if robot is None else robot.name, self.reading.model): 1.0}
 
 
 class MetricFamily(NamedTuple):
-    """One metric: name, names of the labels, HELP, and its values of a reading."""
+    """One metric.
+
+    Attributes:
+        name: with its unit as suffix.
+        labels: names of the labels, the arm's first.
+        help: one sentence, the HELP of the page.
+        values: of the last reading, by the values of the labels but the arm's.
+    """
 
     name: str
     labels: tuple[str, ...]
