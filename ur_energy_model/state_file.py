@@ -67,6 +67,7 @@ class StateFile:
         self._identity: bytes | None = None  # None before the file was read or made
         self._values: dict[str, bytes] = {}
         self._unsaved: dict[str, None] = {}  # keys, in the order of `put`
+        self._bulk: set[str] = set()  # keys that are written last
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._check_due = 0.0  # by the monotonic clock [s]
@@ -103,10 +104,19 @@ class StateFile:
         """The last value that was put or read; None without one, or after an empty one."""
         return self._values.get(key) or None
 
-    def put(self, key: str, value: bytes) -> None:
-        """Change a value in memory; `save` writes it. An empty value counts as none."""
+    def put(self, key: str, value: bytes, *, bulk: bool = False) -> None:
+        """Change a value in memory; `save` writes it.
+
+        Args:
+            key: of the value.
+            value: an empty one counts as none.
+            bulk: whether it is large, and is written after all others: these do not wait
+                for room that a full disk has for them alone.
+        """
         self._values[key] = value
         self._unsaved[key] = None
+        if bulk:
+            self._bulk.add(key)
 
     def save(self) -> None:
         """Write what has changed, in the order of `put`; a failure becomes the `problem`."""
@@ -159,11 +169,16 @@ class StateFile:
         execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
         execute("PRAGMA wal_autocheckpoint = 64")
         execute("BEGIN IMMEDIATE")
+        tables = execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        if tables not in ([], [("state",)]):
+            raise ValueError("a database of another program")
         execute(
             "CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value BLOB NOT NULL)"
         )
-        query = f"SELECT key, value FROM state WHERE length(value) <= {LARGEST}"
-        found: dict[str, bytes] = dict(execute(query).fetchall())
+        (largest,) = execute("SELECT max(length(value)) FROM state").fetchone()
+        if (largest or 0) > LARGEST:
+            raise ValueError(f"a value of {largest} bytes")
+        found: dict[str, bytes] = dict(execute("SELECT key, value FROM state").fetchall())
         execute("COMMIT")
         self._take(found)
         if not self._synced:
@@ -206,7 +221,9 @@ class StateFile:
 
     def _write_unsaved(self) -> None:
         assert self._connection is not None
-        changed = [(key, self._values[key]) for key in list(self._unsaved)]
+        keys = list(self._unsaved)  # other threads may put more meanwhile
+        keys.sort(key=self._bulk.__contains__)
+        changed = [(key, self._values[key]) for key in keys]
         self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed)
         for key, value in changed:
             if self._values[key] is value:  # it was not put again meanwhile

@@ -59,7 +59,8 @@ class SavedLearning:
         if self.content is None:
             return
         head = {"robot": self.robot, "serial": self.serial, "models": self.models}
-        file.put(_key(self.serial), json.dumps(head).encode() + b"\n" + self.content)
+        value = json.dumps(head).encode() + b"\n" + self.content
+        file.put(_key(self.serial), value, bulk=True)
         file.save()
 
 
