@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,9 +42,9 @@ class SkipWithoutNeeds:
 
     def __init__(self, all_packages: bool) -> None:
         self._all_packages = all_packages
-        self._conftests: dict[str, str] = {}
-        """Why a conftest.py could not be imported, by the name of its module: pytest keeps it
-        half-imported, and modules that import from it fail with another error."""
+        self._half_imported: dict[str, str] = {}
+        """Why a conftest.py or a module of tests could not be imported, by its name: pytest
+        keeps it half-imported, and modules that import from it fail with another error."""
         self._in_commands: list[str] = []
         """What commands of the package itself reported as missing, since the last report."""
         self._earlier: dict[BaseException, str] = {}
@@ -91,10 +92,12 @@ class SkipWithoutNeeds:
         if reason is None:
             return
         self._earlier[error] = reason
-        conftest = getattr(error, "path", None)
-        if conftest is not None:  # a ConftestImportFailure
-            parts = conftest.relative_to(node.config.rootpath).with_suffix("").parts
-            self._conftests[".".join(parts)] = reason
+        path = getattr(error, "path", None)  # of a ConftestImportFailure
+        if path is None and isinstance(node, pytest.Module):
+            path = Path(node.fspath)
+        if path is not None:
+            parts = path.relative_to(node.config.rootpath).with_suffix("").parts
+            self._half_imported[".".join(parts)] = reason
         report.outcome = "skipped"
         report.longrepr = (node.nodeid, 1, f"Skipped: {reason}")
 
@@ -109,7 +112,7 @@ class SkipWithoutNeeds:
                 missing = package not in OWN and find_spec(package) is None
                 if missing and not self._all_packages:
                     return f"the Python package {package!r} is not installed"
-            elif isinstance(error, ImportError) and error.name in self._conftests:
-                return self._conftests[error.name]
+            elif isinstance(error, ImportError) and error.name in self._half_imported:
+                return self._half_imported[error.name]
             error = error.__cause__ or error.__context__
         return None

@@ -22,7 +22,7 @@ ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
     "errors typing codec options typed_numbers files interrupts processes arm_names yaml_reader "
     "formats ranges robot_modes low_pass many_bags state_file topics_and_services rooms "
-    "cli.tables",
+    "cli.tables sinks.options",
     "telemetry model",
     "trajectory",
     "consistency",
