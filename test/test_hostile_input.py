@@ -22,7 +22,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from test.plant.synthetic_plant import JOINTS, Arm, Work, write_plant
 from test.telemetry.bag.bag_files import write_bag, write_file
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.hostile_peer import FIELDS, GREETING, KINDS, feed
@@ -44,9 +43,6 @@ from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import open_regular, user_path, write_text
 from ur_energy_model.model.urdf_import import robot_content
-from ur_energy_model.optimization.pendant import Step, sheet_csv
-from ur_energy_model.plant.database import export_csv
-from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.sinks.credentials import read_section
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
@@ -300,6 +296,11 @@ def test_pipes_and_links_in_circles_are_refused_at_once(
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=5),
        mark=st.sampled_from(["=", "+", "-", "@", "\t", ""]))  # fmt: skip
 def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
+    from test.plant.synthetic_plant import JOINTS, Arm, Work, write_plant
+    from ur_energy_model.optimization.pendant import Step, sheet_csv
+    from ur_energy_model.plant.database import export_csv
+    from ur_energy_model.plant.store import HistoryStore
+
     name = mark + text
     names = (f"{name}1", f"{name}2", *JOINTS[2:])
     with TemporaryDirectory() as folder:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
+from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
@@ -130,3 +131,22 @@ def live_from_bag(model: EnergyModel, bag: Path) -> LiveEstimator:
         while (batch := source.read(0.0)) is not None:
             estimator.update(batch)
     return estimator
+
+
+def live(model: EnergyModel, telemetry: Telemetry, size: int) -> LiveEstimator:
+    """A live estimator that has seen all samples in batches, with the stated constants."""
+    fit = ControllerConstantsFit(ROBOT)
+    fit.accumulate(telemetry)
+    estimator = LiveEstimator(model, ROBOT, LiveOptions(constants=fit.result()))
+    for k, batch in enumerate(packets(telemetry, size)):
+        estimator.update(batch)
+        if k % 3 == 0:
+            estimator.snapshot()
+    return estimator
+
+
+def counted(estimator: LiveEstimator) -> Array:
+    """Net energies of all channels since the first start [channels], J."""
+    snapshot = estimator.snapshot("end")
+    assert snapshot is not None
+    return snapshot.lifetime.net

@@ -21,8 +21,10 @@ from test.energy.known_arm import (
     ROBOT,
     STANDBY,
     changed,
+    counted,
     electrical,
     known_model,
+    live,
     live_from_bag,
     motion,
 )
@@ -526,3 +528,53 @@ def test_counters_of_a_version_whose_total_was_modelled_go_on() -> None:
     states = channels.by_state(found.net, channels.state_time)
     assert sum(states.values()) == pytest.approx(reading.accounted)
     assert set(states) == set(ArmState)
+
+
+def moving_then_still(moving: float, still: float) -> Telemetry:
+    """Samples of the known arm that moves, then stands still, for some time each [s]."""
+    parts = [motion(moving), motion(still, speed=0.0)]
+    columns = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns
+    }
+    count = sum(map(len, parts))
+    time = parts[0].time[0] + np.arange(count) / RATE
+    columns["timestamp"] = time
+    return Telemetry(time, columns, replace(parts[0].info, robot="ur5e"))
+
+
+@pytest.mark.parametrize("capacity", [0.0, 3.1])
+def test_the_total_is_the_same_live_and_offline_whatever_the_parts_know(
+    tmp_path: Path, capacity: float
+) -> None:
+    """The joints brake for a third of the motion, before the standby power is known; 6 W less.
+
+    Offline it is known from the first sample on, live it is not.
+    """
+    model = known_model()
+    model = replace(model, bus=replace(model.bus, capacitor_energy=capacity))
+    telemetry = moving_then_still(6.0, 4.0)
+    qd = telemetry["actual_qd"]
+    current = telemetry["actual_current"]
+    braking = np.arange(len(qd)) // 150 % 3 == 1
+    current = np.where(
+        braking[:, None], -0.8 * np.sign(qd) * (np.abs(qd) > 0.01), current
+    )
+    demand = electrical(changed(telemetry, actual_current=current)).sum(axis=1)
+    demand += DRIVER * np.abs(current).sum(axis=1) + STANDBY - 6.0
+    bus = np.maximum(demand, 0.0) / 48.0
+    telemetry = changed(telemetry, actual_current=current, actual_robot_current=bus)
+    offline = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
+    for size in (1, 13, len(telemetry)):
+        estimator = live(model, telemetry, size)
+        net = counted(estimator)
+        arm = estimator.channels.arm
+        assert net[arm["total"]] == pytest.approx(offline.supply, rel=1e-12)
+        parts = (*PARTS, "unexplained")
+        whole = net[estimator.channels.per_joint["electrical_power"]].sum()
+        whole += sum(net[arm[part]] for part in parts)
+        assert whole == pytest.approx(net[arm["total"]], rel=1e-12)
+    assert offline.supply == pytest.approx(
+        np.trapezoid(48.0 * bus, telemetry.time), rel=1e-9
+    )
+    assert capacity or offline.regeneration > 1.0
+    assert abs(offline.unexplained) < 0.02 * offline.supply

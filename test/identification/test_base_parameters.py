@@ -19,7 +19,6 @@ from ur_energy_model.identification.base_parameters import (
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup, tensor_of
-from ur_energy_model.papers.protocol import paper
 
 UR5E = load_robot("ur5e")
 UPRIGHT = np.array([0.0, 0.0, -9.82])
@@ -144,6 +143,8 @@ def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> Non
 def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     """Its columns and our own give the same torque."""
     robot = load_robot("qin2024")
+    from ur_energy_model.papers.protocol import paper
+
     published = paper("s4")
     gravity = np.array([0.0, 0.0, -9.8])
     regressor = FullRegressor(robot, gravity, friction=False, motor_inertia=False)

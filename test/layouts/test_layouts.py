@@ -31,9 +31,6 @@ from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
-from ur_energy_model.sinks.foxglove.room import FOXGLOVE_PORT
-from ur_energy_model.sinks.prometheus.room import PROMETHEUS_PORT
-from ur_energy_model.sinks.prometheus.sink import METRICS
 
 JOINTS = tuple(ROBOT.joint_names)
 ARM = ArmTopics(JOINTS)
@@ -90,6 +87,8 @@ def test_namespace_and_prefix_are_in_every_name() -> None:
 
 def test_subscriptions_of_plotjuggler_and_files_of_the_package() -> None:
     """It takes false and zero, not its defaults, for settings that are missing."""
+    from ur_energy_model.sinks.foxglove.room import FOXGLOVE_PORT
+
     assert set(FILES) == set(PURPOSES)
     for name, content in FILES.items():
         assert config_file(*name.split("/")).read_text() == content
@@ -120,6 +119,8 @@ UNIT_OF_SUFFIX = {
 
 
 def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None:
+    from ur_energy_model.sinks.prometheus.sink import METRICS
+
     for panel in DASHBOARD["panels"]:
         unit = panel["fieldConfig"]["defaults"]["unit"]
         assert unit in UNITS
@@ -147,6 +148,8 @@ def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None
 
 
 def test_grafana_can_import_panels_that_do_not_overlap() -> None:
+    from ur_energy_model.sinks.prometheus.room import PROMETHEUS_PORT
+
     assert DASHBOARD["id"] is None, "Grafana refuses a number that it did not give"
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
     names = [variable["name"] for variable in DASHBOARD["templating"]["list"]]

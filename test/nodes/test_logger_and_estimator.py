@@ -20,8 +20,7 @@ import yaml
 from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
-from test.energy.known_arm import ROBOT, known_model
-from test.energy.test_agreement import counted, live
+from test.energy.known_arm import ROBOT, counted, known_model, live
 from test.layouts.viewers import (
     foxglove_paths,
     foxglove_topics,
