@@ -185,6 +185,8 @@ def record(given: Given) -> None:
         warn(each.words() for each in found)
     if status.unreadable and short is None:
         short = f"{status.unreadable} samples cannot be read back"
+    if status.overflow and short is None:
+        short = f"{status.overflow} samples found no place while the disk failed"
     if short is not None or status.stopped_because is not None:
         problem = f"less was recorded than asked for: {status.stopped_because or short}"
         raise IncompleteRecordingError(options.output, problem, "the rest is readable")

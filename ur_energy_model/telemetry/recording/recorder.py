@@ -90,12 +90,8 @@ class Recorder(ClosedOnExit):
             self._budget = StorageBudget(
                 self._folder,
                 self._options.retention,
-                recording=lambda: (
-                    None if (bag := self._writing.bag) is None else bag.path
-                ),
-                release=lambda path: bool(
-                    self._run_command(lambda: self._writing.release(path))
-                ),
+                recording=self._present_bag,
+                release=self._release,
             )
 
     def __enter__(self) -> Self:
@@ -211,7 +207,14 @@ class Recorder(ClosedOnExit):
         self._put(Event(HOST_CLOCK.now(), "mark", label))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the bag ends by itself: duration over, source ended, disk nearly full."""
+        """Wait until the bag ends by itself: its duration is over, or the source has ended.
+
+        Args:
+            timeout: longest time to wait [s]; None waits for ever.
+
+        Returns:
+            Whether the bag has ended.
+        """
         return self._writing.finished.wait(timeout)
 
     def close(self) -> None:
@@ -274,6 +277,7 @@ class Recorder(ClosedOnExit):
             self._end_bag(error)
 
     def _take(self, batch: Telemetry) -> None:
+        """Pass a batch to the tap, and to the bag or to the seconds before the next one."""
         if self._tap is not None:
             self._tap(HOST_CLOCK.corrected(batch))
         over = False
@@ -296,7 +300,17 @@ class Recorder(ClosedOnExit):
         if over:
             self._end_bag(None, cut)
 
+    def _present_bag(self) -> Path | None:
+        """The bag that is being recorded, None if there is none."""
+        bag = self._writing.bag
+        return None if bag is None else bag.path
+
+    def _release(self, path: Path) -> bool:
+        """Take a complete file out of the bag; returns whether it may be deleted."""
+        return bool(self._run_command(lambda: self._writing.release(path)))
+
     def _put(self, event: Event) -> None:
+        """Pass an event to the bag, if one is recorded."""
         with self._lock:
             if self._taking:
                 self._queue.put(replace(event, stamp=event.stamp + HOST_CLOCK.correction))
@@ -304,8 +318,8 @@ class Recorder(ClosedOnExit):
     def _catch_up(self) -> None:
         """Wait until what the source has sent by now is read, CATCH_UP_SECONDS at most.
 
-        After a time in which this process did not run, it waits in the socket. Usually
-        the reading thread is up to date.
+        After a time in which this process did not run, samples wait in the socket.
+        Usually the reading thread is up to date.
         """
         end = time.monotonic() + CATCH_UP_SECONDS
         while self._taking and self._reading.is_alive() and time.monotonic() < end:
@@ -322,6 +336,7 @@ class Recorder(ClosedOnExit):
             self._up_to_date = time.monotonic()
 
     def _stop_taking(self) -> None:
+        """Take no more samples into the bag; an outage that lasts is the gap at its end."""
         with self._lock:
             if self._taking:
                 self._reception.outage = self._reception.present_outage(
@@ -376,7 +391,7 @@ class _Reception:
         return time.monotonic() - self.began
 
     def accept(self, batch: Telemetry) -> Telemetry:
-        """Count a batch; the gap in front of the bag's first sample began with the bag."""
+        """Take a batch into the bag; the gap in front of its first sample began with the bag."""
         if not len(batch):
             return batch
         if not self.samples:
