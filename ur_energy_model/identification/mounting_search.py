@@ -76,7 +76,7 @@ def find_mounting(
     Args:
         robot: the arm.
         recordings: of one arm.
-        stated: mounting and payload from which the search starts.
+        stated: mounting and payload, kept unless the currents clearly contradict them.
     """
     payloads = [recording.controller_payload for recording in recordings]
     if any(
