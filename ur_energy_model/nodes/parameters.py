@@ -21,7 +21,7 @@ from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.powers import Method
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.options import Option, option, options_of, table_of
-from ur_energy_model.rooms import Given, Node, rooms, tables_of
+from ur_energy_model.rooms import Given, Node, loaded, rooms, tables_of
 from ur_energy_model.sinks.options import SUBJECT
 
 AUTO = "auto"  # a friction law for each joint
@@ -40,6 +40,13 @@ LONGEST_BATCH = 0.08
 
 
 # fmt: off
+
+
+def _power_models() -> tuple[str, ...]:
+    """Names of the power models, those of rooms included."""
+    place = "ur_energy_model.identification.power_structures:power_model_names"
+    names: tuple[str, ...] = loaded(place)()
+    return names
 
 
 @dataclass(frozen=True)
@@ -136,9 +143,9 @@ class IdentificationParameters:
         AUTO, "friction law; auto keeps the usual one unless another is better",
         choices=(AUTO, *LAWS), changeable=True,
     )
-    power_model: Literal["physical", "ecbot", "catalogue"] = option(
+    power_model: str = option(
         "physical", "model of the bus power",
-        changeable=True,
+        choices=_power_models, changeable=True,
     )
     identify_on_start: bool = option(False, "identify once on activation")
     exit_when_done: bool = option(
