@@ -151,17 +151,18 @@ def _repeated(
 ) -> tuple[ShownBy, list[tuple[int, int]]]:
     """First move of each complete cycle, and that after its last; none without repetition."""
     shown_by, complete = complete_cycles(motion)
-    edges = [
-        (_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete
-    ]
-    cycles = [(a, b) for a, b in edges if a < b < len(moves)]
-    if not cycles:
-        return "repetition", []
-    alike = [[_alike(motion, moves, one, other) for other in cycles] for one in cycles]
-    usual = alike[int(np.argmax(np.sum(alike, axis=1)))]
-    return shown_by, [
-        cycle for cycle, counts in zip(cycles, usual, strict=True) if counts
-    ]
+    cycles = []
+    for begin, end in complete:
+        first = _move_of(motion, moves, begin)
+        after = _move_of(motion, moves, end)
+        if first < after < len(moves):
+            cycles.append((first, after))
+    usual: list[tuple[int, int]] = []
+    for one in cycles:  # the most frequent kind of cycle
+        alike = [other for other in cycles if _alike(motion, moves, one, other)]
+        if len(alike) > len(usual):
+            usual = alike
+    return shown_by if usual else "repetition", usual
 
 
 def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, int]]]:

@@ -393,24 +393,28 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
     for stretch in stretches:
         plan = stretch.plan
         if stretch.moving:
-            assert plan.qd is not None
             gap = here - plan.q[0]
             if np.abs(gap).max() > CLOSED:
-                problem = (
-                    f"move {len(moves) + 1} does not start where the one before it ended"
-                )
+                number = len(moves) + 1
+                problem = f"move {number} does not start where the one before it ended"
                 raise InputError(source, problem, "record cycles whose moves end at rest")
-            qdd = (
-                np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
-            )
-            left = 1.0 - plan.time[:, None] / plan.time[-1]
-            rest = np.ones((len(plan.time), 1))
-            rest[[0, -1]] = 0.0
-            moves.append(Sampled(plan.time, plan.q + left * gap, rest * plan.qd, qdd))
+            moves.append(_without_gap(plan, gap))
             starts.append(now)
             here = plan.q[-1]
         now += plan.duration
     return Chain(moves, starts, now)
+
+
+def _without_gap(plan: Plan, gap: Array) -> Sampled:
+    """A move from rest to rest that begins elsewhere, by a gap [n], rad, spread over its time."""
+    assert plan.qd is not None
+    qdd = plan.qdd
+    if qdd is None:
+        qdd = np.gradient(plan.qd, plan.time, axis=0)
+    left = 1.0 - plan.time[:, None] / plan.time[-1]
+    qd = plan.qd.copy()
+    qd[[0, -1]] = 0.0
+    return Sampled(plan.time, plan.q + left * gap, qd, qdd)
 
 
 class StretchEnergy(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 from ur_energy_model.optimization.cycle import StretchEnergy, total_energy
@@ -79,30 +80,32 @@ class SheetProblem:
         known: SheetProblem | None = None,
         step: Callable[[], None] = lambda: None,
     ) -> None:
-        cycle = self._cycle = problem.cycle
-        self._pauses = own_pauses(cycle)
+        self._cycle = problem.cycle
+        self._pauses = own_pauses(problem.cycle)
         self._problem = problem
-        groups = cycle.shared_moves
-        waits = cycle.shared_waits
+        groups = problem.cycle.shared_moves
+        waits = problem.cycle.shared_waits
         if not shared:
-            groups = tuple((k,) for group in groups for k in group)
-            waits = tuple((place,) for group in waits for place in group)
-        #: moves of each line that may change
+            groups = tuple((number,) for number in chain.from_iterable(groups))
+            waits = tuple((place,) for place in chain.from_iterable(waits))
+        # Lines that may change, by the numbers of the moves that they run.
         self._lines: dict[tuple[int, ...], TypedLine] = {}
         for moves in groups:
-            kinds = {cycle.moves[k].kind for k in moves}
-            if (
-                any(cycle.moves[k].kept for k in moves)
-                or len(kinds) > 1
-                or "other" in kinds
-            ):
+            if not self._may_change(moves):
                 continue
             line = None if known is None else known._lines.get(moves)
-            line = line or self._line(moves)
+            if line is None:
+                line = self._line(moves)
             if line.possible:
                 self._lines[moves] = line
             step()
         self._wait, self._holding = self._place_of_waiting(waits)
+
+    def _may_change(self, moves: tuple[int, ...]) -> bool:
+        """Whether the moves of a line may have other values: none is kept, all are of one kind."""
+        kinds = {self._cycle.moves[number].kind for number in moves}
+        kept = any(self._cycle.moves[number].kept for number in moves)
+        return not kept and len(kinds) == 1 and "other" not in kinds
 
     def _line(self, moves: tuple[int, ...]) -> TypedLine:
         problem = self._problem

@@ -171,6 +171,8 @@ def _rank(problem: DesignProblem, x: Array) -> float:
         x: free coefficients [2 L - 1, n], rad.
     """
     motion = problem.motion(x)
-    penalty = problem.limits.penalty(*motion)[0]
-    value = problem.objective.value(*motion)
-    return value + (1e6 * (1 + penalty) if penalty > 1e-6 else 0.0)
+    penalty = float(problem.limits.penalty(*motion)[0])
+    value = float(problem.objective.value(*motion))
+    if penalty > 1e-6:
+        return value + 1e6 * (1.0 + penalty)
+    return value

@@ -285,49 +285,56 @@ class ChartEncoder:
         """
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
-            out["panels"] = [
-                {
-                    **vars(panel),
-                    "lines": [self._line(line, chart) for line in panel.lines],
-                }
-                for panel in chart.panels
-            ]
+            out["panels"] = [self._panel(panel, chart) for panel in chart.panels]
         if isinstance(chart, HeatMap):
             out["largest"] = chart.largest
         return {"kind": _KINDS[type(chart)], **plain(out)}
 
+    def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
+        lines = [self._line(line, chart) for line in panel.lines]
+        return {**vars(panel), "lines": lines}
+
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
-        x = line.x
-        y = line.y
+        arrays = {"x": line.x, "y": line.y}
         edges = {"band": line.half_width, "base": line.base}
-        if not (line.points or chart.equal):
-            x, y = decimate(line.x, y, self.buckets, chart.focus)
-            edges = {
-                name: None if each is None else np.interp(x, line.x, np.nan_to_num(each))
-                for name, each in edges.items()
-            }
-        arrays = {"x": x, "y": y, **edges}.items()
-        shown = {
-            name: getattr(line, name) for name in ("label", "role", "joint", "points")
+        is_exact = line.points or chart.equal
+        if not is_exact:
+            x, y = decimate(line.x, line.y, self.buckets, chart.focus)
+            arrays = {"x": x, "y": y}
+        out: dict[str, Any] = {
+            "label": line.label,
+            "role": line.role,
+            "joint": line.joint,
+            "points": line.points,
         }
-        return shown | {
-            k: None if each is None else self._array(each) for k, each in arrays
-        }
+        for name, values in arrays.items():
+            out[name] = self._array(values)
+        for name, edge in edges.items():
+            out[name] = None
+            if edge is not None:
+                if not is_exact:
+                    edge = np.interp(arrays["x"], line.x, np.nan_to_num(edge))
+                out[name] = self._array(edge)
+        return out
 
     def _array(self, values: Array) -> list[float]:
         """Lowest and highest value, and the index of the codes in the pool."""
         known = np.isfinite(values)
-        low, high = (
-            (values[known].min(), values[known].max()) if known.any() else (0.0, 0.0)
-        )
+        low = 0.0
+        high = 0.0
+        if known.any():
+            low = float(values[known].min())
+            high = float(values[known].max())
         span = high - low
         codes = np.full(len(values), STEPS + 1, dtype="<u2")
-        codes[known] = np.round((values[known] - low) / span * STEPS) if span > 0 else 0
+        codes[known] = 0
+        if span > 0:
+            codes[known] = np.round((values[known] - low) / span * STEPS)
         raw = codes.tobytes()
         if raw not in self._index:
             self._index[raw] = len(self.pool)
             self.pool.append(base64.b64encode(raw).decode("ascii"))
-        return [float(low), float(high), self._index[raw]]
+        return [low, high, self._index[raw]]
 
 
 # The HTML.
@@ -343,25 +350,7 @@ def escape(text: str) -> str:
 def render(page: Page) -> str:
     """The page as HTML, complete in one file."""
     sections = [each for each in page.sections if each.items]
-    charts = [
-        (f"{section.key}-{number}", item.content, item.recording)
-        for section in sections
-        for number, item in enumerate(section.items)
-        if isinstance(item.content, Chart)
-    ]
-    encoder = ChartEncoder(chart for _, chart, _ in charts)
-    data = {
-        "recordings": page.recordings,
-        "charts": [
-            {"id": key, "recording": recording, **encoder.chart(chart)}
-            for key, chart, recording in charts
-        ],
-        "pool": encoder.pool,
-    }
-    # Data with "<" could close the script element.
-    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    payload = _data(sections, page.recordings)
     style = stylesheet() + _asset("report.css")
     script = '"use strict";{' + "".join(_asset(name) for name in SCRIPTS) + "}"
     policy = (
@@ -386,6 +375,27 @@ def render(page: Page) -> str:
         "script": script,
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("report.html"))
+
+
+def _data(sections: Sequence[PageSection], recordings: Sequence[str]) -> str:
+    """The charts of all sections, as JSON for the page's script."""
+    places: dict[str, Item] = {}
+    for section in sections:
+        for number, item in enumerate(section.items):
+            places[f"{section.key}-{number}"] = item
+    charts = {
+        place: (item.content, item.recording)
+        for place, item in places.items()
+        if isinstance(item.content, Chart)
+    }
+    encoder = ChartEncoder(chart for chart, _ in charts.values())
+    encoded = [
+        {"id": place, "recording": recording, **encoder.chart(chart)}
+        for place, (chart, recording) in charts.items()
+    ]
+    data = {"recordings": recordings, "charts": encoded, "pool": encoder.pool}
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")  # which could close the script element
 
 
 def _asset(name: str) -> str:

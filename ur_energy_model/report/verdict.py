@@ -106,9 +106,15 @@ def judge(
         doubts: other warnings about the recorded arm.
         contradictions: those among the doubts that the recordings themselves show.
     """
-    arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
-    found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
-    found += [] if generic is None else [Statement("fair", generic)]
+    warnings = list(doubts)
+    if another_arm:
+        warnings.insert(0, another_arm)
+    found = [
+        Statement("fair", f"{line[0].upper()}{line[1:]}.")
+        for line in dict.fromkeys(warnings)
+    ]
+    if generic is not None:
+        found.append(Statement("fair", generic))
     found += _correlation(metrics, "torque", joint_names, TORQUE_R2)
     # Another payload than the one that was set is in the currents: more motion would not
     # help.
@@ -132,12 +138,16 @@ def judge(
         found.append(Statement("good", text))
     grade = worst_of(statement.grade for statement in found)
     headline = _HEADLINES[grade]
-    if generic is not None or another_arm is not None:
-        kind = "A model of another arm" if another_arm is not None else "A generic model"
-        this = "one" if another_arm is not None else "arm"
-        headline = f"{kind}: usable, within its intervals."
+    if another_arm is not None:
+        headline = "A model of another arm: usable, within its intervals."
         if grade == "poor":
-            headline = f"{kind} that does not fit this {this}: identify a model of it."
+            headline = "A model of another arm that does not fit this one: identify a model of it."
+    elif generic is not None:
+        headline = "A generic model: usable, within its intervals."
+        if grade == "poor":
+            headline = (
+                "A generic model that does not fit this arm: identify a model of it."
+            )
     if contradictions:
         headline = f"The recording contradicts what was set: {contradictions[0].shown}."
     return ModelVerdict(grade, headline, tuple(found))
@@ -193,11 +203,7 @@ def _correlation(
 
     `explained`: a wrong payload, which is stated elsewhere, is the reason of a low share.
     """
-    rows = [
-        [np.nan if entry.get("r2") is None else float(entry["r2"]) for entry in m[key]]
-        for m in metrics
-        if m.get(key) is not None
-    ]
+    rows = [[_number(entry.get("r2")) for entry in m[key]] for m in metrics if m.get(key)]
     what, remedy = _WORDS[key]
     if explained:
         remedy = "the payload is the reason"
@@ -211,11 +217,8 @@ def _correlation(
     least = float(np.nanmin(values))
     middle = float(np.nanmedian(values))
     grade = grade_of(least, limits, high=True)
-    idle = [
-        name
-        for name, seen in zip(names, np.isfinite(values).T, strict=True)
-        if not seen.any()
-    ]
+    seen = np.isfinite(values).any(axis=0)
+    idle = [name for name, moved in zip(names, seen, strict=True) if not moved]
     every = "every joint that moved" if idle else "every joint"
     text = f"It explains {_percent(middle)} of the variation of the {what}"
     if least < 0:
@@ -224,8 +227,16 @@ def _correlation(
         text += f" on {every}"
     else:
         text += f", at least {_percent(least)} on {every} ({names[worst]} is the weakest)"
-    text += f"; {', '.join(idle)} hardly moved" if idle else ""
-    yield Statement(grade, text + ("." if grade == "good" else f"; {remedy}."))
+    if idle:
+        text += f"; {', '.join(idle)} hardly moved"
+    if grade != "good":
+        text += f"; {remedy}"
+    yield Statement(grade, f"{text}.")
+
+
+def _number(value: float | None) -> float:
+    """A value as a float; NaN for None."""
+    return np.nan if value is None else float(value)
 
 
 def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
@@ -253,8 +264,10 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         text += f" ({percent:.1f} % of its range)"
     grade = worst_of([grade_of(error, ENERGY_ERROR), min(fits, key=ORDER.index)])
     text += f", energy to within {error:.1f} %"
-    remedy = "; standby power changes by some watts from day to day: identify with a new"
-    yield Statement(grade, text + ("." if grade == "good" else f"{remedy} recording."))
+    if grade != "good":
+        text += "; standby power changes by some watts from day to day: "
+        text += "identify with a new recording"
+    yield Statement(grade, f"{text}.")
 
 
 def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
@@ -266,13 +279,16 @@ def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         text = (
             f"Energy of motion above standstill is predicted to within {max(known):.1f} %"
         )
-        remedy = (
-            "; identify with recordings of several days, and of motions as in production."
-        )
-        yield Statement(grade, text + ("." if grade == "good" else remedy))
+        if grade != "good":
+            text += "; identify with recordings of several days, and of motions as in production"
+        yield Statement(grade, f"{text}.")
 
 
 def _percent(share: float) -> str:
     """A share in percent, rounded down, with more digits the closer it is to one."""
-    digits = 3 if share > 0.9995 else 2 if share > 0.99 else 1
+    digits = 1
+    if share > 0.9995:
+        digits = 3
+    elif share > 0.99:
+        digits = 2
     return f"{np.floor(share * 10 ** (digits + 2)) / 10**digits:.{digits}f} %"

@@ -16,6 +16,7 @@ from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.optimization.measures.measure import (
     KINDS,
     LIKELY,
+    Kind,
     Measure,
     Omitted,
     Saving,
@@ -54,50 +55,55 @@ class Measures:
             omitted: reasons why kinds were not looked for, or not found.
             seconds: of the recording [s].
         """
-        listed = [each for each in found if each.probability >= LIKELY]
-        unsure = [each for each in found if each.probability < LIKELY]
-        reasons = {each.kind: each.reason for each in unsure_reasons(unsure)}
+        reasons: dict[Kind, str] = {}
+        listed: list[Measure] = []
+        for each in found:
+            if each.probability >= LIKELY:
+                listed.append(each)
+            else:
+                reasons[each.kind] = _unsure(each)
         reasons |= {each.kind: each.reason for each in omitted}
-        kinds = {each.kind for each in listed}
-        left = [
-            Omitted(kind, reasons[kind])
-            for kind in KINDS
-            if kind in reasons.keys() - kinds
-        ]
+        for each in listed:
+            reasons.pop(each.kind, None)
+        left = [Omitted(kind, reasons[kind]) for kind in KINDS if kind in reasons]
+        without = cls((), tuple(left), seconds)
         tariff = Tariff()
-        made = cls((), tuple(left), seconds)
-        listed.sort(
-            key=lambda each: (
-                each.kind != "payload",
-                -made.per_year(each, tariff).wall_energy,
-            )
-        )
-        return replace(made, measures=tuple(listed))
+
+        def rank(measure: Measure) -> tuple[bool, float]:
+            year = without.per_year(measure, tariff)
+            return measure.kind != "payload", -year.wall_energy
+
+        return replace(without, measures=tuple(sorted(listed, key=rank)))
 
     @classmethod
     def together(cls, parts: Sequence[Measures]) -> Measures:
-        """Those of several recordings, which are one after another in a year's work.
+        """The measures of several recordings, which are one after another in a year's work.
 
         Measures that are alike, as of recordings of the same program, are one.
         """
-        seconds = sum(part.seconds for part in parts)
+        every: list[Measure] = []
+        omitted: list[Omitted] = []
+        for part in parts:
+            every += part.measures
+            omitted += part.omitted
         groups: list[list[Measure]] = []
-        for each in (each for part in parts for each in part.measures):
-            known = next((group for group in groups if _are_alike(group[0], each)), None)
-            if known is None:
-                groups.append([each])
+        for each in every:
+            for group in groups:
+                if _are_alike(group[0], each):
+                    group.append(each)
+                    break
             else:
-                known.append(each)
+                groups.append([each])
         found = [_as_one(group) for group in groups]
-        omitted = [each for part in parts for each in part.omitted]
-        return cls.ranked(found, omitted, seconds)
+        return cls.ranked(found, omitted, sum(part.seconds for part in parts))
 
     def per_year(self, measure: Measure, tariff: Tariff) -> Saving:
         """The saving of a year, whose hours of work the tariff states."""
-        times = measure.times_per_year
-        if times is None:
-            times = tariff.seconds_per_year / self.seconds if self.seconds > 0.0 else 0.0
-        return measure.saving.times(times)
+        if measure.times_per_year is not None:
+            return measure.saving.times(measure.times_per_year)
+        if self.seconds <= 0.0:
+            return measure.saving.times(0.0)
+        return measure.saving.times(tariff.seconds_per_year / self.seconds)
 
     def as_json(self, tariff: Tariff) -> dict[str, Any]:
         """The entries `measures` and `measures_omitted` of JSON output."""
@@ -162,9 +168,6 @@ def _as_one(group: Sequence[Measure]) -> Measure:
     )
 
 
-def unsure_reasons(unsure: Sequence[Measure]) -> list[Omitted]:
-    """Why measures are not listed of which it is not even likely that they save energy."""
-    return [
-        Omitted(each.kind, f"what was found is within its uncertainty ({each.title})")
-        for each in unsure
-    ]
+def _unsure(measure: Measure) -> str:
+    """Why a measure is not listed of which it is not even likely that it saves energy."""
+    return f"what was found is within its uncertainty ({measure.title})"
