@@ -21,8 +21,8 @@ from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.errors import InputError
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
-from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink
+from ur_energy_model.sinks.options import SinkOptions, sink_kinds
+from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink, open_sinks
 
 KINDS = [kind.name for kind in sink_kinds()]
 SERVERS = [kind.name for kind in sink_kinds() if kind.listens]

@@ -27,11 +27,10 @@ from ur_energy_model.sinks.options import (
     SinkOptions,
     check_ports,
     common_options,
-    open_sinks,
     server_address,
     sink_kinds,
 )
-from ur_energy_model.sinks.sink import ArmActions, Sink
+from ur_energy_model.sinks.sink import ArmActions, Sink, open_sinks
 from ur_energy_model.yaml_reader import YamlTree
 
 
@@ -150,7 +149,8 @@ CODE = """
 import sys
 from ur_energy_model.errors import MissingPackageError
 from ur_energy_model.rooms import Given
-from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
+from ur_energy_model.sinks.options import SinkOptions, sink_kinds
+from ur_energy_model.sinks.sink import open_sinks
 none = [kind.options() for kind in sink_kinds()]
 assert open_sinks(Given(SinkOptions(), *none)) == ()
 places = {"mqtt": "mqtt://127.0.0.1:1", "opcua": "opc.tcp://127.0.0.1:0"}

@@ -26,7 +26,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
-from ur_energy_model.sinks.options import check_ports, common_options, open_sinks
+from ur_energy_model.sinks.options import check_ports, common_options
+from ur_energy_model.sinks.sink import open_sinks
 from ur_energy_model.sinks.terminal import (
     LinePrinter,
     Screen,

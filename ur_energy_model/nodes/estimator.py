@@ -58,8 +58,8 @@ from ur_energy_model.nodes.process import run_nodes
 from ur_energy_model.nodes.ros import PolledSubscription, time_message
 from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
-from ur_energy_model.sinks.options import common_options, open_sinks
-from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.options import common_options
+from ur_energy_model.sinks.sink import ArmReading, open_sinks
 from ur_energy_model.telemetry.bag.source import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.joint_states import JointStateStream

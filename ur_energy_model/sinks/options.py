@@ -5,7 +5,7 @@
 
 Each kind of sink is a room that adds to the subject "sinks": a `SinkKind`, and a table of
 its options. Commands and nodes with that subject make the sinks that the user has stated
-with `open_sinks`; without such rooms there are none, and no options for them.
+with `sink.open_sinks`; without such rooms there are none, and no options for them.
 
 The chapter imports only the ground floor, so that the tables of these rooms may use it.
 """
@@ -16,17 +16,13 @@ import errno
 import ipaddress
 import os
 import socket
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.options import is_loopback, option
-from ur_energy_model.rooms import Given, extensions, loaded
-
-if TYPE_CHECKING:
-    from ur_energy_model.sinks.sink import ArmActions, Sink
+from ur_energy_model.rooms import Given, extensions
 
 SUBJECT = "sinks"
 """What the rooms of sinks add to."""
@@ -58,32 +54,6 @@ class SinkOptions:
     # fmt: on
 
 
-class SinkFactory(Protocol):
-    """Makes a sink; a room's chapter `sink` has one for each of its kinds."""
-
-    def __call__(
-        self,
-        place: str,
-        given: Given,
-        actions: ArmActions | None,
-        state_file: Path | None,
-        /,
-    ) -> Sink:
-        """The sink.
-
-        Args:
-            place: address, URL or file, as stated by the user.
-            given: holds the options of the kind and the common `SinkOptions`.
-            actions: what clients of the sink may request of the arm; None for nothing.
-            state_file: file of the energy counters, beside which the sink keeps what it
-                needs after a restart; None to keep nothing.
-
-        Raises:
-            InputError: the place or an option cannot be used.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class SinkKind:
     """A kind of sink, as its room describes it; reading it imports no package.
@@ -91,7 +61,7 @@ class SinkKind:
     Attributes:
         name: of the option with an address, URL or file for each sink of this kind.
         options: table that has this option, and further ones of the kind.
-        factory: "module:function" of its `SinkFactory`.
+        factory: "module:function" of its `sink.SinkFactory`.
         default_port: where it listens if the user states no port; None for a kind that
             does not listen.
         secrets: its section in the file of credentials; None for a kind without secrets.
@@ -127,36 +97,6 @@ def sink_kinds() -> tuple[SinkKind, ...]:
 def common_options(given: Given) -> SinkOptions:
     """The options that all kinds have in common; their defaults where there is no kind."""
     return given.of(SinkOptions) if sink_kinds() else SinkOptions()
-
-
-def open_sinks(
-    given: Given,
-    actions: ArmActions | None = None,
-    state_file: Path | None = None,
-) -> tuple[Sink, ...]:
-    """Make all sinks that the user has stated.
-
-    Args:
-        given: holds the options of every kind, and the common ones.
-        actions: what clients of the sinks may request of the arm; None for nothing.
-        state_file: file of the energy counters, beside which sinks keep what they need
-            after a restart; None to keep nothing.
-
-    Raises:
-        InputError: an address, a URL or a file cannot be used; the sinks that were made
-            before are closed.
-        MissingPackageError: the package of a kind is not installed.
-    """
-    sinks: list[Sink] = []
-    with ExitStack() as opened:
-        for extension in extensions(SUBJECT):
-            kind: SinkKind = extension.load()
-            for place in kind.places(given):
-                make: SinkFactory = loaded(kind.factory)
-                sink = make(place, given, actions, state_file)
-                sinks.append(opened.enter_context(closing(sink)))
-        opened.pop_all()
-    return tuple(sinks)
 
 
 def check_ports(given: Given) -> None:

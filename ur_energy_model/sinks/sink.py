@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a sink is, the readings that it gets, and the thread that delivers them."""
+"""What a sink is, the readings that it gets, the thread that delivers them, and how it is made."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from ur_energy_model.energy.cycle_energies import (
@@ -24,6 +25,8 @@ from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import problem_words
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.rooms import Given, extensions, loaded
+from ur_energy_model.sinks.options import SUBJECT, SinkKind
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -299,3 +302,59 @@ class QueuedSink(Sink):
             self._changed.wait_for(lambda: self._waiting or self._closing)
             in_time = time.monotonic() <= self._deadline
             return self._waiting.popleft() if self._waiting and in_time else None
+
+
+class SinkFactory(Protocol):
+    """Makes a sink; a room's chapter `sink` has one for each of its kinds."""
+
+    def __call__(
+        self,
+        place: str,
+        given: Given,
+        actions: ArmActions | None,
+        state_file: Path | None,
+        /,
+    ) -> Sink:
+        """The sink.
+
+        Args:
+            place: address, URL or file, as stated by the user.
+            given: holds the options of the kind and the common `SinkOptions`.
+            actions: what clients of the sink may request of the arm; None for nothing.
+            state_file: file of the energy counters, beside which the sink keeps what it
+                needs after a restart; None to keep nothing.
+
+        Raises:
+            InputError: the place or an option cannot be used.
+        """
+        ...
+
+
+def open_sinks(
+    given: Given,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
+) -> tuple[Sink, ...]:
+    """Make all sinks that the user has stated.
+
+    Args:
+        given: holds the options of every kind, and the common ones.
+        actions: what clients of the sinks may request of the arm; None for nothing.
+        state_file: file of the energy counters, beside which sinks keep what they need
+            after a restart; None to keep nothing.
+
+    Raises:
+        InputError: an address, a URL or a file cannot be used; the sinks that were made
+            before are closed.
+        MissingPackageError: the package of a kind is not installed.
+    """
+    sinks: list[Sink] = []
+    with ExitStack() as opened:
+        for extension in extensions(SUBJECT):
+            kind: SinkKind = extension.load()
+            for place in kind.places(given):
+                make: SinkFactory = loaded(kind.factory)
+                sink = make(place, given, actions, state_file)
+                sinks.append(opened.enter_context(closing(sink)))
+        opened.pop_all()
+    return tuple(sinks)

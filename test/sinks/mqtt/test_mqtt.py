@@ -35,8 +35,8 @@ from ur_energy_model.sinks.mqtt.credentials import (
 )
 from ur_energy_model.sinks.mqtt.edge_node import Message
 from ur_energy_model.sinks.mqtt.room import MqttOptions
-from ur_energy_model.sinks.options import SinkOptions, open_sinks, sink_kinds
-from ur_energy_model.sinks.sink import NOT_OPEN, Sink
+from ur_energy_model.sinks.options import SinkOptions, sink_kinds
+from ur_energy_model.sinks.sink import NOT_OPEN, Sink, open_sinks
 
 
 def given(*urls: str, credentials: Path | None = None, **options: Any) -> Given:
