@@ -10,7 +10,7 @@ left out. Where nothing is measured, the energy is the model's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -221,11 +221,13 @@ def recorded_production(path: str | Path) -> Production:
     inside = np.zeros(len(motion.time), dtype=bool)
     for first, last in zip(firsts, ends, strict=True):
         inside[first : last + 1] = True
-    carried = [
-        there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)
-    ]
+    conditions = OperatingConditions(Setup())
+    masses = [there.payload.mass for _, there in conditions.parts(telemetry)]
     warmth = columns.get("joint_temperatures")
     scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
+    parts: Sequence[CyclePart] = ()
+    if is_measured and cycles.alike:
+        parts = _parts(motion, found, measured, whole)
     return Production(
         source=str(path),
         energy=energy[kept],
@@ -236,11 +238,9 @@ def recorded_production(path: str | Path) -> Production:
         begin=begin,
         end=end,
         points=motion.q[[move.first for move in found.moves[0]]],
-        parts=_parts(motion, found, measured, whole)
-        if is_measured and cycles.alike
-        else (),
+        parts=parts,
         idle=_idle_power(motion, inside) if is_measured else None,
-        payload=(min(carried), max(carried)) if "payload" in columns else None,
+        payload=(min(masses), max(masses)) if "payload" in columns else None,
         temperature=None if warmth is None else float(np.nanmean(warmth[inside])),
         scaling=scaling_of(motion) if scaled else None,
         left_out=int(np.count_nonzero(~kept)),
@@ -435,6 +435,76 @@ def stored_productions(
         InputError: no whole cycle on one of the sides, or several arms.
     """
     later_from = f">= TIMESTAMPTZ '{changed.isoformat()}' AS later"
+    cycles = _stored_cycles(database, later_from)
+    days = database.columns(
+        f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
+        "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
+        "FROM seconds GROUP BY ALL"
+    )
+    states = {}
+    for later, day, temperature, scaling in zip(
+        days["later"], days["day"], days["temperature"], days["scaling"], strict=True
+    ):
+        states[bool(later), day] = _DayState(temperature, scaling)
+    before = _by_day(cycles, states, later=False)
+    after = _by_day(cycles, states, later=True)
+    for side, found in (("before", before), ("after", after)):
+        if not found:
+            raise InputError(
+                "--changed",
+                f"the store has no whole cycle {side} {changed:%Y-%m-%d %H:%M}",
+                "name another date, or add recordings of that time",
+            )
+    return before, after
+
+
+class _DayState(NamedTuple):
+    """How an arm was on a day, before or after the change; None where it is unknown.
+
+    Attributes:
+        temperature: mean of the joints [degC].
+        scaling: mean of the speed slider.
+    """
+
+    temperature: float | None = None
+    scaling: float | None = None
+
+
+class _StoredCycles(NamedTuple):
+    """Whole cycles of one arm and program in a history store, in order of time.
+
+    Attributes:
+        arm: that ran them.
+        program: whose cycles they are; None where programs have no names.
+        later: whether each is after the change [cycles].
+        day: of each [cycles], YYYY-MM-DD.
+        begin: of each [cycles], s since 1970.
+        duration: of each [cycles], s.
+        energy: of each [cycles], J, measured or by the model.
+        measured: whether the total of each is measured as a whole [cycles].
+        model_std: standard deviation of each modelled energy [cycles], J; 0 where all
+            energies are measured.
+    """
+
+    arm: str
+    program: str | None
+    later: Mask
+    day: Any
+    begin: Array
+    duration: Array
+    energy: Array
+    measured: Mask
+    model_std: Array
+
+
+def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
+    """The cycles of the program that ran most, with measured energies if both sides have any.
+
+    `later_from` is the column that tells the sides apart, in SQL.
+
+    Raises:
+        InputError: no whole cycle, or several arms.
+    """
     rows = database.columns(
         "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, model_energy, "
         f"model_std, epoch(start) AS begin, start {later_from} FROM cycles "
@@ -448,61 +518,64 @@ def stored_productions(
         raise InputError(
             "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
         )
-    days = database.columns(
-        f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
-        "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
-        "FROM seconds GROUP BY ALL"
-    )
-    columns = (days[name] for name in ("later", "day", "temperature", "scaling"))
-    state = {
-        (bool(later), day): values for later, day, *values in zip(*columns, strict=True)
-    }
+    program = None
+    wanted = np.ones(len(rows["arm"]), dtype=bool)
     names = [str(name) for name in rows["program"] if name is not None]
-    program = max(set(names), key=names.count) if names else None
-    wanted = np.array(
-        [program is None or name == program for name in rows["program"]], dtype=bool
-    )
+    if names:
+        program = max(set(names), key=names.count)
+        wanted = np.array([name == program for name in rows["program"]], dtype=bool)
     later = rows["later"].astype(bool)
-    bus = rows["bus_energy"].astype(float)
-    measured = np.isfinite(bus)
-    all_measured = all(
-        (measured & wanted & (later == side)).any() for side in (False, True)
+    energy = rows["bus_energy"].astype(float)
+    model_std = np.zeros(len(energy))
+    measured = np.isfinite(energy)
+    measured_before = (measured & wanted & ~later).any()
+    measured_after = (measured & wanted & later).any()
+    if not (measured_before and measured_after):
+        energy = rows["model_energy"].astype(float)
+        model_std = rows["model_std"].astype(float)
+    kept = wanted & np.isfinite(energy)
+    return _StoredCycles(
+        arms[0],
+        program,
+        later[kept],
+        rows["day"][kept],
+        rows["begin"][kept].astype(float),
+        rows["duration"][kept].astype(float),
+        energy[kept],
+        measured[kept],
+        model_std[kept],
     )
-    energy = bus if all_measured else rows["model_energy"].astype(float)
-    counted = wanted & np.isfinite(energy)
-    sides: list[list[Production]] = [[], []]
-    for side in (False, True):
-        mine = counted & (later == side)
-        duration = rows["duration"].astype(float)
-        usual = mine.copy()
-        usual[mine] = _usual(duration[mine])
-        for day in dict.fromkeys(rows["day"][usual]):
-            here = usual & (rows["day"] == day)
-            begins = rows["begin"][here].astype(float)
-            warmth, scaling = (
-                None if value is None else float(value)
-                for value in state.get((side, day), (None, None))
-            )
-            share = float(measured[here].mean())
-            production = Production(
-                source=str(day),
-                energy=energy[here],
-                duration=duration[here],
-                total_source=TotalSource.of(share, 1.0),
-                model_std=0.0 if all_measured else float(rows["model_std"][here].mean()),
-                serial=arms[0],
-                program=program,
-                begin=float(begins[0]),
-                end=float(begins[-1] + duration[here][-1]),
-                temperature=warmth,
-                scaling=scaling,
-            )
-            sides[side].append(production)
-        if not sides[side]:
-            raise InputError(
-                "--changed",
-                f"the store has no whole cycle {'after' if side else 'before'} "
-                f"{changed:%Y-%m-%d %H:%M}",
-                "name another date, or add recordings of that time",
-            )
-    return sides[0], sides[1]
+
+
+def _by_day(
+    cycles: _StoredCycles, states: Mapping[tuple[bool, str], _DayState], *, later: bool
+) -> list[Production]:
+    """Cycles of one side by day, without those that took unusually long."""
+    usual = cycles.later == later
+    usual[usual] = _usual(cycles.duration[usual])
+    found = []
+    for day in dict.fromkeys(cycles.day[usual]):
+        here = usual & (cycles.day == day)
+        begins = cycles.begin[here]
+        durations = cycles.duration[here]
+        state = states.get((later, day), _DayState())
+        production = Production(
+            source=str(day),
+            energy=cycles.energy[here],
+            duration=durations,
+            total_source=TotalSource.of(float(cycles.measured[here].mean()), 1.0),
+            model_std=float(cycles.model_std[here].mean()),
+            serial=cycles.arm,
+            program=cycles.program,
+            begin=float(begins[0]),
+            end=float(begins[-1] + durations[-1]),
+            temperature=_known(state.temperature),
+            scaling=_known(state.scaling),
+        )
+        found.append(production)
+    return found
+
+
+def _known(value: float | None) -> float | None:
+    """A value of a database as a float; None stays."""
+    return None if value is None else float(value)

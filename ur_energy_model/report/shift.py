@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -119,48 +119,19 @@ def read_shift(
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    cycles: list[Cycle] = []
-    common = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
     robot = load_robot(model.robot)
-    bins = [(0.0, np.nan, np.nan)]  # time, power of total and of model
-    starts: list[int] = []
+    common = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
+    cycles: list[Cycle] = []
+    curve = _Curve()
     total: MeterReading | None = None
     channels: Channels | None = None
     for bag in bags:
         options = replace(common, constants=recorded_constants(bag, robot))
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
-        before = bins[-1][0]
-        if before > 0:
-            starts.append(len(bins))
-            bins.append((before, np.nan, np.nan))
-        first = last = None
-        lost = 0.0
         batches = Rereading(partial(_checked, bag))
         estimator.calculator.follow_session(batches)
-        for batch in batches:
-            batch = batch.distinct()
-            first = float(batch.time[0]) if first is None else first
-            estimator.update(batch)
-            now = float(batch.time[-1])
-            if last is not None and 0 < now - last < BIN:
-                continue
-            shot = estimator.snapshot()
-            if shot is None:
-                continue
-            last = now
-            time = before + max(now - first, 0.0)
-            # behind a gap
-            if shot.lifetime.unaccounted - lost >= BIN and bins[-1][0] > 0:
-                starts.append(len(bins))
-                bins.append((time, np.nan, np.nan))
-            lost = shot.lifetime.unaccounted
-            power, modelled = shot.power[
-                [channels.arm["total"], channels.arm["model"]]
-            ].tolist()
-            bins.append((time, power, modelled))
-            if progress is not None:
-                progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
+        _follow(estimator, batches, curve, Path(bag).name, progress)
         shot = estimator.snapshot()
         if shot is not None:
             total = shot.lifetime if total is None else total + shot.lifetime
@@ -168,14 +139,16 @@ def read_shift(
         raise InputError(str(bags[0]), "contains no samples", "record again")
     net = total.net
     arm = channels.arm
-    time_of_bins, powers, models = np.array(bins).T
     whole = [cycle for cycle in cycles if cycle.is_whole]
+    kinds: tuple[tuple[Cycle, ...], ...] = (tuple(whole),)
+    if trigger == "auto":
+        kinds = kinds_of_cycles(whole, channels)
     return Shift(
         joint_names=channels.joints,
-        time=time_of_bins,
-        power=powers,
-        model=models,
-        starts=np.array(starts, dtype=int),
+        time=np.array(curve.time),
+        power=np.array(curve.power),
+        model=np.array(curve.model),
+        starts=np.array(curve.starts, dtype=int),
         energy=float(net[arm["total"]]),
         total_source=channels.total_source(net, total.accounted),
         explained_share=channels.explained_share(net),
@@ -185,8 +158,75 @@ def read_shift(
         state_energy=channels.by_state(net, channels.state_energy),
         cycles=tuple(cycles),
         channels=channels,
-        kinds=kinds_of_cycles(whole, channels) if trigger == "auto" else (tuple(whole),),
+        kinds=kinds,
     )
+
+
+@dataclass
+class _Curve:
+    """Mean powers over the shift, as they are read; the first bin is the start.
+
+    Attributes:
+        time: end of each bin since the start of the shift [s].
+        power: mean total power in each bin [W]; NaN where a recording or a gap ended.
+        model: the same of the sum of the modelled parts [W].
+        starts: first bin of each recording but the first, and behind each gap.
+    """
+
+    time: list[float] = field(default_factory=lambda: [0.0])
+    power: list[float] = field(default_factory=lambda: [np.nan])
+    model: list[float] = field(default_factory=lambda: [np.nan])
+    starts: list[int] = field(default_factory=list)
+
+    def add(self, time: float, power: float, model: float) -> None:
+        """Add a bin that ends at a time [s], with mean powers [W]."""
+        self.time.append(time)
+        self.power.append(power)
+        self.model.append(model)
+
+    def interrupt(self, time: float) -> None:
+        """Go on at a time [s] behind a gap, or with another recording."""
+        self.starts.append(len(self.time))
+        self.add(time, np.nan, np.nan)
+
+
+def _follow(
+    estimator: LiveEstimator,
+    batches: Iterable[Telemetry],
+    curve: _Curve,
+    name: str,
+    progress: Progress | None,
+) -> None:
+    """Run an estimator over a recording, and add its powers to the curve behind its end."""
+    channels = estimator.channels
+    shown = [channels.arm["total"], channels.arm["model"]]
+    before = curve.time[-1]
+    if before > 0.0:
+        curve.interrupt(before)
+    first: float | None = None
+    last: float | None = None
+    lost = 0.0
+    for each in batches:
+        batch = each.distinct()
+        if first is None:
+            first = float(batch.time[0])
+        estimator.update(batch)
+        now = float(batch.time[-1])
+        if last is not None and 0.0 < now - last < BIN:
+            continue
+        shot = estimator.snapshot()
+        if shot is None:
+            continue
+        last = now
+        time = before + max(now - first, 0.0)
+        is_behind_gap = shot.lifetime.unaccounted - lost >= BIN
+        if is_behind_gap and curve.time[-1] > 0.0:
+            curve.interrupt(time)
+        lost = shot.lifetime.unaccounted
+        power, modelled = shot.power[shown].tolist()
+        curve.add(time, power, modelled)
+        if progress is not None:
+            progress(float("nan"), f"energy of {name}: {now - first:.0f} s")
 
 
 SAME_TIME = 0.15
@@ -235,9 +275,8 @@ def kinds_of_cycles(
 def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
     """Energy at the wall by state [J]; the squares of all are shared out as those of the means."""
     count = len(ArmState)
-    time, energy = (
-        net[first:][:count] for first in (channels.state_time, channels.state_energy)
-    )
+    time = net[channels.state_time :][:count]
+    energy = net[channels.state_energy :][:count]
     terms = box_terms(np.arange(count), energy)
     squares = energy**2 / np.maximum(time, 1e-9)
     terms[:, :SUPPLY] *= time[:, None]
