@@ -109,7 +109,11 @@ def call_of(words: Sequence[str]) -> Call:
     parser = parser_of(command)
     tables = command_tables(command)
     _refuse_unknown(parser, options_of_tables(tables), rest)
-    found, further = parser.parse_known_intermixed_args(rest)
+    # Options may stand between arguments, but argparse then forgets what is behind "--".
+    parse = parser.parse_known_args
+    if "--" not in rest:
+        parse = parser.parse_known_intermixed_args
+    found, further = parse(rest)
     if further:
         text = " ".join(further)
         parser.error(f"{text}: one word too many, or an option that is not there")
@@ -197,7 +201,9 @@ def _refuse_command(
     if word is None:
         _refuse(program, "the following arguments are required: COMMAND")
     if word.startswith("-"):
-        _refuse(program, f"there is no {word}{suggestion(word[2:], ('help',), '--')}")
+        known = ("help",) if name else ("help", "version")
+        hint = suggestion(word.lstrip("-"), known, "--")
+        _refuse(program, f"there is no {word}{hint}")
     _refuse(program, f"there is no command {word!r}{suggestion(word, tuple(below))}")
 
 
