@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ur_energy_model.cli.parser import all_commands, command_tables
+from ur_energy_model.cli.listing import all_commands
+from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import (

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a program to end."""
 SIGNAL_EXIT = 128  # exit codes after a signal are this plus its number, as in a shell
+PARENT = "UR_ENERGY_PARENT"
+"""Variable of the environment: number of the parent process, and grace of the child [s]."""
 ECHO = 1.0  # signals within this time after another one belong to the same request [s]
 MOMENT = 0.01  # time by which an interrupt is postponed that cannot be raised [s]
 

@@ -29,7 +29,6 @@ The type of a field states what the command line takes:
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Literal,
     Protocol,
@@ -52,6 +52,9 @@ from urllib.parse import SplitResult, urlsplit
 from ur_energy_model.errors import InputError, UrEnergyError, closest
 from ur_energy_model.files import user_path
 from ur_energy_model.typed_numbers import likely_form, right_form
+
+if TYPE_CHECKING:  # for commands only, and lists of them do without
+    import argparse
 
 _NO_HOST = re.compile(r"[\s/@\[\]?#]")
 """What no address of a host contains."""
@@ -320,7 +323,9 @@ class Option:
         if self.kind is bool:
             words["action"] = "store_true"
             if self.default:
-                words["action"] = argparse.BooleanOptionalAction
+                from argparse import BooleanOptionalAction
+
+                words["action"] = BooleanOptionalAction
             return parser.add_argument(*self.flags, default=None, **words)
         words["metavar"] = self.placeholder
         if self.count > 1:

@@ -37,7 +37,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
-from ur_energy_model.interrupts import postponed
+from ur_energy_model.interrupts import PARENT, postponed
 
 Result = TypeVar("Result")
 ONE_THREAD = dict.fromkeys(
@@ -237,8 +237,6 @@ def _run_in_starter(start: Callable[[], Result]) -> Result:
 
 # In a child: the end of its parent.
 
-PARENT = "UR_ENERGY_PARENT"
-"""Variable of the environment: number of the parent process, and grace of the child [s]."""
 PERIOD = 0.5  # time between two looks for the parent [s]
 _PR_SET_PDEATHSIG = 1
 

@@ -10,6 +10,7 @@ this module take milliseconds, after the 40 ms in which Python starts.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,9 +73,9 @@ def _run(program: Callable[[], str | None], interrupted: int | None = None) -> i
     """
     interrupts.exit_at_once(interrupted)
     try:
-        importlib.import_module(
-            "ur_energy_model.processes"
-        ).end_with_parent_of_environment()
+        if interrupts.PARENT in os.environ:  # the import takes 40 ms
+            processes = importlib.import_module("ur_energy_model.processes")
+            processes.end_with_parent_of_environment()
         place = program()
         if place is None:
             name = Path(sys.argv[0]).name

@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from test.absent_rooms import needs_room
+from test.absent_rooms import absent_rooms, needs_room
+from test.contracts.golden import GOLDEN
+from ur_energy_model.cli.listing import all_commands
 from ur_energy_model.cli.main import main
-from ur_energy_model.cli.parser import all_commands, command_tables
+from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.options import Option, options_of_tables
 
 FIXTURES = Path(__file__).parent / "fixtures"
 """Files that an earlier version wrote; copy what a command may change."""
 
 
+EVERY_OPTION = json.loads((GOLDEN / "options.json").read_text(encoding="utf-8"))
+"""Options of the commands of all rooms, also of those that are absent."""
 ROOMS = {
     "demo": "demo",
     "excite": "experiment",
@@ -41,6 +45,24 @@ def options_of_commands() -> dict[str, tuple[Option, ...]]:
         name: options_of_tables(command_tables(command))
         for name, command in all_commands().items()
     }
+
+
+def of_an_absent_room(arguments: list[str]) -> bool:
+    """Whether only an absent room has the command of a command line, or one of its options."""
+    if not absent_rooms() or not arguments:
+        return False
+    if arguments[0] not in all_commands():
+        return f"ur_energy {arguments[0]}" in EVERY_OPTION
+    known = {
+        flag for option in options_of_commands()[arguments[0]] for flag in option.flags
+    }
+    every = {
+        flag
+        for flags in EVERY_OPTION[f"ur_energy {arguments[0]}"]
+        for flag in flags.split()
+    }
+    used = {word.partition("=")[0] for word in arguments if word.startswith("-")}
+    return bool(used & every - known)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from test.plant.clusters import cluster, wait_for
 from test.plant.made_up_bags import HOUR, NOON, Session, add, rows, work_for
 from ur_energy_model import __version__
 from ur_energy_model.cli.arguments import CommandBags
+from ur_energy_model.cli.listing import chosen_command
 from ur_energy_model.cli.parser import call_of
 from ur_energy_model.errors import InputError
 from ur_energy_model.many_bags import (
@@ -188,6 +189,6 @@ def test_what_a_worker_cannot_do_and_how_many_there_are(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert suggested_workers([*bags(4, 10**9), tmp_path / "missing"]) == 8
     words = ["--scheduler", "tcp://127.0.0.1:8786", "--workers", "2"]
-    call = call_of(["estimate", "bag", *words])
+    call = call_of(*chosen_command(["estimate", "bag", *words]))
     with pytest.raises(InputError, match="leave one out"):
         CommandBags(call.given, BAGS, 2).executor()

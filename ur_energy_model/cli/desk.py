@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.commands import CompletionOptions, LayoutsOptions
+from ur_energy_model.cli.listing import PROGRAM, all_commands, commands_below
 from ur_energy_model.cli.output import note, print_json, print_table
-from ur_energy_model.cli.parser import (
-    PROGRAM,
-    all_commands,
-    command_tables,
-    commands_below,
-)
+from ur_energy_model.cli.parser import command_tables
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.options import Option, add_options, options_of_tables
 from ur_energy_model.rooms import Given

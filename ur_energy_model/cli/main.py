@@ -9,9 +9,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.kinds import check_kinds
-from ur_energy_model.cli.parser import PROGRAM, Call, call_of
+from ur_energy_model.cli.listing import PROGRAM, chosen_command
 from ur_energy_model.errors import UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import (
     EndRequest,
@@ -20,6 +20,9 @@ from ur_energy_model.interrupts import (
     raised_once,
 )
 from ur_energy_model.rooms import loaded
+
+if TYPE_CHECKING:
+    from ur_energy_model.cli.parser import Call
 
 # With many small matrices, linear algebra threads only wait for each other (ten times
 # slower on a busy machine). Must be set before numpy is imported.
@@ -37,8 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     name = PROGRAM
     try:
-        call = call_of(sys.argv[1:] if arguments is None else arguments)
-        name = f"{PROGRAM} {call.command.name}"
+        words = sys.argv[1:] if arguments is None else arguments
+        command, rest = chosen_command(words)
+        name = f"{PROGRAM} {command.name}"
+        from ur_energy_model.cli.parser import (
+            call_of,  # not needed for a list of commands
+        )
+
+        call = call_of(command, rest)
         with raised_once():
             return _outcome(call, name)
     except KeyboardInterrupt as interrupt:
@@ -56,6 +65,8 @@ def _outcome(call: Call, name: str) -> int:
     Returns:
         The exit code.
     """
+    from ur_energy_model.cli.kinds import check_kinds
+
     try:
         check_kinds(call)
         with optional_import():

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -40,6 +39,8 @@ def known(text: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
+    import json
+
     from ur_energy_model.codec import plain
 
     print(known(json.dumps(plain(value), allow_nan=False)))

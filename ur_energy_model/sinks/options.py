@@ -15,14 +15,17 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
-import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.options import is_loopback, option
 from ur_energy_model.rooms import Given, extensions
+
+if TYPE_CHECKING:
+    import socket
 
 SUBJECT = "sinks"
 """What the rooms of sinks add to."""
@@ -147,6 +150,8 @@ class Address:
             OSError: another program has the port, or this machine does not have the
                 address.
         """
+        import socket  # takes 5 ms, which a list of commands does without
+
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         return socket.create_server((self.host, self.port), family=family)
 

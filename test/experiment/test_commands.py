@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""`ur_energy excite`, `protocol` and `optimize`, as a user calls them."""
+"""`ur_energy excite`, as a user calls it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test.absent_rooms import needs_room
 from test.cli.conftest import Capture, answer, end_of
+from ur_energy_model.cli.listing import chosen_command
 from ur_energy_model.cli.parser import call_of
 from ur_energy_model.codec import plain
 from ur_energy_model.experiment.commands import request_of
@@ -31,6 +33,7 @@ QUICK = (
 def test_a_trajectory_is_designed_checked_and_exported(
     tmp_path: Path, capsys: Capture
 ) -> None:
+    needs_room("papers")  # the genetic search
     path = tmp_path / "trajectory.yaml"
     result = answer(capsys, "excite", "--robot", "ur5e", *QUICK, "-o", path)
     assert result["objective"] == "condition"
@@ -53,6 +56,7 @@ def test_a_trajectory_is_designed_checked_and_exported(
 def test_a_trajectory_for_the_gap_of_a_learned_model(
     tmp_path: Path, capsys: Capture
 ) -> None:
+    needs_room("papers")  # the genetic search
     generic = load_model(config_file("models", "ur5e.yaml"))
     need = Need(
         4, "speed", (0.2, 2.0), 1.8, "wrist_2_joint has not moved faster than 0.2 rad/s"
@@ -84,7 +88,7 @@ def test_payload_walls_and_tool() -> None:
         "0.2",
         "0.05",
     ]
-    call = call_of(["excite", "--robot", "ur5e", *words])
+    call = call_of(*chosen_command(["excite", "--robot", "ur5e", *words]))
     found = request_of(call.given.of(ExciteOptions), "ur5e")
     assert found.setup.payload.mass == 1.5
     assert np.array_equal(found.setup.payload.center_of_mass, [0, 0, 0.1])
