@@ -515,7 +515,7 @@ COMMANDS = (
     Command(
         name="estimate",
         options=EstimateOptions,
-        run="ur_energy_model.cli.energies:estimate",
+        run="ur_energy_model.cli.estimate:estimate",
         summary="compute the energy of recordings, per joint and in total",
         description="Compute the mechanical and electrical energy and the efficiency of "
         "recordings, per joint and in total, with the model of the arm or, "
@@ -546,7 +546,7 @@ COMMANDS = (
     Command(
         name="report",
         options=ReportOptions,
-        run="ur_energy_model.cli.energies:report",
+        run="ur_energy_model.cli.report:report",
         summary="write an HTML report of a model and recordings",
         description="Write one HTML file that opens offline in any browser: a verdict "
         "in plain words, measured and modelled torque, current, power and "
@@ -625,7 +625,7 @@ COMMANDS = (
     Command(
         name="evaluate",
         options=EvaluateOptions,
-        run="ur_energy_model.cli.energies:evaluate",
+        run="ur_energy_model.cli.evaluate:evaluate",
         summary="compare a model with recordings",
         description="Compare the torque, current and power of a model with recordings.",
         examples=("ur_energy evaluate model.yaml task --json",),
@@ -635,7 +635,7 @@ COMMANDS = (
     Command(
         name="predict",
         options=PredictOptions,
-        run="ur_energy_model.cli.energies:predict",
+        run="ur_energy_model.cli.predict:predict",
         summary="predict the energy of a trajectory before the robot moves",
         description="Predict the energy of a planned trajectory, per joint and in "
         "total. The CSV file has a header line with the columns time [s], "

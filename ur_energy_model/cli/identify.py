@@ -19,7 +19,7 @@ from ur_energy_model.cli.arguments import (
     report_failed,
     stated_payload,
 )
-from ur_energy_model.cli.energies import print_metrics
+from ur_energy_model.cli.evaluate import print_metrics
 from ur_energy_model.cli.output import (
     note,
     picked,
