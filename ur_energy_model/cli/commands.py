@@ -473,7 +473,7 @@ COMMANDS = (
     Command(
         name="record",
         options=RecordOptions,
-        run="ur_energy_model.cli.recordings:record",
+        run="ur_energy_model.cli.record:record",
         summary="record a robot's telemetry into a bag",
         description="Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 "
         "directory without losing a sample. Connection losses are bridged "
@@ -581,7 +581,7 @@ COMMANDS = (
     Command(
         name="import",
         options=ImportOptions,
-        run="ur_energy_model.cli.recordings:import_csv",
+        run="ur_energy_model.cli.import_csv:import_csv",
         summary="turn CSV recordings into a bag",
         description="Turn CSV recordings of RTDE data into a bag. Values are separated "
         "by commas, semicolons, tabs or blanks; files may be gzipped. "

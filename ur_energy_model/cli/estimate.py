@@ -47,6 +47,7 @@ from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, real_path
+from ur_energy_model.identification.energy_advice import energy_with_advice
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.files import new_bag
@@ -194,28 +195,15 @@ def _estimated(
         same_arm: whether serial numbers do not matter.
         how: further arguments of `estimate_energy`.
     """
-    from ur_energy_model.identification.payload_check import wrong_payload
-
-    log = WorkLog(detector=detector_of_recording(bag))
-    summary = estimate_energy(
-        model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
-    )
-    log.finish()
-    wrong = wrong_payload(model, bag, stated=payload)
-    # With the intervals of another arm's model, where it is one.
-    matched = model_of_arm(
-        model, read_info(bag), summary.controller_constants, same_arm=same_arm
-    )
-    measures = adviser().advise(
-        matched.model,
+    found = energy_with_advice(
+        model,
         bag,
-        log,
         model_path=model_path,
-        wrong_payload=wrong,
         payload=payload,
+        same_arm=same_arm,
+        **how,
     )
-    contradictions = () if wrong is None else (wrong.contradiction,)
-    return Estimate(with_contradictions(summary, contradictions), measures)
+    return Estimate(found.summary, found.advice)
 
 
 # Many recordings: a row for each, and their sums.
