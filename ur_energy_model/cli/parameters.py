@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,22 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.files import check_output
+from ur_energy_model.identification.base_parameter_fit import (
+    BagBaseParameters,
+    identify_base_parameters,
+)
+from ur_energy_model.identification.payload import (
+    PayloadEstimate,
+    identify_payload,
+    with_torque_constants,
+)
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.reader import recorded_robot
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.base_parameter_fit import BagBaseParameters
+from ur_energy_model.typing import Array
 
 # `ur_energy payload`: the payload that an arm carries, from its motor currents.
 
@@ -41,26 +50,15 @@ def payload(given: Given) -> None:
     Raises:
         UrEnergyError: the model, a recording or an option cannot be used.
     """
-    from ur_energy_model.identification.payload import (
-        identify_payload,
-        with_torque_constants,
-    )
-
     options = given.of(PayloadOptions)
     known_mass = options.known_payload
-    calibrated = known_mass is not None
-    if options.output is not None and not calibrated:
-        remedy = "give the actual mass with --known-payload"
-        raise InputError("-o", "there is no calibration to write", remedy)
     if options.output is not None:
+        if known_mass is None:
+            remedy = "give the actual mass with --known-payload"
+            raise InputError("-o", "there is no calibration to write", remedy)
         check_output(options.output, overwrite=options.overwrite)
     model = model_needed(given, options.model, options.bag)
-    if is_generic(model):
-        raise InputError(
-            str(options.model),
-            "is the model of an arm type, which does not have the torque constants of this arm",
-            "identify a model of this arm first (ur_energy identify)",
-        )
+    _refuse_generic(model, options)
     robot = None if options.robot is None else load_robot(options.robot)
     if known_mass is not None:
         arm = robot or model.description()
@@ -78,58 +76,83 @@ def payload(given: Given) -> None:
     if options.output is not None:
         save_model(with_torque_constants(model, found), options.output)
         note(f"calibrated model written to {options.output}")
-    constants = None
-    if calibrated:
-        values = zip(
-            model.joints, found.torque_constants, found.torque_constants_std, strict=True
+    constants: list[dict[str, Any]] = []
+    if known_mass is not None:
+        constants = _calibrated_constants(model, found)
+    if options.json:
+        print_json(_payload_json(found, constants))
+    else:
+        _print_payload(found, constants)
+
+
+def _refuse_generic(model: EnergyModel, options: PayloadOptions) -> None:
+    """Refuse a model of an arm type; InputError."""
+    if is_generic(model):
+        problem = (
+            "is the model of an arm type, which does not have the torque constants of "
         )
-        constants = [
-            {
-                "name": joint.name,
-                "model": joint.torque_constant,
-                "calibrated": value,
-                "std": std,
-            }
-            for joint, value, std in values
-        ]
-    if not options.json:
-        center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
-        rows = [
-            (
-                "mass [kg]",
-                found.shown_mass,
-                None if calibrated else CONFIDENCE * found.mass_std,
-            ),
-            *(
-                (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
-                for axis, value, std in center
-                if np.isfinite(std)
-            ),
-            ("set in the controller [kg]", found.controller_mass, None),
-        ]
-        print_table("payload", ("", "value", "± 95 %"), rows)
-        if constants is not None:
-            columns = ("joint", "model", "calibrated", "std")
-            print_table(
-                "torque constants [N m/A]", columns, [(*c.values(),) for c in constants]
-            )
-        return
-    print_json(
-        {
-            # a calibration has no uncertainty of its known mass
-            "mass": found.shown_mass,
-            "std": None if calibrated else found.mass_std,
-            "interval": None if calibrated else found.interval,
-            **picked(
-                found,
-                "shown_mass center_of_mass_std=center_std told_mass=controller_mass gravity "
-                "gravity_source torque_rms misfit samples",
-                center_of_mass=found.payload.center_of_mass,
-            ),
-            "contradictions": [each.as_json() for each in found.contradictions],
-            **({} if constants is None else {"torque_constants": constants}),
+        remedy = "identify a model of this arm first (ur_energy identify)"
+        raise InputError(str(options.model), f"{problem}this arm", remedy)
+
+
+def _calibrated_constants(
+    model: EnergyModel, found: PayloadEstimate
+) -> list[dict[str, Any]]:
+    """Torque constants [N m/A] of each joint, of the model and as the known payload shows them."""
+    entries: list[dict[str, Any]] = []
+    for j, joint in enumerate(model.joints):
+        entry = {
+            "name": joint.name,
+            "model": joint.torque_constant,
+            "calibrated": found.torque_constants[j],
+            "std": found.torque_constants_std[j],
         }
-    )
+        entries.append(entry)
+    return entries
+
+
+def _payload_json(
+    found: PayloadEstimate, constants: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """JSON of a payload; a calibration has no uncertainty of its known mass.
+
+    Args:
+        found: the payload.
+        constants: that were calibrated, none where the payload was not known.
+    """
+    content = {
+        "mass": found.shown_mass,
+        "std": None if constants else found.mass_std,
+        "interval": None if constants else found.interval,
+        **picked(
+            found,
+            "shown_mass center_of_mass_std=center_std told_mass=controller_mass gravity "
+            "gravity_source torque_rms misfit samples",
+            center_of_mass=found.payload.center_of_mass,
+        ),
+        "contradictions": [each.as_json() for each in found.contradictions],
+    }
+    if constants:
+        content["torque_constants"] = constants
+    return content
+
+
+def _print_payload(found: PayloadEstimate, constants: Sequence[dict[str, Any]]) -> None:
+    """Print mass and centre of mass with 95 % intervals, and the calibrated constants."""
+    half_width = None if constants else CONFIDENCE * found.mass_std
+    rows: list[tuple[str, float | None, float | None]] = [
+        ("mass [kg]", found.shown_mass, half_width)
+    ]
+    center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
+    for axis, value, std in center:
+        if np.isfinite(std):  # gravity does not show the others
+            rows.append((f"centre of mass {axis} [m]", value, CONFIDENCE * std))
+    rows.append(("set in the controller [kg]", found.controller_mass, None))
+    print_table("payload", ("", "value", "± 95 %"), rows)
+    if constants:
+        columns = ("joint", "model", "calibrated", "std")
+        cells = [tuple(entry.values()) for entry in constants]
+        print_table("torque constants [N m/A]", columns, cells)
 
 
 # `ur_energy base-parameters`: rank, regrouping and values of an arm's base parameters.
@@ -141,19 +164,9 @@ def base_parameters(given: Given) -> None:
     Raises:
         UrEnergyError: a recording, the model or the robot cannot be used.
     """
-    from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
-
     options = given.of(BaseParametersOptions)
     robot = load_robot(options.robot or recorded_robot(options.bags))
-    constants = None
-    if options.model is not None:
-        model = load_model(options.model)
-        if model.robot_name != robot.name:
-            problem = f"is a model of a {model.robot_name}"
-            raise WrongRobotError(
-                options.model, problem, f"use a model of a {robot.name}"
-            )
-        constants = np.array([joint.torque_constant for joint in model.joints])
+    constants = _torque_constants(options, robot)
     with progress("identifying base parameters") as report:
         result = identify_base_parameters(
             options.bags,
@@ -170,29 +183,45 @@ def base_parameters(given: Given) -> None:
         _print_base_parameters(result, robot)
 
 
+def _torque_constants(
+    options: BaseParametersOptions, robot: RobotDescription
+) -> Array | None:
+    """Torque constants [n] of --model, N m/A; None for those of the robot file.
+
+    Raises:
+        WrongRobotError: the model is of another type of arm.
+    """
+    if options.model is None:
+        return None
+    model = load_model(options.model)
+    if model.robot_name != robot.name:
+        problem = f"is a model of a {model.robot_name}"
+        raise WrongRobotError(options.model, problem, f"use a model of a {robot.name}")
+    return np.array([joint.torque_constant for joint in model.joints])
+
+
 def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -> None:
+    """Print the parameters with standard deviations, and how well they explain the torque."""
     found = result.parameters
-    verification = result.verification
+    regrouping = found.regrouping
     print_table(
-        f"{found.regrouping.rank} base parameters of {robot.name}, condition number "
+        f"{regrouping.rank} base parameters of {robot.name}, condition number "
         f"{found.condition_number:.0f}",
         ("expression", "value", "std"),
-        list(zip(found.regrouping.expressions, found.values, found.std, strict=True)),
+        list(zip(regrouping.expressions, found.values, found.std, strict=True)),
     )
-    checks = [("fit", found.torque_rms, found.torque_r2)]
+    columns = ["joint", "fit RMS", "fit R2"]
+    figures = [found.torque_rms, found.torque_r2]
+    checked = "cross-validated"
+    verification = result.verification
     if verification is not None:
-        checks.append(("held-out", verification.torque_rms, verification.torque_r2))
+        columns += ["held-out RMS", "held-out R2"]
+        figures += [verification.torque_rms, verification.torque_r2]
+        checked = "validation bags"
     print_table(
-        f"torque [N m], normalised error {result.normalised_error:.4g} N m "
-        f"({'validation bags' if verification else 'cross-validated'})",
-        (
-            "joint",
-            *(f"{name} {figure}" for name, *_ in checks for figure in ("RMS", "R2")),
-        ),
-        [
-            (name, *(value for _, rms, r2 in checks for value in (rms[j], r2[j])))
-            for j, name in enumerate(robot.joint_names)
-        ],
+        f"torque [N m], normalised error {result.normalised_error:.4g} N m ({checked})",
+        columns,
+        list(zip(robot.joint_names, *figures, strict=True)),
     )
     published = result.published_error
     if published is not None:
@@ -203,9 +232,15 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
 
 
 def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
+    """JSON of base parameters; torques are in N m, on the joint side."""
     found = result.parameters
-    verification = result.verification
     regrouping = found.regrouping
+    verification = result.verification
+    general: Mapping[str, Any] | None = None
+    checked = "cross-validation"
+    if verification is not None:
+        general = picked(verification, "rms=torque_rms r2=torque_r2")
+        checked = "validation"
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
     return {
         "rank": regrouping.rank,
@@ -213,15 +248,11 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
             {"expression": text, "value": value, "std": std, "ordinary": ordinary}
             for text, value, std, ordinary in zip(*columns, strict=True)
         ],
-        "normalised_error_on": "cross-validation"
-        if verification is None
-        else "validation",
+        "normalised_error_on": checked,
         **picked(result, "normalised_error published_error gravity gravity_source"),
         **picked(found, "condition_number torque_from=torque_source samples"),
         "self_verification": picked(found, "rms=torque_rms r2=torque_r2"),
-        "general_verification": None
-        if verification is None
-        else picked(verification, "rms=torque_rms r2=torque_r2"),
+        "general_verification": general,
         "physically_consistent": {
             "parameters": dict(zip(regrouping.names, found.consistent, strict=True)),
             "rms": found.consistent_rms,

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.arguments import chosen_model
+from ur_energy_model.cli.arguments import ChosenModel, chosen_model
 from ur_energy_model.cli.commands import ProfileOptions
 from ur_energy_model.cli.output import (
     note,
@@ -21,6 +23,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.codec import plain
+from ur_energy_model.energy.calendar import shift_starts, time_zone
 from ur_energy_model.energy.difference import sources_json
 from ur_energy_model.energy.profile import (
     UNATTRIBUTED,
@@ -31,13 +34,24 @@ from ur_energy_model.energy.program import read_script
 from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
+from ur_energy_model.identification.payload_check import payload_contradictions
+from ur_energy_model.report.page import render
+from ur_energy_model.report.profile import (
+    changes_table,
+    part_table,
+    profile_page,
+    shift_tables,
+)
 from ur_energy_model.rooms import Given
 
-# columns of the nodes' table in a terminal; the page has those per cycle and joint
 SHOWN = 8
-# cells of a bar; least share with which a line is in the listing
+"""Columns of the table of nodes in a terminal; the page has those per cycle and joint."""
 BAR = 12
+"""Cells of the longest bar in the listing of a script."""
 SHARE_SHOWN = 0.005
+"""Least share of the energy with which a line of the script has a bar."""
+WIDEST_LINE = 160
+"""Characters of a line of the listing."""
 
 
 def run(given: Given) -> None:
@@ -47,85 +61,33 @@ def run(given: Given) -> None:
         UrEnergyError: a recording, a script, the model or an option cannot be used.
     """
     options = given.of(ProfileOptions)
-    if options.compare_script is not None and options.compare is None:
-        raise InputError(
-            "--compare-script", "is of the other recording", "add --compare OTHER"
-        )
-    page = options.html
-    if page is None and options.output is not None:
-        page = options.output / "profile.html"
-    if options.output is not None:
-        check_output_folder(options.output, overwrite=options.overwrite)
-    if options.html is not None:
-        check_output(options.html, overwrite=options.overwrite)
+    page = _checked_page(options)
     bags = [options.bag] if options.compare is None else [options.bag, options.compare]
     chosen = chosen_model(options.model, options.robot, bags)
-
-    from ur_energy_model.energy.calendar import shift_starts, time_zone
-    from ur_energy_model.identification.payload_check import payload_contradictions
-
     shifts = () if options.shifts is None else shift_starts(options.shifts)
     zone = time_zone(options.time_zone)
-
-    def profile(bag: Path, script: Path | None) -> ProgramProfile:
-        read = None if script is None else read_script(script)
-        with progress(f"profile of {bag.name}") as report:
-            return profile_program(
-                chosen.model,
-                bag,
-                read,
-                shifts=shifts,
-                zone=zone,
-                same_arm=options.same_arm,
-                progress=report,
-            )
-
-    found = profile(options.bag, options.script)
+    found = _profile(options.bag, options.script, chosen, options, shifts, zone)
     doubted = payload_contradictions(chosen.model, options.bag)
     found = replace(found, contradictions=(*doubted, *found.contradictions))
     changes: list[dict[str, Any]] = []
     words = ""
     content: dict[str, Any] = {"model": chosen.entry, **found.as_json()}
     if options.compare is not None:
-        other = profile(options.compare, options.compare_script or options.script)
+        script = options.compare_script or options.script
+        other = _profile(options.compare, script, chosen, options, shifts, zone)
         changes = compare_programs(found, other)
         content["compare"] = changes
         content["compare_sources"] = sources_json(found.total_source, other.total_source)
         words = sources_words(found, other)
     if options.output is not None:
-        write_text(
-            options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n"
-        )
-        stacks = (f"{';'.join(k)} {max(v, 0.0):.3f}" for k, v in found.stacks().items())
-        write_text(options.output / "profile.folded", "\n".join(stacks) + "\n")
+        _write_files(options.output, found, content)
     if page is not None:
-        from ur_energy_model.report.page import render
-        from ur_energy_model.report.profile import profile_page
-
         write_text(page, render(profile_page(found, changes, options.bag.name, words)))
     if options.json:
         print_json(content)
         return
     warn(content["warnings"])
-    from ur_energy_model.report.profile import changes_table, part_table, shift_tables
-
-    title = (
-        f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"
-    )
-    nodes = part_table(title, found, found.nodes())
-    rest = content["unattributed"]
-    if nodes.rows:
-        print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
-    else:
-        print_line(title)
-    print_line(f"total: {found.total_source.words(found.explained_share)}")
-    if rest["time"]:
-        print_line(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
-    if found.script is not None:
-        _listing(found, content)
-    compared = changes_table(changes)
-    for table in (*shift_tables(found), *([] if compared is None else [compared])):
-        print_table(table.title, table.columns, table.rows)
+    _print(found, content, changes)
     if words:
         print_line(words)
     print_line(f"model: {chosen.words}")
@@ -134,9 +96,104 @@ def run(given: Given) -> None:
             note(f"written: {path}")
 
 
-def _listing(profile: ProgramProfile, content: dict[str, Any]) -> None:
-    """The script, with what each line took as a bar."""
-    rows = {row["lines"][0]: row for row in content["lines"]}
+def _checked_page(options: ProfileOptions) -> Path | None:
+    """The page to write, None for none.
+
+    Raises:
+        InputError: an output exists, or a script without the recording of its program.
+    """
+    if options.compare_script is not None and options.compare is None:
+        problem = "is of the other recording"
+        raise InputError("--compare-script", problem, "add --compare OTHER")
+    if options.output is not None:
+        check_output_folder(options.output, overwrite=options.overwrite)
+    if options.html is not None:
+        check_output(options.html, overwrite=options.overwrite)
+        return options.html
+    return None if options.output is None else options.output / "profile.html"
+
+
+def _profile(
+    bag: Path,
+    script: Path | None,
+    chosen: ChosenModel,
+    options: ProfileOptions,
+    shifts: Sequence[int],
+    zone: tzinfo,
+) -> ProgramProfile:
+    """The energy of the program in a recording.
+
+    Args:
+        bag: the recording.
+        script: of its program, for the names of nodes; None without one.
+        chosen: the model.
+        options: of the command.
+        shifts: when the shifts of a day begin, as `shift_starts` returns it.
+        zone: in which they begin.
+
+    Raises:
+        UrEnergyError: the recording or the script cannot be used.
+    """
+    read = None if script is None else read_script(script)
+    with progress(f"profile of {bag.name}") as report:
+        return profile_program(
+            chosen.model,
+            bag,
+            read,
+            shifts=shifts,
+            zone=zone,
+            same_arm=options.same_arm,
+            progress=report,
+        )
+
+
+def _write_files(folder: Path, found: ProgramProfile, content: Mapping[str, Any]) -> None:
+    """Write the JSON, and the stacks that viewers of flame graphs read.
+
+    A line of profile.folded is a stack, its parts separated by semicolons, and its energy
+    [J]; these viewers do not draw what was fed back, which counts as zero.
+    """
+    write_text(folder / "profile.json", json.dumps(plain(content), indent=1) + "\n")
+    lines = [
+        f"{';'.join(stack)} {max(energy, 0.0):.3f}"
+        for stack, energy in found.stacks().items()
+    ]
+    write_text(folder / "profile.folded", "\n".join(lines) + "\n")
+
+
+def _print(
+    found: ProgramProfile, content: Mapping[str, Any], changes: list[dict[str, Any]]
+) -> None:
+    """Print nodes, script and shifts, and the changes to another version of the program."""
+    program = found.program or "program"
+    title = f"{program}: {found.energy:.1f} J in {found.duration:.1f} s"
+    nodes = part_table(title, found, found.nodes())
+    if nodes.rows:
+        print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
+    else:
+        print_line(title)
+    print_line(f"total: {found.total_source.words(found.explained_share)}")
+    rest = content["unattributed"]
+    if rest["time"]:
+        print_line(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
+    if found.script is not None:
+        _print_script(found, content["lines"])
+    tables = [*shift_tables(found)]
+    compared = changes_table(changes)
+    if compared is not None:
+        tables.append(compared)
+    for table in tables:
+        print_table(table.title, table.columns, table.rows)
+
+
+def _print_script(profile: ProgramProfile, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Print the script, with what each line took as a bar.
+
+    Args:
+        profile: of the program.
+        lines: entries of its JSON, one for each line that took energy.
+    """
+    rows = {row["lines"][0]: row for row in lines}
     most = max((row["energy"] for row in rows.values()), default=0.0)
     for number in profile.listed():
         row = rows.get(number)
@@ -145,4 +202,5 @@ def _listing(profile: ProgramProfile, content: dict[str, Any]) -> None:
         if row is not None and (row["share"] or 0.0) >= SHARE_SHOWN:
             joules = f"{row['energy']:.1f}"
             bar = "█" * round(BAR * row["energy"] / most)
-        print_line(f"{number:5d} {joules:>9} {bar:<{BAR}} {profile.shown(number)}"[:160])
+        line = f"{number:5d} {joules:>9} {bar:<{BAR}} {profile.shown(number)}"
+        print_line(line[:WIDEST_LINE])
