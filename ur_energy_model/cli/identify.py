@@ -41,6 +41,7 @@ from ur_energy_model.identification.pipeline import (
     identify,
 )
 from ur_energy_model.model.drives import motor_constant
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import coulomb_viscous_fit
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
@@ -149,7 +150,7 @@ def run(given: Given) -> None:
 
 
 def _common_options(options: IdentifyOptions) -> IdentificationOptions:
-    """What is the same for one arm and for many."""
+    """What is to be identified, as far as it is the same for one arm and for many."""
     return IdentificationOptions(
         friction=options.friction,
         power_model=options.power_model,
@@ -161,7 +162,19 @@ def _common_options(options: IdentifyOptions) -> IdentificationOptions:
 def _given_setup(
     options: IdentifyOptions, robot: RobotDescription, payload: Payload | None
 ) -> Setup | None:
-    """Mounting and payload as the user states them; None if neither is stated."""
+    """Mounting and payload as the user states them.
+
+    Args:
+        options: of the command.
+        robot: description of the arm.
+        payload: that the user states; None for none.
+
+    Returns:
+        None if neither is stated: both are then estimated.
+
+    Raises:
+        InputError: --gravity does not have the magnitude of gravity.
+    """
     if options.gravity is None and payload is None:
         return None
     gravity = options.gravity or (0.0, 0.0, -robot.controller_gravity)
@@ -173,6 +186,7 @@ def _given_setup(
 
 
 def _print(result: Identification) -> None:
+    """Print the constants with 95 % intervals, and how they were found."""
     model = result.model
     print_objects(
         f"{model.robot_name}: identified constants (joint side inertia, motor side the rest)",
@@ -194,48 +208,67 @@ def _print(result: Identification) -> None:
         f"payload {model.setup.payload.mass:.3f} kg"
     )
     for entry in model.provenance["bags"]:
+        delay = 1e3 * entry["position_delay"]
         print_line(
-            f"{entry['path']}: {entry['rate']:.0f} Hz, filter cut-off {entry['cutoff']:.1f} Hz, "
-            f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
+            f"{entry['path']}: {entry['rate']:.0f} Hz, filter cut-off "
+            f"{entry['cutoff']:.1f} Hz, actual_q {delay:.1f} ms behind target_q"
         )
     print_line(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
-    if (wall := model.wall) is not None:
-        ends = CONFIDENCE * wall.std
-        box = wall.box["running"]
-        print_line(
-            f"wall: control box {box:.1f} ± {ends[2]:.1f} W while running, "
-            f"{wall.proportional:.3f} ± {ends[3]:.3f} W per W at the bus; energy of times held out "
-            f"within {wall.held_out_error_percent:.2g} %; meter {wall.delay:.1f} s behind"
-        )
-    sessions = model.sessions
-    spread = model.sessions.friction_of(model.dof)
-    known = f"from {sessions.count} sessions" if sessions.count else "typical values"
-    print_line(
-        f"spread between sessions ({known}): standby ± {CONFIDENCE * sessions.standby:.1f} W, "
-        f"friction ± {100 * CONFIDENCE * spread.min():.0f} to "
-        f"{100 * CONFIDENCE * spread.max():.0f} %"
-    )
+    if model.wall is not None:
+        print_line(f"wall: {_wall_words(model.wall)}")
+    print_line(f"spread between sessions {_spread_words(model)}")
     if "current_delay" in result.power.factors:
-        delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
+        delay, std = result.power.factors["current_delay"]
+        half_width = 1e3 * CONFIDENCE * std
         print_line(
-            f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds"
+            f"power: currents {1e3 * delay:.2f} ± {half_width:.2f} ms behind speeds"
         )
 
 
-# JSON of an identification, as `ur_energy identify --json` prints it.
+def _wall_words(wall: WallModel) -> str:
+    """Control box and supply in words, with 95 % intervals; powers are in W."""
+    box = wall.box["running"]
+    half_widths = CONFIDENCE * wall.std
+    return (
+        f"control box {box:.1f} ± {half_widths[2]:.1f} W while running, "
+        f"{wall.proportional:.3f} ± {half_widths[3]:.3f} W per W at the bus; energy of "
+        f"times held out within {wall.held_out_error_percent:.2g} %; meter "
+        f"{wall.delay:.1f} s behind"
+    )
+
+
+def _spread_words(model: EnergyModel) -> str:
+    """How much standby [W] and friction [%] differ between sessions, with 95 % confidence."""
+    sessions = model.sessions
+    known = "typical values"
+    if sessions.count:
+        known = f"from {sessions.count} sessions"
+    friction = 100 * CONFIDENCE * sessions.friction_of(model.dof)
+    return (
+        f"({known}): standby ± {CONFIDENCE * sessions.standby:.1f} W, friction ± "
+        f"{friction.min():.0f} to {friction.max():.0f} %"
+    )
+
+
+# JSON of an identification.
 
 _CURVE_SPEEDS = (0.1, 0.25, 0.5, 1.0)
 """Speeds at which friction is given, besides the highest [rad/s]."""
+_CONSTANTS = "torque_constant reflected_inertia winding_resistance back_emf_constant"
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
-    """`ur_energy identify --json`."""
+    """What `ur_energy identify --json` prints.
+
+    Inertia and friction are of the joint side, torque constants, resistances and voltages
+    of the motor side; each "std" is a standard deviation.
+
+    Args:
+        result: of the identification.
+    """
     model = result.model
-    setup = model.setup
-    tensors = model.link_tensors
     sessions = model.sessions
-    bus = model.bus
-    factors = result.power.factors.items()
+    setup = model.setup
     return {
         "robot": model.robot,
         "setup": {
@@ -251,25 +284,8 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             "friction_std": sessions.friction_of(model.dof),
             "standby_std": sessions.standby,
         },
-        "link_tensors": None
-        if tensors is None
-        else {
-            joint.name: {"value": value, "std": std}
-            for joint, value, std in zip(
-                model.joints, tensors.values, tensors.std, strict=True
-            )
-        },
-        "bus_power": {
-            **picked(bus, "kind standby driver residual mode_power"),
-            "standby_std": bus.std.get("standby"),
-            "factors": {
-                name: {"value": value, "std": std} for name, (value, std) in factors
-            },
-            "comparison": result.power.comparison,
-            "reason": bus.reason,
-        }
-        if bus.source == "bus_power"
-        else None,
+        "link_tensors": _tensors_json(model),
+        "bus_power": _bus_json(result),
         "wall": _wall_json(model.wall),
         "fit": model.fit[0] if model.fit else None,
         "fits": model.fit,
@@ -283,13 +299,38 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
     }
 
 
+def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
+    """Identified inertia tensors of the links [kg m^2]; None for those of the robot file."""
+    tensors = model.link_tensors
+    if tensors is None:
+        return None
+    rows = zip(model.joints, tensors.values, tensors.std, strict=True)
+    return {joint.name: {"value": value, "std": std} for joint, value, std in rows}
+
+
+def _bus_json(result: Identification) -> dict[str, Any] | None:
+    """Power at the bus [W] and the factors of its model; None where it was not measured."""
+    bus = result.model.bus
+    if bus.source != "bus_power":
+        return None
+    factors: dict[str, Any] = {}
+    for name, (value, std) in result.power.factors.items():
+        factors[name] = {"value": value, "std": std}
+    return {
+        **picked(bus, "kind standby driver residual mode_power"),
+        "standby_std": bus.std.get("standby"),
+        "factors": factors,
+        "comparison": result.power.comparison,
+        "reason": bus.reason,
+    }
+
+
 def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
-    """The wall as a power meter showed it, None without one."""
+    """Control box [W] and efficiency as a power meter showed them; None without a meter."""
     if wall is None:
         return None
-    std = dict(
-        zip((*wall.box, "proportional_std", "quadratic_std"), wall.std, strict=True)
-    )
+    names = (*wall.box, "proportional_std", "quadratic_std")
+    std = dict(zip(names, wall.std, strict=True))
     return {
         "box": wall.box,
         "box_std": {state: std.pop(state) for state in wall.box},
@@ -300,20 +341,32 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
 
 
 def _joint_json(result: Identification, j: int) -> dict[str, Any]:
-    """A joint; friction over speed has deviations for the fitted sessions and for any session."""
+    """The constants of a joint, beside those of the robot file.
+
+    Friction over speed has standard deviations for the fitted sessions and for any
+    session.
+
+    Args:
+        result: of the identification.
+        j: index of the joint.
+    """
     model = result.model
-    fit = result.joints[j]
     robot = result.robot
     joint = model.joints[j]
     fastest = float(robot.max_velocity[j])
     friction = joint.friction
     direct, reverse = friction.coulomb
     spread = float(model.sessions.friction_of(model.dof)[j])
-    k_t = robot.torque_constant[j]
-    resistance = robot.winding_resistance[j]
-    constants = "torque_constant reflected_inertia winding_resistance back_emf_constant"
+    of_file = {
+        "reflected_inertia": robot.reflected_inertia[j],
+        "torque_constant": robot.torque_constant[j],
+        "winding_resistance": robot.winding_resistance[j],
+        "motor_constant": motor_constant(
+            robot.torque_constant[j], robot.winding_resistance[j]
+        ),
+    }
     return {
-        **picked(joint, f"name {constants} friction_reason std source"),
+        **picked(joint, f"name {_CONSTANTS} friction_reason std source"),
         "viscous": friction.parameters.get("viscous"),
         "coulomb_direct": direct,
         "coulomb_reverse": reverse,
@@ -321,14 +374,9 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
         "friction_parameters": friction.parameters,
         "straight_line": coulomb_viscous_fit(friction, joint.gear_ratio, fastest),
         "motor_constant": motor_constant(joint.torque_constant, joint.winding_resistance),
-        "robot_file": {
-            "reflected_inertia": robot.reflected_inertia[j],
-            "torque_constant": k_t,
-            "winding_resistance": resistance,
-            "motor_constant": motor_constant(k_t, resistance),
-        },
+        "robot_file": of_file,
         **picked(
-            fit,
+            result.joints[j],
             "friction_comparison=comparison friction_std_this_session=friction_std "
             "friction_session_scales=session_scales",
         ),
