@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 # Text for people; names from files and command lines must not control their terminal.
@@ -276,6 +275,8 @@ def _installation(package: str) -> str:
 
 def _extra_with(distribution: str) -> str | None:
     """The first extra of this package, as it is installed, that has a distribution."""
+    from importlib.metadata import PackageNotFoundError, requires  # takes 10 ms
+
     try:
         required = requires("ur_energy_model") or []
     except PackageNotFoundError:
