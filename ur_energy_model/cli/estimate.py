@@ -31,27 +31,21 @@ from ur_energy_model.cli.output import (
     print_objects,
     warn,
 )
-from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.advice import Advice, adviser
-from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.energy.recording_energy import (
     EnergySummary,
-    estimate_energy,
     totals_json,
 )
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import model_of_arm
-from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, real_path
 from ur_energy_model.identification.energy_advice import energy_with_advice
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.files import new_bag
-from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
