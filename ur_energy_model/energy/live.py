@@ -20,6 +20,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
 from ur_energy_model.energy.cycles import CycleDetector, Mark, Marks, Trigger
+from ur_energy_model.energy.live_statistics import ControllerCounter, RunningMean
 from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import (
     FIELDS,
@@ -30,7 +31,7 @@ from ur_energy_model.energy.powers import (
     TotalSource,
 )
 from ur_energy_model.energy.program import LINE
-from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
+from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -60,77 +61,109 @@ LIVE_FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """Options of a LiveEstimator."""
+    """Options of a LiveEstimator.
 
-    power: PowerOptions = field(default_factory=PowerOptions)  #: how powers are computed
-    drift_alarm: float = 5.0  #: mean unexplained power that raises the alarm [W]
-    drift_time: float = 60.0  #: time constant of that mean [s]
-    #: cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
+    Attributes:
+        power: how powers are computed.
+        drift_alarm: mean unexplained power that raises the alarm [W].
+        drift_time: time constant of that mean [s].
+        cycle_trigger: what starts a cycle, see `CycleDetector`.
+        cycle_output: digital output that starts a cycle, where the trigger is one.
+        state_file: SQLite file that keeps the counters over restarts; None for none.
+        cycle_log: CSV file with a row per cycle; None for none.
+        same_arm: whether the model is of this very arm, see `model_of_arm`.
+        constants: torque constants that the controller of the arm states; None to find
+            them in the samples.
+    """
+
+    power: PowerOptions = field(default_factory=PowerOptions)
+    drift_alarm: float = 5.0
+    drift_time: float = 60.0
     cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
-    # : file that keeps the counters over restarts; None for none
     state_file: Path | None = None
-    cycle_log: Path | None = None  #: CSV file with a row per cycle; None for none
-    same_arm: bool = False  #: see `model_of_arm`
-    # : torque constants that the controller of the arm states; None to find them in the
-    # samples
+    cycle_log: Path | None = None
+    same_arm: bool = False
     constants: ControllerConstants | None = None
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of the estimator at one moment; arrays [channels] in the order of `channels`."""
+    """State of the estimator at one moment; arrays [channels] in the order of `channels`.
 
-    time: float  #: controller time of the last sample [s]
-    #: q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown
+    Attributes:
+        time: controller time of the last sample [s].
+        q: last joint positions [n], rad; None where they are unknown.
+        qd: last joint velocities [n], rad/s.
+        power: mean powers since the viewer's previous snapshot [channels], W.
+        seconds: time that they are the mean of [s].
+        since_reset: energies since the last reset [channels], J.
+        lifetime: energies since the counters were created [channels], J.
+        highest: highest lifetime net energies published so far [channels], J; they never
+            decrease.
+        state: what the arm does.
+        robot_mode: RTDE code; None where it is unknown.
+        safety_mode: RTDE code; None where it is unknown.
+        channels: names and places of the channels.
+        bus_measured: whether the bus power is a measurement.
+        standby: standby power in use [W].
+        standby_std: its standard deviation [W].
+        standby_measured: standby power as tracked, without limits [W]; None before enough
+            standstill.
+        unexplained_mean: mean of measured less modelled power [W].
+        unexplained_std: scatter of that difference [W].
+        drifting: whether its mean raises the alarm.
+        controller_energy: of the controller's own counter since the estimator started
+            [J]; None without such a counter.
+        payload: mass in use [kg].
+        speed_scaling: product of speed slider and limiter, 0 to 1.
+        temperature: of the joints [n], degC; None where it is unknown.
+        samples: number of samples used.
+        refused: number of samples left out.
+        cycles: number of work cycles so far, over restarts.
+        controller_restarts: number of backward steps of the controller's clock.
+        reset_time: of the last reset, UTC, ISO 8601.
+        reset_reason: why there was one, in words.
+        serial: number of the arm that the counters belong to; None where it is unknown.
+        note: about the counters of another arm; None where there is none.
+        torque_per_ampere: N k_t of the joints [n] as the controller states them, joint
+            side, N m/A; NaN where it is unknown.
+        arm_warning: see `LiveEstimator`.
+    """
+
+    time: float
     q: Array | None
     qd: Array
-    power: Array  #: mean powers since the viewer's previous snapshot [W]
-    seconds: float  #: time that they are the mean of [s]
-    #: since_reset, lifetime: energies [J]
+    power: Array
+    seconds: float
     since_reset: MeterReading
     lifetime: MeterReading
-    # : highest lifetime net energies published so far [J]; they never decrease
     highest: Array
     state: ArmState
-    #: robot_mode, safety_mode: RTDE codes, None where unknown
     robot_mode: int | None
     safety_mode: int | None
     channels: Channels
-    bus_measured: bool  #: whether the bus power is a measurement
-    #: standby, standby_std: standby power in use and its standard deviation [W]
+    bus_measured: bool
     standby: float
     standby_std: float
-    # : as tracked, without limits [W]; None before enough standstill
     standby_measured: float | None
-    # : unexplained_mean, unexplained_std: of measured less modelled power, and its
-    # scatter [W]
     unexplained_mean: float
     unexplained_std: float
-    drifting: bool  #: whether the mean unexplained power raises the alarm
-    # : of the controller's own counter since the estimator started [J]; None without such
-    # a counter
+    drifting: bool
     controller_energy: float | None
-    # : payload, speed_scaling, temperature: mass in use [kg], product of slider and
-    # limiter, joint : temperatures [n], degC, None where unknown
     payload: float
     speed_scaling: float
     temperature: Array | None
-    #: samples, refused: number of samples used and left out
     samples: int
     refused: int
-    cycles: int  #: number of work cycles so far, over restarts
-    controller_restarts: int  #: number of backward steps of the clock
-    #: reset_time, reset_reason: of the last reset
+    cycles: int
+    controller_restarts: int
     reset_time: str
     reset_reason: str
-    # : number of the arm that the counters belong to, None where unknown
     serial: str | None = None
-    # : about the counters of another arm, None where there is none
     note: str | None = None
-    #: N k_t of the joints [n] as the controller states them, N m/A, NaN where unknown
     torque_per_ampere: Array | None = None
-    arm_warning: str | None = None  #: see `LiveEstimator`
+    arm_warning: str | None = None
 
     @property
     def total_source(self) -> TotalSource:
@@ -151,78 +184,6 @@ def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | Non
         return [None] * len(rows)
     values = samples.columns[name][rows].tolist()
     return [int(value) if math.isfinite(value) else None for value in values]
-
-
-LARGEST = 1.0e12
-"""Largest value of the controller's energy counter that is possible."""
-LEAST_SECONDS = 0.1
-"""Least time between two values [s]: the controller may update the counter slowly."""
-
-
-class ControllerCounter:
-    """Sum of the increments of the controller's energy counter, over its restarts.
-
-    Values that are not finite, and increments beyond any arm's power, do not count.
-    `total` is the energy since the first batch, in the counter's unit; None before any
-    batch has it.
-    """
-
-    def __init__(self) -> None:
-        self.total: float | None = None
-        self._last = self._last_time = 0.0
-
-    def update(self, batch: Telemetry) -> None:
-        """Add the increments of a batch; does nothing where the controller has no counter."""
-        values = batch.columns.get("actual_robot_energy_consumed")
-        time = batch.time
-        if values is None:
-            return
-        known = np.abs(values) <= LARGEST
-        if not known.all():
-            values = values[known]
-            time = time[known]
-        if not len(values):
-            return
-        if self.total is None:
-            self.total = 0.0
-            self._last = float(values[0])
-            self._last_time = float(time[0])
-        steps = changes(values, self._last)
-        seconds = changes(time, self._last_time)
-        possible = (steps > 0.0) & (
-            steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS)
-        )
-        self.total += float(steps[possible].sum())
-        self._last = float(values[-1])
-        self._last_time = float(time[-1])
-
-
-class RunningMean:
-    """Exponentially weighted mean and variance of a slow quantity, unbiased from the first value.
-
-    `elapsed` is the time observed [s], up to a time constant [s] the mean is arithmetic.
-    """
-
-    def __init__(self, time_constant: float) -> None:
-        self.time_constant = time_constant
-        self.mean = self.variance = self.elapsed = 0.0
-
-    def update(self, duration: float, value: float) -> float:
-        """Include a value that lasted `duration` [s]; returns its weight in the mean."""
-        if duration <= 0:
-            return 0.0
-        self.elapsed += duration
-        # An arithmetic mean at first, exponential once a time constant has passed.
-        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
-        delta = value - self.mean
-        self.mean += weight * delta
-        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
-        return weight
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the values."""
-        return math.sqrt(self.variance)
 
 
 _STATES = tuple(ArmState)
@@ -368,10 +329,15 @@ class LiveEstimator:
             self._process()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
-        """State after the last sample; None before the first.
+        """State after the last sample.
 
-        It is journalled first, so that a kill cannot take back published values. Mean
-        powers are since the previous snapshot of this viewer.
+        It is journalled first, so that a kill cannot take back published values.
+
+        Args:
+            viewer: who shows it; mean powers are since its previous snapshot.
+
+        Returns:
+            The state; None before the first sample.
         """
         self._process()
         if self._last is None:
@@ -382,9 +348,16 @@ class LiveEstimator:
         return found
 
     def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
-        """States after numbers of samples of the last `update`, ascending, of the viewer "live".
+        """States after several samples of the last `update`, for the viewer "live".
 
-        As `snapshot`; only the last where samples were left out.
+        They are journalled first, as by `snapshot`.
+
+        Args:
+            ends: numbers of samples of the batch after which a state is due, ascending.
+
+        Returns:
+            A state for each of them; the last one alone where samples of the batch were
+            left out, and none before the first sample.
         """
         found = self._process(ends)
         if len(found) == len(ends):
@@ -457,12 +430,21 @@ class LiveEstimator:
         return list(map(make, *each))
 
     def reset(self, reason: str) -> None:
-        """Set the counters since reset to zero; the lifetime counters continue."""
+        """Set the counters since reset to zero; the lifetime counters continue.
+
+        Args:
+            reason: in words, for those who read the counters.
+        """
         self._process()
         self._counters.reset(reason)
 
     def read_interval(self) -> MeterReading:
-        """Energy since the last call; since the state file was created at the first."""
+        """Read the interval counter, which begins anew with each reading.
+
+        Returns:
+            Energy [channels], J, since the last call over restarts; at the first call
+            since the state file was created.
+        """
         self._process()
         return self._counters.read_interval()
 
@@ -473,6 +455,9 @@ class LiveEstimator:
 
     def use_model(self, model: EnergyModel) -> None:
         """Continue with another model of the arm (hot reload); counters are kept.
+
+        Args:
+            model: as it was read from a file or learned; used from the next sample on.
 
         Raises:
             WrongRobotError: it has other joints.
@@ -509,7 +494,12 @@ class LiveEstimator:
         self._unexplained = RunningMean(self.options.drift_time)
 
     def set_options(self, options: LiveOptions) -> None:
-        """Change options other than the files, the cycle trigger and the method."""
+        """Change options while the estimator runs.
+
+        Args:
+            options: used of them are those of the power but the method, the alarm and its
+                time constant; files and the cycle trigger stay as they are.
+        """
         power = replace(options.power, method=self.options.power.method)
         alarm = options.drift_alarm
         time = options.drift_time
@@ -520,7 +510,12 @@ class LiveEstimator:
         self._unexplained.time_constant = time
 
     def prepare_save(self) -> Callable[[], None]:
-        """Take the counters to save; returns a function that writes them and needs no lock."""
+        """Take the counters to save.
+
+        Returns:
+            A function that writes them to the disk. It needs no lock: samples may be
+            processed while it waits for the disk.
+        """
         self._process()
         if self._log is not None:
             self._log.write()

@@ -58,10 +58,13 @@ FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
 
 
 class BeginLearning(NamedTuple):
-    """Learn from now on about this arm, instead of any other.
+    """Order to learn from now on about this arm, instead of any other.
 
-    `run` is the number that reports about it carry, `model` the one that learning begins
-    with, and `state` where learning continues, as a learner gave it; None to begin anew.
+    Attributes:
+        run: number that reports about it carry.
+        robot: description of the arm.
+        model: with which learning begins.
+        state: where learning continues, as a learner gave it; None to begin anew.
     """
 
     run: int
@@ -103,9 +106,12 @@ class Progress:
 class LearningUpdate:
     """What has happened since the last call of `poll`.
 
-    `model` is to be used from now on, None for the present one; `attempts` are refits,
-    `changes` of the arm, `troubles` lines about what went wrong; `other_arm`: samples are
-    of another one now.
+    Attributes:
+        model: to be used from now on; None for the present one.
+        attempts: refits, and what came of them.
+        changes: of the arm.
+        troubles: what went wrong, a line each.
+        other_arm: whether the samples are of another arm now.
     """
 
     model: EnergyModel | None = None
@@ -121,8 +127,12 @@ class BackgroundLearning:
     One thread offers samples; another one polls for updates about once a second. What is
     learned about an arm is kept apart from what is learned about others (by serial
     number), and survives the end of the process and, with a state file, of the program.
-    Learning begins with the model; `learner` is the class of the learner as
-    "module:name".
+
+    Args:
+        robot: the arm, n joints.
+        model: with which learning begins.
+        file: state file that keeps what was learned; None for none.
+        learner: class of the learner as "module:name".
 
     Attributes:
         progress: where learning about the present arm is.
@@ -152,7 +162,9 @@ class BackgroundLearning:
         self._states = {0: first}
         self._pause = FIRST_PAUSE
         self._due = 0.0
-        self._failures_with_state = self._left_out = self.failures = 0
+        self._failures_with_state = 0
+        self._left_out = 0
+        self.failures = 0
         self.progress = Progress()
         self.problem: str | None = None
         self._reason: str | None = None  # why the process ends by itself
@@ -175,7 +187,11 @@ class BackgroundLearning:
         return None if self._process is None else self._process.process.pid
 
     def offer(self, batch: Telemetry) -> None:
-        """Learn from samples that follow the previous ones; never waits."""
+        """Learn from samples that follow the previous ones; never waits.
+
+        Args:
+            batch: samples; those that find no room are counted in `left_out`.
+        """
         with self._lock:
             self._serial = batch.info.serial or self._serial
             self._arrived = True
@@ -183,7 +199,11 @@ class BackgroundLearning:
                 self._process.send(batch)
 
     def poll(self) -> LearningUpdate:
-        """Start what is to be started, save the state, and return what has happened."""
+        """Start the process where it does not run, and save the states that it has sent.
+
+        Returns:
+            What has happened since the last call.
+        """
         update = LearningUpdate()
         if self._process is not None:
             code = self._process.process.poll()
@@ -209,13 +229,23 @@ class BackgroundLearning:
         return update
 
     def begin_again(self, model: EnergyModel) -> None:
-        """Learn from another first model from now on, such as a newly identified one."""
-        self._model, serial = model, self.serial
+        """Begin anew with the present arm.
+
+        Args:
+            model: with which learning begins from now on, such as a newly identified one.
+        """
+        self._model = model
+        serial = self.serial
         self._switch(SavedLearning(self._robot.name, serial, (fingerprint(model),)))
         del self._states[self._run - 1]  # it continues the old model
 
     def note_written(self, model: EnergyModel) -> None:
-        """A learned model was written to the model file; the state continues with it, too."""
+        """Note that a learned model was written to the model file.
+
+        Args:
+            model: as it was written. After a restart, learning continues with it as with
+                the one that learning began with.
+        """
         state = self._states[self._run]
         state.models = (state.models[0], fingerprint(model))
         if self._file is not None:
@@ -320,10 +350,17 @@ class BackgroundLearning:
 
 
 class LearnerProcess:
-    """One run of the process that learns, with a learner "module:name".
+    """One run of the process that learns.
 
-    Samples wait in memory until a thread sends them; those that find no room are left out
-    and counted (`left_out`), so that sending never blocks.
+    Samples wait in memory until a thread sends them, so that sending never blocks.
+
+    Args:
+        begin: the first order.
+        learner: class of the learner as "module:name".
+
+    Attributes:
+        left_out: number of samples that found no room.
+        process: the process.
     """
 
     def __init__(self, begin: BeginLearning, learner: str) -> None:
@@ -339,7 +376,12 @@ class LearnerProcess:
         self._thread.start()
 
     def send(self, order: BeginLearning | Telemetry) -> None:
-        """Send samples that follow the previous ones, if there is room, or what to begin."""
+        """Let the thread send an order, in the order of the calls.
+
+        Args:
+            order: samples that follow the previous ones, which are left out where
+                MOST_WAITING wait already; or the arm to learn about from now on.
+        """
         size = len(order) if isinstance(order, Telemetry) else 0
         with self._lock:
             if self._waiting + size > MOST_WAITING:
@@ -349,7 +391,11 @@ class LearnerProcess:
                 self._orders.append(order)
 
     def reports(self, seconds: float = 0.0) -> list[Any]:
-        """What the process has sent since the last call, and until it ends or time has passed."""
+        """What the process has sent since the last call.
+
+        Args:
+            seconds: longest wait for the end of the process [s]; 0 for what is there.
+        """
         found = []
         end = time.monotonic() + seconds
         with suppress(EOFError, OSError):  # it has ended
@@ -358,7 +404,12 @@ class LearnerProcess:
         return found
 
     def finish(self) -> list[Any]:
-        """End the process; returns its last reports, with its state if it came in time."""
+        """End the process.
+
+        Returns:
+            Its last reports, with the state of its learner if that came within
+            FINISH_SECONDS.
+        """
         self._finishing.set()
         end = time.monotonic() + FINISH_SECONDS
         found = self.reports(FINISH_SECONDS)
@@ -408,10 +459,15 @@ NICENESS = 15
 
 
 class Worker:
-    """Feeds a learner (of class `make`) with what the parent sends, and reports its progress.
+    """Passes what the parent sends to a learner, and reports its progress.
 
-    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that
-    passes; `used` returns the computing time of the process [s].
+    Computing stays below CPU_SHARE of a core, by a budget that grows with the time that
+    passes: without any, samples are left out, and no candidate is fitted.
+
+    Args:
+        pipe: to the parent.
+        make: class of the learner.
+        used: returns the computing time of the process [s].
     """
 
     def __init__(
@@ -424,15 +480,25 @@ class Worker:
         self._make = make
         self._used = used
         self._learner: Any = None
-        self._run = self._sent_version = self._left_out = 0
+        self._run = 0
+        self._sent_version = 0
+        self._left_out = 0
         self._attempts: list[Attempt] = []
         self._changed = False
         self._used_before = used()
-        self._began = self._progress_sent = self._state_sent = time.monotonic()
+        now = time.monotonic()
+        self._began = now
+        self._progress_sent = now
+        self._state_sent = now
         self._state_period = FIRST_STATE_PERIOD
 
     def run(self) -> None:
-        """Work until the parent ends it; EOFError, OSError: it has ended itself."""
+        """Work until the parent sends None.
+
+        Raises:
+            EOFError: the parent has ended.
+            OSError: the parent has ended.
+        """
         while True:
             if self._pipe.poll(PROGRESS_PERIOD):
                 order = self._pipe.recv()
@@ -510,7 +576,12 @@ class Worker:
 
 
 def main(handle: int, learner: str) -> None:
-    """Main function of the process; `handle` is the file descriptor of the pipe to the parent."""
+    """Main function of the process that learns.
+
+    Args:
+        handle: file descriptor of the pipe to the parent.
+        learner: class of the learner as "module:name".
+    """
     interrupts.ignore()  # signals are for the parent, which asks for the last state
     os.nice(NICENESS)
     with Connection(handle) as pipe:

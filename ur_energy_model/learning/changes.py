@@ -76,11 +76,21 @@ _UNKNOWN_DAYS = 0.5
 
 
 class ChangeMonitor:
-    """Follows the work of an arm with n joints, in constant memory.
+    """Follows friction, standby power and setup of an arm with n joints, in constant memory.
 
-    `friction`, `standby` and `setup` are the followed levels: logarithm of each joint's
-    friction over the model's [n], standby power over the model's [W], deviations from the
-    setup configured in the controller [3]; `changes` were found and not yet taken.
+    A level that steps by more than its noise allows is a change; slow drift is followed
+    without one.
+
+    Args:
+        model: what the levels are relative to.
+
+    Attributes:
+        model: the one in use.
+        friction: logarithm of each joint's friction over the model's [n].
+        standby: standby power minus the model's [1], W.
+        setup: deviations from the setup that the controller states [3]: mass [kg] and two
+            angles of the mounting [rad].
+        changes: found and not yet taken.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -100,15 +110,19 @@ class ChangeMonitor:
         """Whether a change of the payload was reported in this session."""
         self._temperature: Array | None = None
         """Of the last samples [n], degC; None before the first, also after a restart."""
-        self._time = self._epoch = math.nan
+        self._time = math.nan
+        self._epoch = math.nan
         """Controller time of the last sample, and host time minus it [s]; NaN where unknown."""
 
     def observe(
         self, window: Telemetry, motions: Iterable[tuple[FilteredMotion, ArmDynamics]]
     ) -> None:
-        """Use usable samples that follow those of the last call, and their motions.
+        """Use samples that follow those of the last call.
 
-        These come with the arm in the setup configured in the controller.
+        Args:
+            window: usable samples.
+            motions: of the window, each with the dynamics of the arm in the setup that
+                the controller states.
         """
         if not len(window):
             return
@@ -153,7 +167,9 @@ class ChangeMonitor:
     def friction_now(self) -> SessionFriction:
         """Friction to be expected of any motions from now on, relative to the model in use.
 
-        Before the first samples it is that of a session that has not begun.
+        Returns:
+            Factors of the joints [n] with their uncertainty; before the first samples
+            those of a session that has not begun.
         """
         at = self._temperature
         moving = self._moving_seconds
@@ -169,7 +185,12 @@ class ChangeMonitor:
         return SessionFriction(scale, scale * share, moving)
 
     def start_session(self, time: float, days: float) -> None:
-        """A session starts at this time [s], some days after the last one."""
+        """Begin another session, in which the levels may be others.
+
+        Args:
+            time: controller time of its first sample [s].
+            days: time since the last session [days]; wear and noise grow with it.
+        """
         self._moving_seconds = 0.0
         self._payload_reported = False
         for each in (self.friction, self.standby, self.setup):
@@ -186,6 +207,9 @@ class ChangeMonitor:
 
         A minute is measured with both, so that their difference is not taken for a
         change.
+
+        Args:
+            model: the one in use from now on.
         """
         shift = np.array([self.model.bus.standby - model.bus.standby])
         self.standby.rebase(shift, np.full(1, _REBASED_STANDBY))
@@ -195,7 +219,11 @@ class ChangeMonitor:
         self._whole = False
 
     def report_exchange(self, found: ExchangedJoint) -> None:
-        """Report an exchanged joint, whose friction is another one from now on."""
+        """Report an exchanged joint, whose friction is another one from now on.
+
+        Args:
+            found: the joint, and its torque constants before and now.
+        """
         name = self.model.joints[found.joint].name
         words = (
             f"{name} has another torque constant since {self._clock(self._time)} "
@@ -211,7 +239,11 @@ class ChangeMonitor:
         self.friction.forget([found.joint])
 
     def saved(self) -> dict[str, Array]:
-        """Everything needed to continue with the same model, except the minute in progress."""
+        """Everything needed to continue with the same model, except the minute in progress.
+
+        Returns:
+            Arrays and numbers by name, for `restore`.
+        """
         levels = {
             f"{part}_{name}": values
             for part in ("friction", "standby", "setup")

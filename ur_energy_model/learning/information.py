@@ -67,7 +67,13 @@ the check takes as long as the fit."""
 
 @dataclass(frozen=True)
 class ArmMotion:
-    """A filtered motion with one payload, links and payload, and the filter to compare currents."""
+    """A filtered motion with one payload, and what its currents are compared with.
+
+    Attributes:
+        motion: positions, velocities, accelerations and currents, filtered alike.
+        dynamics: links and payload of the arm in that motion.
+        narrow: filter that makes modelled currents as narrow as the motion's.
+    """
 
     motion: FilteredMotion
     dynamics: ArmDynamics
@@ -75,7 +81,25 @@ class ArmMotion:
 
 
 class _Session:
-    """What is kept of a session: motions with the most information, targets, sums of bus power."""
+    """What is kept of a session: motions with the most information, targets, sums of bus power.
+
+    Args:
+        name: of the session.
+        power: fit of the power model, which takes the sums of this session.
+
+    Attributes:
+        dof: number of joints n.
+        motions: parts of the motion with the most information, of bounded length.
+        targets: samples of the controller's noise-free target moments.
+        info: of the recording, with the session's name as its source.
+        cutoff: of the filter for all motions of the session [Hz]; None before it moves.
+        samples: number of samples so far.
+        seconds: their duration [s].
+        warmth: lowest and highest temperature of each joint in motion [n, 2], degC.
+        payload: mass [kg] and centre of mass [3], m, that the controller states first.
+        payloads: up to two different masses that it states [kg].
+        begin: controller time of the first sample [s].
+    """
 
     def __init__(self, name: str, power: PowerFit) -> None:
         self.name = name
@@ -93,15 +117,20 @@ class _Session:
         self.begin = np.nan
 
     def add(self, window: Telemetry) -> list[FilteredMotion]:
-        """Add a window of usable samples; returns its motions."""
+        """Add a window of usable samples.
+
+        Args:
+            window: samples without gaps and without impossible values.
+
+        Returns:
+            Its motions, filtered; none before the arm moves.
+        """
         self.info = replace(window.info, source=self.name)
         self.begin = self.begin if self.samples else float(window.time[0])
         self.power.accumulate(window)
         self.targets.append(window)
-        self.samples, self.seconds = (
-            self.samples + len(window),
-            self.seconds + window.duration,
-        )
+        self.samples += len(window)
+        self.seconds += window.duration
         if self.cutoff is None:
             if np.abs(np.nan_to_num(window["actual_qd"])).max() < 0.05:
                 return []
@@ -119,7 +148,11 @@ class _Session:
         return motions
 
     def data(self, place: int = 0) -> SessionData:
-        """For the fits, in memory, as the session with this place in order of time."""
+        """The session as the fits take one, in memory.
+
+        Args:
+            place: of the session in the order of time, from 0.
+        """
         motions = Buffer[FilteredMotion](most=0)
         torque = self.targets
         period = 1.0
@@ -193,11 +226,20 @@ class _Session:
 
 
 class ArmInformation:
-    """Data of the last sessions of one arm, and what they determine; `prior` is the first model.
+    """Data of the last sessions of one arm, and what they determine.
 
-    `doubts` are what the currents of sessions show in place of the payload set in the
-    controller, by name of the session, from the last fit. `constants` are the torque
-    constants that the controller states.
+    Up to MOST_SESSIONS sessions are kept. Each has a standby power, a friction level and
+    a payload of its own; links, torque constants, friction laws and the power model are
+    common to all.
+
+    Args:
+        robot: the arm, n joints.
+        prior: the first model, which holds where the data say nothing.
+
+    Attributes:
+        constants: torque constants that the controller states.
+        doubts: what the currents of sessions show in place of the payload that is set in
+            the controller, by name of the session, from the last fit.
     """
 
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
@@ -237,7 +279,8 @@ class ArmInformation:
     def start_session(self, *, forget: bool = False) -> None:
         """Start another session, with its own standby power, friction level and payload.
 
-        `forget`: earlier ones no longer count.
+        Args:
+            forget: whether earlier sessions count no longer, as after a new mounting.
         """
         self._number += 1
         power = PowerFit(self.robot, self._known_power)
@@ -256,7 +299,11 @@ class ArmInformation:
         self.constants.start_session()
 
     def restart(self, prior: EnergyModel) -> None:
-        """Go on with the present session alone, from another first model."""
+        """Go on with the present session alone, as after an exchange of joints.
+
+        Args:
+            prior: the first model from now on.
+        """
         self.prior = prior
         self._known_power = power_prior(self.robot, prior)
         session = self._sessions[-1]
@@ -266,7 +313,7 @@ class ArmInformation:
         self._checks = {}
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
+        """Everything needed to continue with `restore`: numbers, text and arrays."""
         return {
             "sessions": [session.saved() for session in self._sessions],
             "number": self._number,
@@ -277,7 +324,11 @@ class ArmInformation:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue with saved data."""
+        """Continue with saved data.
+
+        Args:
+            saved: what `saved` gave; KeyError, TypeError or ValueError if it is damaged.
+        """
         power = PowerFit(self.robot, self._known_power)
         self._sessions = [_Session.restored(each, power) for each in saved["sessions"]]
         self._number = saved["number"]
@@ -287,7 +338,14 @@ class ArmInformation:
         self._decide_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:
-        """Add a window of usable samples; returns its motions."""
+        """Add a window of usable samples to the present session.
+
+        Args:
+            window: samples without gaps and without impossible values.
+
+        Returns:
+            Its motions, filtered, with the dynamics that hold in them.
+        """
         session = self._sessions[-1]
         self.constants.observe(window)
         motions = session.add(window)

@@ -92,7 +92,14 @@ def first_model(robot: RobotDescription) -> EnergyModel:
 
 @dataclass
 class LearnedTime:
-    """The samples learned from: number, work among them [s], first and last host time or None."""
+    """The samples that were learned from.
+
+    Attributes:
+        samples: their number.
+        seconds: time of work among them [s].
+        since: host time of the first one, UTC, ISO 8601; None without host times.
+        until: host time of the last one, UTC, ISO 8601; None without host times.
+    """
 
     samples: int = 0
     seconds: float = 0.0
@@ -164,7 +171,7 @@ class Learner:
                 IndexError,
                 zipfile.BadZipFile,
             ) as error:
-                remedy = "move it away to learn from the start"
+                remedy = "learn from the start, without it"
                 problem = f"cannot be used ({error})"
                 raise InputError("the state of learning", problem, remedy) from error
 
@@ -174,7 +181,12 @@ class Learner:
         return self._learned.seconds / 60.0
 
     def update(self, batch: Telemetry) -> None:
-        """Take the next samples; cheap, and never raises for bad ones."""
+        """Take the next samples; cheap, and never raises for bad ones.
+
+        Args:
+            batch: samples that follow those of the last call. Those of another arm or
+                with impossible times are left out and counted.
+        """
         if not len(batch) or not self._of_this_arm(batch):
             self.left_out += len(batch)
             return
@@ -187,7 +199,12 @@ class Learner:
             self.left_out += len(self._queue.popleft())
 
     def step(self) -> Attempt | None:
-        """Learn from the windows that are complete, until the next attempt; None without one."""
+        """Learn from the windows that are complete, until the next attempt.
+
+        Returns:
+            What came of a candidate that was judged; None where no more is due. Called
+            again and again by whoever limits the computing time between two attempts.
+        """
         while self._queue and not self._attempts:
             self._learn(self._queue.popleft())
         return self._attempts.popleft() if self._attempts else None
@@ -218,21 +235,30 @@ class Learner:
             )
 
     def needs(self) -> tuple[Need, ...]:
-        """What ordinary work has not shown yet, the most important first."""
+        """What ordinary work has not shown yet.
+
+        Returns:
+            The most important first: what leaves most of the energy of usual work open.
+        """
         if self._work is None:
             self._work = reference_work(self.model, self.robot)
         return needs(self.model, self._coverage, self._work)
 
     def friction(self) -> SessionFriction:
-        """Friction of the joints at present, over that of the model in use."""
+        """Friction of the joints at present [n], over that of the model in use."""
         return self._monitor.friction_now()
 
     def take_changes(self) -> tuple[Change, ...]:
-        """Changes of the arm since the last call."""
+        """Changes of the arm that were found since the last call, in order of time."""
         return self._monitor.take()
 
     def state(self) -> bytes:
-        """Everything needed to continue, bound to the arm; at most a few megabytes."""
+        """Everything needed to continue after a restart, see the argument `state`.
+
+        Returns:
+            At most a few megabytes, with a checksum. It names the arm, and a learner of
+            another arm refuses it.
+        """
         pending = self._windows.pending
         return encoded(
             {

@@ -36,18 +36,31 @@ _LONGEST_STEP = 0.5
 
 
 class Coverage:
-    """What work has shown of an arm with n joints, in constant memory."""
+    """What work has shown of an arm, in constant memory.
+
+    Args:
+        joints: their number n.
+
+    Attributes:
+        speed_seconds: time of motion in each range between SPEED_EDGES [n, ranges], s.
+        temperature: lowest and highest one of each joint in motion [n, 2], degC; NaN
+            where it is unknown.
+        bus_seconds: time with measured bus power [s].
+        still_seconds: standstill with brakes released among that time [s].
+    """
 
     def __init__(self, joints: int) -> None:
         self.speed_seconds = np.zeros((joints, len(SPEED_EDGES) - 1))
-        """Motion in each range between SPEED_EDGES [n, ranges], s."""
         self.temperature = np.full((joints, 2), np.nan)
-        """Lowest and highest of each joint in motion [n, 2], degC; NaN where unknown."""
-        self.bus_seconds = self.still_seconds = 0.0
-        """Time with measured bus power, and standstill among it, brakes released [s]."""
+        self.bus_seconds = 0.0
+        self.still_seconds = 0.0
 
     def observe(self, window: Telemetry) -> None:
-        """Use samples; those with unknown speeds are left out."""
+        """Use samples that follow the previous ones.
+
+        Args:
+            window: samples; those with unknown speeds are left out.
+        """
         if "actual_qd" not in window or len(window) < 2:
             return
         speed = np.abs(window["actual_qd"])

@@ -34,11 +34,18 @@ LEAST_ERROR = 0.002  # relative error of the energy at the supply that any model
 
 
 def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
-    """Whether to take the candidate, by the same held-out time, and why in one clause.
+    """Whether to take the candidate, by the same held-out time.
 
     It is better if the difference is larger than its uncertainty. One that predicts as
     well is taken for its narrower intervals, as long as they still contain what was
     measured.
+
+    Args:
+        present: errors of the model in use.
+        candidate: errors of the model that may replace it, in the same cells.
+
+    Returns:
+        Whether to take it, and why in one clause.
     """
     # Squared errors [cells]: at the supply, W^2; of the currents, relative to the
     # present's mean.
@@ -100,10 +107,17 @@ _LEAST_STILL = 0.5  # standstill after which a session's standby counts as measu
 class ModelRecord:
     """How well the model of an arm with n joints predicts time that it was not fitted to.
 
-    `supply` has the mean error of the power at the supply in each cell [W], `currents`
-    the mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
-    rest. As in use, the friction of the session and its standby power are those that it
-    has shown so far.
+    As in use, the friction of the session and its standby power are those that the
+    session has shown so far.
+
+    Args:
+        model: of the arm.
+        robot: its description.
+
+    Attributes:
+        supply: mean error of the power at the supply in each cell [W].
+        currents: mean squared error of the currents of moving joints in each cell [n],
+            A^2; NaN at rest.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
@@ -137,7 +151,16 @@ class ModelRecord:
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
-        """From what `saved` gave."""
+        """A record that continues.
+
+        Args:
+            saved: what `saved` gave.
+            robot: description of the arm.
+
+        Raises:
+            ModelFileError: the model in it is damaged; KeyError or TypeError where other
+                parts are.
+        """
         out = cls(model_from_document(saved["model"], "state"), robot)
         out.supply = saved["supply"]
         out.currents = list(saved["currents"])
@@ -204,7 +227,12 @@ class ModelRecord:
         return EnergyCalculator(self.model, self.robot, options)
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
-        """Compare with a window and its motions."""
+        """Compare the model's predictions with samples that follow the previous ones.
+
+        Args:
+            window: usable samples, a cell of the power at the supply.
+            motions: of the window, each a cell of the currents.
+        """
         for part in motions:
             self._observe_currents(part)
         calculator = self._calculator()

@@ -59,10 +59,13 @@ class DamagedLogError(Exception):
 
 @dataclass(frozen=True)
 class DeltaLog:
-    """One log as it is now; without `table` it is lost, or damaged, which is stated then.
+    """One log as it is now; of a damaged log, what is left of it.
 
-    Of a damaged one, `files` and `sources` (application transactions) are what is left of
-    it.
+    Attributes:
+        files: that it names [`FILES`].
+        table: the log; None if it is lost or damaged.
+        damage: what is wrong with it, in words; None for a good log, or if there is none.
+        sources: application transactions that a damaged log has.
     """
 
     files: pa.Table
@@ -82,7 +85,14 @@ class DeltaLog:
 
 
 class DeltaLogs:
-    """The logs of a store, one by one; methods raise OSError and DeltaError."""
+    """The logs of a store, one by one.
+
+    All methods raise OSError where files cannot be read or written, and DeltaError where
+    Delta Lake refuses.
+
+    Args:
+        files: of the store.
+    """
 
     def __init__(self, files: StoreFiles) -> None:
         self._files = files
@@ -92,7 +102,11 @@ class DeltaLogs:
         """What they contain, with their versions."""
 
     def read(self, name: str) -> DeltaLog:
-        """A log as it is now."""
+        """A log as it is now; only what is new since the last call is read.
+
+        Args:
+            name: of a table, or STORE.
+        """
         try:
             table = self._open(name)
             if table is None:
@@ -179,7 +193,15 @@ class DeltaLogs:
         return names
 
     def created(self, name: str, *, again: bool) -> DeltaTable:
-        """A new log in place of none, or of a damaged one."""
+        """A new log.
+
+        Args:
+            name: of a table, or STORE.
+            again: whether it takes the place of a damaged one, which is removed.
+
+        Raises:
+            ConflictError: another process has made it, and changed it since.
+        """
         if again:
             if self.read(name).table is not None:  # another process has made it
                 raise ConflictError
@@ -264,7 +286,17 @@ class DeltaLogs:
         actions: Sequence[Any],
         numbers: Mapping[str, int],
     ) -> None:
-        """One commit of a log, with application transactions."""
+        """Make one commit of a log.
+
+        Args:
+            name: of a table, or STORE.
+            log: as it was read; a commit of another process since then is a conflict.
+            actions: of Delta Lake: files that are added and removed.
+            numbers: application transactions, by name.
+
+        Raises:
+            ConflictError: another process was faster; nothing has changed.
+        """
         transactions = [Transaction(key, number) for key, number in numbers.items()]
         try:
             log.create_write_transaction(

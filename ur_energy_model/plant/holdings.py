@@ -36,13 +36,20 @@ DERIVED = ("joint_seconds", "sources", "models")  # tables that follow from othe
 
 @dataclass(frozen=True)
 class Loss:
-    """Rows that a store had, and has no more.
+    """Rows that a store had, and has no more; what is not known of them is None.
 
-    They are of a table, of an arm and a bag, None where these are not known or it is
-    none; in the time from `start` to `end` [ns], None where that is not known. `rows` is
-    their number, None if that is not known, `files` are the files that are lost or
-    changed. `command` mends the loss, None if nothing does, `there` whether the bag is
-    where it was.
+    Attributes:
+        table: name of the table.
+        arm: name of the arm.
+        source: name of the source.
+        bag: path of the bag; None for rows that are of none.
+        start: begin of the time in which they were [ns since 1970 UTC].
+        end: end of that time [ns since 1970 UTC].
+        rows: their number.
+        files: paths of the files that are lost or changed.
+        reason: "lost" or "changed".
+        command: that mends the loss; None if nothing does.
+        there: whether the bag is where it was.
     """
 
     table: str
@@ -82,10 +89,13 @@ def _text(nanoseconds: int | None) -> str | None:
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a store holds: files that count by table, and what it has lost.
+    """What a store holds, and what it has lost.
 
-    `warnings` are the same, and what is foreign, in words, one line each; `repairs` are
-    commands that mend what can be mended, to be run in this order.
+    Attributes:
+        files: that count and are whole, by table.
+        lost: rows that are lost.
+        warnings: what is lost and what is foreign in words, one line each.
+        repairs: commands that mend what can be mended, in the order to run them.
     """
 
     files: Mapping[str, Sequence[StoredFile]]
@@ -96,14 +106,27 @@ class Holdings:
 
 @dataclass(frozen=True)
 class BadFiles:
-    """What is wrong with files ("lost", "changed") by path; right sizes where a log has others."""
+    """Files that are not as the log of a store names them.
+
+    Attributes:
+        words: "lost" or "changed", by path.
+        sizes: right sizes by path [bytes], where a log has others of good files.
+    """
 
     words: Mapping[str, str]
     sizes: Mapping[str, int]
 
 
 def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
-    """Compare files that a log names with those that are there."""
+    """Compare files that a log names with those that are there.
+
+    Contents are compared in a folder, up to MOST_CHECKED bytes of all; beyond that and
+    on an S3 server, sizes are.
+
+    Args:
+        store: its files.
+        files: that the log names.
+    """
     there = _listing(store)
     local = store.folder is not None
     read = local and sum(file.size or 0 for file in files) <= MOST_CHECKED

@@ -62,7 +62,7 @@ FILES = pa.schema(
 
 
 def delta_schema(table: str) -> pa.Schema:
-    """Schema of a table as its log has it: arm and day included; anything may be missing."""
+    """Schema of a table as its log has it: with arm and day, and every column nullable."""
     columns = [column.with_nullable(True) for column in arrow_schema(table)]
     if table not in UNDIVIDED:
         columns = [pa.field("arm", pa.string()), *columns, pa.field("day", pa.date32())]
@@ -121,7 +121,16 @@ def named(files: pa.Table) -> dict[str, tuple[int | None, bool]]:
 
 
 def files_of_log(name: str, actions: pa.Table) -> pa.Table:
-    """Files that a log names and that are of the store's own, from its flat actions."""
+    """Files that a log names, those of the store's own.
+
+    Args:
+        name: of the log: a table, or STORE.
+        actions: what Delta Lake gives of the files that count, with flat columns; a
+            column may be missing where no file has a value of it.
+
+    Returns:
+        Rows of `FILES`, in the order of the actions.
+    """
     store = name == STORE
     source = "model" if name == "models" else "source"
     instant = "time" if store else TABLES[name][0].name
@@ -193,7 +202,16 @@ def _is_day(text: str) -> bool:
 
 
 def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of FILES from an action of a log; raises any of several errors if it is none."""
+    """A row of `FILES` from an action of a damaged log.
+
+    Args:
+        table: that the log is of.
+        path: in the store.
+        add: the action: what Delta Lake has written of a file.
+
+    Raises:
+        TypeError: it is no such action; as well KeyError, ValueError and AttributeError.
+    """
     stats = json.loads(add.get("stats") or "{}")
     low = stats.get("minValues", {})
     high = stats.get("maxValues", {})
@@ -218,7 +236,12 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_replaced(files: Sequence[StoredFile]) -> list[str]:
-    """Paths of files, without those whose time another file of the same live writer has."""
+    """Paths of files, without those that a file of the same live writer has replaced.
+
+    Args:
+        files: that are left in a damaged log. A file is replaced if another one of its
+            writer, arm and day has more rows over a time that contains its own.
+    """
     kept = []
     for file in files:
         replaced = file.live and any(
@@ -252,7 +275,14 @@ def _add_action(
     partition: dict[str, str | None],
     names: Mapping[str, Any],
 ) -> AddAction:
-    """An action with the first and last values of columns, by which readers select files."""
+    """An action that adds a file to a log.
+
+    Args:
+        path: as the log names it.
+        file: what is added.
+        partition: values of the columns by which the log is divided.
+        names: first and last value of other columns, by which readers select files.
+    """
     ends: list[dict[str, Any]] = [{}, {}]
     for column, values in names.items():
         for end, value in zip(ends, values, strict=True):

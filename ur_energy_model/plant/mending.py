@@ -4,9 +4,9 @@
 """Mender: makes again what a store has lost and what follows from its other files.
 
 Rows of joints follow from `seconds`, records of bags and rows of models from the footers
-of all files. What does not is kept in mind as lost: such files do not count from then on,
-so that other programs can read the rest, and `compare` still states them. A file that is
-back counts again.
+of all files. Other files that are lost are marked as such in the log of the store: they
+do not count from then on, so that other programs can read the rest, and `compare` still
+states them. A file that is back counts again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,19 @@ from ur_energy_model.plant.store_log import State
 
 MADE_AGAIN = "made-again"
 """Begin of the names of files with records that were made again."""
-Place = tuple[str | None, str | None]  # arm and day
+ArmDay = tuple[str | None, str | None]
+"""Name of an arm, and UTC day; None in tables without days."""
 
 
 class Mender:
     """Finds what is lost in a state of a store, and writes files with what can be made again.
 
-    `change` is what has to be committed, None if all is well.
+    Args:
+        content: of the store.
+        state: files that count.
+
+    Attributes:
+        change: what has to be committed; None if all is well.
     """
 
     def __init__(self, content: StoreContent, state: State) -> None:
@@ -199,8 +205,8 @@ def _all_known(
     return file.source in known if file.source else len(made) >= (file.rows or 0)
 
 
-def _by_place(files: Iterator[StoredFile]) -> Mapping[Place, list[StoredFile]]:
-    found = defaultdict[Place, list[StoredFile]](list)
+def _by_place(files: Iterator[StoredFile]) -> Mapping[ArmDay, list[StoredFile]]:
+    found = defaultdict[ArmDay, list[StoredFile]](list)
     for file in files:
         found[file.arm, file.day].append(file)
     return found

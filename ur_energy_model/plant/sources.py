@@ -97,11 +97,14 @@ def nanoseconds(time: datetime) -> int:
 
 @dataclass(frozen=True)
 class SourcePart:
-    """What a file has of a source: number of rows, and the host time that they cover.
+    """What a file has of a source.
 
-    Rows of other tables than `seconds` cover none. `record` is that of the source, None
-    for a live writer, `model` the row of the table `models` without its content; None
-    where it is not known.
+    Attributes:
+        rows: number of rows.
+        covered: host time that they cover [ns since 1970 UTC]; none in other tables than
+            `seconds`.
+        record: of the source; None for a live writer.
+        model: row of the table `models` without its content; None where it is not known.
     """
 
     rows: int
@@ -154,7 +157,15 @@ def parts_text(parts: Parts) -> bytes:
 
 
 def parts_from_text(text: bytes) -> dict[str, SourcePart]:
-    """Parts from a footer; ValueError, KeyError or TypeError: it has none."""
+    """Parts from a footer.
+
+    Args:
+        text: JSON, as of `parts_text`.
+
+    Raises:
+        ValueError: it is no JSON; KeyError, TypeError or AttributeError where it states
+            something else.
+    """
     return {
         source: SourcePart(
             int(part["rows"]),

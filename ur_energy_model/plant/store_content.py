@@ -20,14 +20,23 @@ from ur_energy_model.plant.store_log import State
 
 
 class FileChange(NamedTuple):
-    """Files that count from now on, and files that do not count any more."""
+    """A change of a store, to be committed.
+
+    Attributes:
+        added: files that count from now on.
+        removed: files that do not count any more.
+    """
 
     added: Sequence[StoredFile]
     removed: Sequence[StoredFile] = ()
 
 
 class StoreContent:
-    """Reads the files of a store; what was read once is kept."""
+    """What the files of a store contain; what was read once is kept.
+
+    Args:
+        files: of the store.
+    """
 
     def __init__(self, files: StoreFiles) -> None:
         self.files = files
@@ -46,7 +55,15 @@ class StoreContent:
         ]
 
     def record(self, state: State, source: str) -> SourceRecord | None:
-        """Record of a source; None if there is none, or it is lost."""
+        """Record of a source.
+
+        Args:
+            state: of the store.
+            source: name of the source.
+
+        Returns:
+            Its record; None if there is none, or its file is lost.
+        """
         for file in state.select("sources"):
             if file.may_hold(source):
                 for record in self._records_of(file):
@@ -64,7 +81,16 @@ class StoreContent:
         return self._records[file.path]
 
     def is_whole(self, state: State, source: str) -> bool:
-        """Whether the rows of a source are those of its record, in files as they were written."""
+        """Whether all rows of a source are there.
+
+        Args:
+            state: of the store.
+            source: name of the source.
+
+        Returns:
+            Whether files that are as they were written have as many rows of each table as
+            the record of the source states; False without a record.
+        """
         record = self.record(state, source)
         if record is None:
             return False
@@ -79,7 +105,14 @@ class StoreContent:
         return all(rows[table] == count for table, count in record.rows.items())
 
     def covered(self, state: State, arm: str, start: int, besides: str) -> TimeRanges:
-        """Time of an arm that the sources besides one cover from a host time [ns] on."""
+        """Time of an arm that sources cover.
+
+        Args:
+            state: of the store.
+            arm: name of the arm.
+            start: host time from which on it matters [ns since 1970 UTC].
+            besides: a source whose time does not count.
+        """
         found: list[tuple[int, int]] = []
         for file in state.select("seconds", arm=arm):
             late = file.times is None or file.times[1] + 2 * SECOND >= start
@@ -95,7 +128,15 @@ class StoreContent:
         return {(row["model"], row["robot"]) for row in rows.to_pylist()}
 
     def write_models(self, state: State, rows: Iterable[ModelRow]) -> list[StoredFile]:
-        """Write a file for each row of `models` that is not there yet."""
+        """Write a file for each row of the table `models` that is not there yet.
+
+        Args:
+            state: of the store.
+            rows: by model and robot.
+
+        Returns:
+            The files, which count once they are committed.
+        """
         there = self.model_names(state)
         schema = arrow_schema("models")
         found = []

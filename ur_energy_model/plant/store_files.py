@@ -74,13 +74,22 @@ class OutsideError(OSError):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that the log of a store names.
+    """A file that the log of a store names; what is not known of it is None.
 
-    `path` is that in the store, `size` in bytes; what is not known is None. `sources` are
-    the first and last name of the sources of its rows (of `models`, of the models),
-    `times` those of the first and last row, `covered` the time that its rows cover [ns].
-    `lost` are files whose loss was noticed before: they are kept in mind until their rows
-    are there again. `written` is when the file was added [ns].
+    Attributes:
+        path: in the store, with "/" between folders.
+        size: in bytes.
+        crc32: of the content.
+        rows: number of rows.
+        day: UTC day of the rows, YYYY-MM-DD; None in tables without days.
+        arm: name of the arm; None in tables without days.
+        sources: first and last name of the sources of its rows in alphabetical order; in
+            the table `models`, of the models.
+        times: of the first and the last row [ns since 1970 UTC].
+        covered: time that its rows cover [ns since 1970 UTC].
+        lost: whether its loss was noticed before. Such a file stays in the log, until
+            its rows are there again.
+        written: when the file was added [ns since 1970 UTC].
     """
 
     path: str
@@ -135,10 +144,15 @@ def own_path(path: str) -> dict[str, str] | None:
 
 
 class StoreFiles:
-    """Files of a store, by paths with "/" between folders; arguments as of `HistoryStore`.
+    """Files of a store, by paths with "/" between folders.
 
-    `folder` is an absolute path, None on an S3 server; `options` are that server's for
-    Delta Lake.
+    Args:
+        address: of the store, as of `HistoryStore`.
+
+    Attributes:
+        address: absolute path, or s3://BUCKET/PREFIX.
+        folder: absolute path; None on an S3 server.
+        options: of that server, as Delta Lake takes them.
     """
 
     def __init__(self, address: str) -> None:
@@ -190,8 +204,19 @@ class StoreFiles:
     ) -> StoredFile:
         """Write rows of one arm and day; they count once the file is committed.
 
-        The same rows have the same name: a process that was killed is repeated, not added
-        to. `name` begins that of the file; `parts` are those of the sources of the rows.
+        The same rows have the same name: what a killed process has written is replaced,
+        not added to.
+
+        Args:
+            table: name of the table.
+            arm: name of the arm; without effect in tables without days.
+            day: UTC day of the rows, YYYY-MM-DD; without effect in tables without days.
+            name: begin of the name of the file.
+            rows: of the table.
+            parts: what the rows have of each source, for the footer.
+
+        Returns:
+            The file, as a commit names it.
         """
         divided = table not in UNDIVIDED
         if divided and "arm" not in rows.schema.names:
@@ -281,7 +306,11 @@ class StoreFiles:
                     self.remove(name)
 
     def parts(self, file: StoredFile) -> dict[str, SourcePart]:
-        """What a good file has of each source; read once."""
+        """What a good file has of each source, from its footer; read once.
+
+        Raises:
+            ValueError: the footer does not state it.
+        """
         if file.path not in self._parts:
             self._parts[file.path] = self._read_parts(file)
         return self._parts[file.path]
@@ -367,7 +396,12 @@ class StoreFiles:
             shutil.rmtree(aside, ignore_errors=True)
 
     def dataset(self, table: str, files: Sequence[StoredFile]) -> ds.Dataset:
-        """Rows of files, see `HistoryStore.rows`; conditions on day and arm leave out files."""
+        """Rows of files, which are read when the rows are; arm and day are text columns.
+
+        Args:
+            table: name of the table.
+            files: of the table; conditions on day and arm leave out whole files.
+        """
         columns = [field.with_nullable(True) for field in arrow_schema(table)]
         divided = table not in UNDIVIDED
         columns += (
@@ -394,7 +428,13 @@ class StoreFiles:
         files: Sequence[StoredFile],
         condition: ds.Expression | None = None,
     ) -> pa.Table:
-        """Rows of files as `write` takes them: with the arm, without the day, in order of time."""
+        """Rows of files as `write` takes them: with the arm, without the day, in order of time.
+
+        Args:
+            table: name of the table.
+            files: of the table.
+            condition: that the rows must meet; None for all.
+        """
         rows = self.dataset(table, files).to_table(filter=condition)
         if table in UNDIVIDED:
             return rows
@@ -434,7 +474,18 @@ def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
 def divided(
     table: str, rows: pa.Table, ranges: TimeRanges, span: int = DAY
 ) -> Iterator[tuple[int, str, pa.Table, TimeRanges]]:
-    """Rows of a table by spans of at most a day [ns]: begin [ns], UTC day, rows, time covered."""
+    """Divide rows of a table by spans of time, so that each has rows of one day.
+
+    Args:
+        table: name of the table.
+        rows: of the table.
+        ranges: host time that the rows cover [ns since 1970 UTC].
+        span: at most a day [ns].
+
+    Yields:
+        Begin of the span [ns since 1970 UTC], its UTC day (YYYY-MM-DD), its rows, and the
+        part of the ranges in it; all rows at once of a table without days.
+    """
     if table in UNDIVIDED:
         yield 0, "", rows, NOTHING
         return

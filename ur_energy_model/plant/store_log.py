@@ -55,12 +55,16 @@ from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
 
 @dataclass(frozen=True)
 class State:
-    """A store at one moment: files that count [`FILES`], after `number` commits.
+    """A store at one moment.
 
-    `behind` are tables whose own logs have to be made again or to follow, with what is
-    wrong, "" if a process has not published its commit yet. `known` are the files that
-    the log of the store names itself, `log` is that, None if it is lost, which `damage`
-    states if it was there.
+    Attributes:
+        number: of the last commit.
+        files: that count [`FILES`].
+        behind: tables whose own logs have to be made again or to follow, with what is
+            wrong; "" if a process has not published its commit yet.
+        known: files that the log of the store names itself [`FILES`].
+        log: that of the store; None if it is lost.
+        damage: what is wrong with a log of the store that is there; None for nothing.
     """
 
     number: int
@@ -77,7 +81,13 @@ class State:
         arm: str | None = None,
         path: set[str] | None = None,
     ) -> list[StoredFile]:
-        """Files of a table, of an arm, with some paths; all where these are None."""
+        """Files that count.
+
+        Args:
+            table: name of their table; None for all.
+            arm: name of their arm; None for all.
+            path: paths in the store, of which files are wanted; None for all.
+        """
         chosen = self.files
         for name, value in (("table", table), ("arm", arm)):
             if value is not None:
@@ -90,7 +100,13 @@ class State:
 
 
 class StoreLog:
-    """The logs of a store; all methods raise OSError and DeltaError if they cannot be used."""
+    """The logs of a store: which files count.
+
+    All methods raise OSError and DeltaError if the logs cannot be used.
+
+    Args:
+        files: of the store.
+    """
 
     def __init__(self, files: StoreFiles) -> None:
         self._logs = DeltaLogs(files)
@@ -137,6 +153,11 @@ class StoreLog:
         self, state: State, added: Sequence[StoredFile], removed: Sequence[StoredFile]
     ) -> None:
         """Make one commit that follows a state; what was adopted from the tables is a part of it.
+
+        Args:
+            state: as it was read.
+            added: files that count from now on.
+            removed: files that do not count any more.
 
         Raises:
             ConflictError: another process was faster; nothing has changed.
