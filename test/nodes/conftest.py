@@ -33,6 +33,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.managed_node import ManagedNode
 from ur_energy_model.nodes.process import begin
+from ur_energy_model.rooms import has_room
 
 PATIENCE = 240.0  # longest wait for a condition [s]
 N = TypeVar("N", bound=ManagedNode)
@@ -42,6 +43,10 @@ def message_class(name: str) -> Any:
     """Message class of package/Type or package/msg/Type."""
     parts = name.split("/")
     return getattr(importlib.import_module(f"{parts[0]}.msg"), parts[-1])
+
+
+LEARNING_OFF = {"learn": "off"} if has_room("learning") else {}
+"""Parameters of an estimator whose model stays as it is."""
 
 
 class Observer:

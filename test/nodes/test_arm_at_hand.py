@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from ur_energy_model.energy.live import LIVE_FIELDS
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.generic import generic_model
@@ -47,7 +47,7 @@ def test_a_generic_model_gets_the_constants_of_the_arm(
 ) -> None:
     observer = cell.observer
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    cell.start_node(EstimatorNode, source="bag", bag=str(bag), learn="off")
+    cell.start_node(EstimatorNode, source="bag", bag=str(bag), **LEARNING_OFF)
     key = "controller_constants_N_m_per_A"
     found = observer.status_that(
         "estimator: model",
@@ -78,7 +78,7 @@ def test_the_model_of_another_arm_is_named_on_diagnostics_and_summary(
         source="bag",
         bag=str(bag),
         model_file=str(path),
-        learn="off",
+        **LEARNING_OFF,
         loop=True,
     )
     found = observer.status_that(

@@ -17,7 +17,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from test.energy.known_arm import changed, motion, packets, total
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.ros import seconds_of
@@ -56,7 +56,7 @@ def write(path: Path, telemetry: Telemetry) -> Path:
 def played(tmp_path: Path, model: Path) -> dict[str, Any]:
     """Parameters of an estimator of the bag."""
     bag = write(tmp_path / "bag", work())
-    given = {"source": "bag", "bag": str(bag), "model_file": str(model), "learn": "off"}
+    given = {"source": "bag", "bag": str(bag), "model_file": str(model), **LEARNING_OFF}
     return {**given, "cycle_trigger": "int_register"}
 
 

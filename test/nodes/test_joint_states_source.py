@@ -19,7 +19,7 @@ import pytest
 from rclpy.qos import ReliabilityPolicy
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, total
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from test.nodes.driver import START, Driver
 from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -53,7 +53,7 @@ def start(cell: Cell, model: Path, **parameters: Any) -> None:
     given = {
         "source": "joint_states",
         "model_file": str(model),
-        "learn": "off",
+        **LEARNING_OFF,
     } | parameters
     cell.start_node(EstimatorNode, **given)
 
@@ -89,7 +89,7 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
     names = [f"left_{name}" for name in NAMES]
     random.Random(1).shuffle(names)
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    parameters = {"source": "joint_states", "tf_prefix": "left_", "learn": "off"}
+    parameters = {"source": "joint_states", "tf_prefix": "left_", **LEARNING_OFF}
     cell.start_process(
         "estimator", namespace="/cell_7", model_file=str(model), **parameters
     )

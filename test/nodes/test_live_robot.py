@@ -12,7 +12,7 @@ import pytest
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.plan_messages import duration_message
@@ -38,7 +38,7 @@ class Robot:
             robot_ip=host,
             model_file=str(cell.folder / "model.yaml"),
             state_file=str(cell.folder / "state.db"),
-            learn="off",
+            **LEARNING_OFF,
         )
         for topic in ("energy/summary", "energy/prediction", "diagnostics"):
             self.observer.subscribe(

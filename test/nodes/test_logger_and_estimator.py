@@ -30,7 +30,7 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -313,7 +313,7 @@ def test_an_estimator_plays_the_bag_on_the_same_topics(
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     given = {"model_file": str(model), "tf_prefix": PREFIX, "bag": str(killed.bag)}
     cell.start_node(
-        EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given
+        EstimatorNode, namespace=NAMESPACE, source="bag", **LEARNING_OFF, **given
     )
     estimator = live(load_model(model), read_bag(killed.bag), 25)
     expected = counted(estimator)[estimator.channels.arm["total"]]

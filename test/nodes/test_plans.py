@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from test.energy.work_cycles import arm_model
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from test.optimization.hand_made import HOME, sampled
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
@@ -129,7 +129,7 @@ def planner(cell: Cell, model: EnergyModel) -> Any:
         "loop": True,
         "model_file": str(cell.folder / "model.yaml"),
     }
-    cell.start_node(EstimatorNode, source="bag", learn="off", **parameters)
+    cell.start_node(EstimatorNode, source="bag", **LEARNING_OFF, **parameters)
     publisher = observer.node.create_publisher(
         JointTrajectory, "/energy/planned_trajectory", 10
     )

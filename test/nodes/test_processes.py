@@ -16,7 +16,7 @@ from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from test.conftest import Simulate
 from test.interrupting import assert_quiet, interrupted
-from test.nodes.conftest import Cell
+from test.nodes.conftest import LEARNING_OFF, Cell
 from tools.generated_files import files
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import UrEnergyError
@@ -48,7 +48,7 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
     given: dict[str, Any] = {
         "robot_ip": "127.0.0.1",
         "model_file": str(model),
-        "learn": "off",
+        **LEARNING_OFF,
     }
     observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray")
     cell.start_process("estimator", **given)
@@ -228,7 +228,7 @@ def test_every_start_of_a_cell_records(
         "robot_ip": host,
         "model_file": str(model),
         "bag_directory": str(cell.folder / "bags"),
-        "learn": "off",
+        **LEARNING_OFF,
     }
     for own_start in (True, False):
         given = {**values, "autostart": own_start}

@@ -187,8 +187,13 @@ def changed_parameters(
 def node_process(
     node: str, arguments: Arguments, parameters: Mapping[str, Value]
 ) -> Started:
-    """A process with one node: default parameters, then those of params_file, then these."""
-    files = (str(default_parameter_file(node)), *_params_file(arguments))
+    """A process with one node, with the parameters of a file and these, which win.
+
+    The file is that of the user, else the installed one with the defaults. Not both: of
+    two files with values of different types, ROS silently takes that of the first, where
+    the node would refuse a wrong type in words.
+    """
+    files = _params_file(arguments) or [str(default_parameter_file(node))]
     return Started(EXECUTABLES[node], (*files, dict(parameters)), (node,))
 
 
