@@ -191,24 +191,24 @@ class GapRule:
 
 
 def find_gaps(
-    time: Array, period: float | None = None, *, typical: float | None = None
+    time: Array, period: float | None = None, *, before: float | None = None
 ) -> tuple[Gap, ...]:
-    """Gaps in a whole series of controller times, by the rule that fits it.
+    """Gaps in a series of controller times, by the rule that fits it.
 
     Args:
         time: controller times [n], s.
         period: nominal sample period [s]; None if there is none.
-        typical: step to use without a period [s]; None takes the `typical_step` of these.
+        before: time of the sample in front of these [s]; None or NaN if there is none.
 
     Returns:
         A gap for each step longer than 1.5 nominal periods (2.5 typical steps where there
-        is no period), and for each step backwards.
+        is no period), and for each step backwards; indexes are those in `time`.
     """
     if period is not None:
-        return GapRule.of_period(period).find(time)
-    if typical is None:
-        typical = typical_step(np.diff(time))
-    return GapRule.of_typical_step(typical).find(time)
+        return GapRule.of_period(period).find_behind(before, time)
+    first = np.nan if before is None else before
+    typical = typical_step(np.diff(time, prepend=first))
+    return GapRule.of_typical_step(typical).find_behind(before, time)
 
 
 def with_found_gaps(known: Iterable[Gap], found: Iterable[Gap]) -> tuple[Gap, ...]:

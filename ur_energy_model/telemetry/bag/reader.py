@@ -43,7 +43,7 @@ from ur_energy_model.telemetry.bag.metadata import (
 )
 from ur_energy_model.telemetry.bag.sqlite_reader import lacks_its_log, sqlite_messages
 from ur_energy_model.telemetry.bag.storage import StorageKind, plain_file
-from ur_energy_model.telemetry.gaps import Gap, find_gaps
+from ur_energy_model.telemetry.gaps import Gap, find_gaps, with_found_gaps
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.repeated_samples import SeenSamples
 from ur_energy_model.telemetry.samples import (
@@ -439,9 +439,9 @@ class _BagReader:
         stamp = host if self._custom.get("stamps", "host") == "host" else None
         if self._chosen is not None:  # the time is always read
             part = {name: values for name, values in part.items() if name in self._chosen}
-        return Telemetry(clock, part, self._info, tuple(gaps), stamp, repeated)
+        return Telemetry(clock, part, self._info, gaps, stamp, repeated)
 
-    def _gaps_of(self, clock: Array, period: float | None, last: bool) -> list[Gap]:
+    def _gaps_of(self, clock: Array, period: float | None, last: bool) -> tuple[Gap, ...]:
         """Gaps in and in front of the next samples, noted ones and those that the clock shows.
 
         Args:
@@ -455,28 +455,32 @@ class _BagReader:
         """
         first = self._returned
         stop = self._returned + len(clock)
-        before = [] if math.isnan(self._last_time) else [self._last_time]
-        edges = np.concatenate([before, clock])
-        gaps = [gap for gap in self._gaps if first <= gap.index < stop + last]
-        gaps = [replace(gap, index=gap.index - first) for gap in gaps]
+        noted = [
+            replace(gap, index=gap.index - first)
+            for gap in self._gaps
+            if first <= gap.index < stop + last
+        ]
         self._gaps = [gap for gap in self._gaps if gap.index >= stop]
         if self._repeated:  # which shift the numbers of samples
-            ends = np.append(clock, np.nan)
             starts = np.append(self._last_time, clock)
-            gaps = [
-                g for g in gaps if g.start == starts[g.index] or g.end == ends[g.index]
+            ends = np.append(clock, np.nan)
+            noted = [
+                gap
+                for gap in noted
+                if gap.start == starts[gap.index] or gap.end == ends[gap.index]
             ]
         # The clock shows the gaps of other writers, between files, and between samples in
         # disorder.
-        files = {start - first for start in self._file_starts if first <= start < stop}
+        begins = {start - first for start in self._file_starts if first <= start < stop}
         self._file_starts = [start for start in self._file_starts if start >= stop]
         anywhere = not self._has_own_gaps or not self._seen.in_order
-        if files or anywhere:
-            known = {gap.index for gap in gaps}
-            for gap in find_gaps(edges, period):
-                index = gap.index - len(before)
-                if index in files and self._has_own_gaps:
-                    gap = replace(gap, cause=MISSING_FILE)
-                if index not in known and (anywhere or index in files):
-                    gaps.append(replace(gap, index=index))
-        return sorted(gaps, key=lambda gap: gap.index)
+        if not begins and not anywhere:
+            return with_found_gaps(noted, ())
+        found = [
+            replace(gap, cause=MISSING_FILE)
+            if gap.index in begins and self._has_own_gaps
+            else gap
+            for gap in find_gaps(clock, period, before=self._last_time)
+            if anywhere or gap.index in begins
+        ]
+        return with_found_gaps(noted, found)
