@@ -130,18 +130,3 @@ def test_an_exchanged_joint_is_named_and_learned_anew(arm: ExactArm) -> None:
     np.testing.assert_allclose(found[:3], constant[:3], rtol=0.02)
     others = np.arange(N) != ELBOW
     np.testing.assert_allclose(found[others], learned[others], rtol=0.03)
-
-
-def test_a_state_without_constants_still_loads(arm: ExactArm) -> None:
-    """As versions wrote it that did not read them."""
-    learner = Learner(arm.robot, first_model(arm.robot))
-    fed(learner, arm.record(12.0, seed=64), 250)
-    old = decoded(learner.state())
-    del old["information"]["constants"]
-    del old["numbers"]["_restarted"]
-    again = Learner(arm.robot, first_model(arm.robot), state=encoded(old))
-    assert again.learned_minutes == learner.learned_minutes
-    fed(again, arm.record(12.0, seed=65), 250)
-    np.testing.assert_allclose(
-        torque_constants(again.model)[:3], arm.torque_constant[:3], rtol=0.02
-    )
