@@ -99,22 +99,12 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         )
     else:
         catalogue = _identify(session, bags, "catalogue")
-    analyses = [
-        analyse(model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)
-    ]
-    planned = [
-        np.abs(each["target_qdd"]).max() for bag in bags for each in iterate_bag(bag)
-    ]
-    rows = [paper.row("max_acceleration", float(max(planned)))]
-    for test, motion in zip(_TESTS, analyses, strict=True):
-        rows += [
-            paper.row(f"max_speed_{test}", float(np.abs(motion.current.qd).max())),
-            paper.row(f"tool_speed_{test}", float(motion.flange_speed.max())),
-        ]
-    metrics = dict(zip(_TESTS, (found.fit[0], found.validation[0]), strict=True))
     by_test = dict(zip(_TESTS, bags, strict=True))
+    analyses = [analyse(model, bag, label=test) for test, bag in by_test.items()]
+    rows = _motion_rows(paper, bags, analyses)
     more, series = recorded_rows(paper, model, by_test, session.simulated, motors=motors)
     rows += [*inertia_rows(paper, model, robot, bags[0], session.simulated), *more]
+    metrics = dict(zip(_TESTS, (found.fit[0], found.validation[0]), strict=True))
     for test, own in metrics.items():
         rows += _our_rows(paper, "torque", test, own.torque)
         rows += _our_rows(paper, "current", test, own.current)
@@ -123,19 +113,41 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         energies = estimate_energy(model, bag)
         rows += our_energy_rows(paper, test, energies)
         if test == "B":
-            dissipated = max(0.0, float(energies.regeneration))
-            if dissipated > DISSIPATED_SHARE * energies.model:
-                session.warnings.append(
-                    f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at "
-                    "the time; the model counts it as dissipated, so it overestimates by what the "
-                    "bus stores"
-                )
-            rows.append(paper.row("dissipated", dissipated))
+            rows.append(_dissipated_row(session, paper, energies))
     if catalogue is not None:
         save_model(catalogue.model, session.folder / "model_catalogue.yaml")
         rows += catalogue_rows(paper, catalogue, found)
     draw_test_motions(session, analyses, series)
     return session.finish(paper, rows)
+
+
+def _motion_rows(
+    paper: Paper, bags: Sequence[Path], analyses: Sequence[Analysis]
+) -> list[ResultRow]:
+    """Largest acceleration of both tests, and speeds of each one."""
+    planned = 0.0
+    for bag in bags:
+        for batch in iterate_bag(bag):
+            planned = max(planned, float(np.abs(batch["target_qdd"]).max()))
+    rows = [paper.row("max_acceleration", planned)]
+    for test, motion in zip(_TESTS, analyses, strict=True):
+        joint_speed = float(np.abs(motion.current.qd).max())
+        rows.append(paper.row(f"max_speed_{test}", joint_speed))
+        rows.append(paper.row(f"tool_speed_{test}", float(motion.flange_speed.max())))
+    return rows
+
+
+def _dissipated_row(
+    session: ProtocolRun, paper: Paper, energies: EnergySummary
+) -> ResultRow:
+    """What the joints feed back on test B and no other joint uses, with a warning if it counts."""
+    dissipated = max(0.0, float(energies.regeneration))
+    if dissipated > DISSIPATED_SHARE * energies.model:
+        session.warnings.append(
+            f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at the time; "
+            "the model counts it as dissipated, so it overestimates by what the bus stores"
+        )
+    return paper.row("dissipated", dissipated)
 
 
 def recorded_rows(

@@ -476,17 +476,20 @@ def _section(section: PageSection, page: Page) -> str:
     return f"{heading}{''.join(parts)}</section>"
 
 
+def _decimals(column: Sequence[Cell]) -> int | None:
+    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
+    largest = 0.0
+    for each in column:
+        if isinstance(each, float) and isfinite(each):
+            largest = max(largest, abs(each))
+    if largest == 0.0:
+        return 0
+    places = 3 - floor(log10(largest))
+    return None if places > 6 else max(0, places)
+
+
 def _table(table: Table, recording: int | None) -> str:
-    # Decimals that show a column's largest number with four digits; None for tiny
-    # numbers.
-    digits: list[int | None] = []
-    for column in zip(*table.rows, strict=True):
-        sizes = [
-            abs(cell) for cell in column if isinstance(cell, float) and isfinite(cell)
-        ]
-        largest = max(sizes, default=0.0)
-        places = 3 - floor(log10(largest)) if largest else 0
-        digits.append(None if places > 6 else max(0, places))
+    digits = [_decimals(column) for column in zip(*table.rows, strict=True)]
 
     def shown(cell: Cell, column: int) -> str:
         if not isinstance(cell, Lock):
