@@ -39,7 +39,8 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import SessionSpread, scaled_parameters
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.parameters import constants, motor_constants
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import motor_constants
 
 if TYPE_CHECKING:
     from ur_energy_model.typing import Array

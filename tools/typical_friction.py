@@ -17,7 +17,8 @@ from ur_energy_model.model.friction import (
     Friction,
     temperature_factor,
 )
-from ur_energy_model.simulation.parameters import constants, no_load_friction
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import no_load_friction
 
 if TYPE_CHECKING:
     from ur_energy_model.model.robots import RobotDescription

@@ -408,10 +408,11 @@ class Estimate(Form[Estimated]):
             std = _STD(keys["std"])
             source = keys["source"].text() if self.sourced else ""
             value = keys["value"].number()
-            lowest = self.quantity.low
+            quantity = self._quantity(scope)
+            lowest = quantity.low
             if lowest == 0 and self.chance_of in ("", source):
                 lowest = -self.chance * std
-            self._quantity(scope).check(keys["value"], value, lowest)
+            quantity.check(keys["value"], value, lowest)
         return Estimated(value, std, source)
 
     def _quantity(self, scope: Scope) -> Quantity:

@@ -169,3 +169,21 @@ def test_payload_calibration(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"payload_gain: .* must be positive"):
         save_model(replace(model, payload_calibration=wrong), path)
     assert path.read_text() == before  # what could not be read again is not written
+
+
+def test_coefficients_of_free_fits_may_have_any_sign(tmp_path: Path) -> None:
+    """Files of EcBot's model are read without the room that fits it."""
+    model = made_up_model()
+    odd = replace(model.joints[0], winding_resistance=-0.3)
+    free = replace(model.bus, kind="ecbot", driver=np.full(N, -0.2))
+    loaded = load_saved(
+        replace(model, joints=(odd, *model.joints[1:]), bus=free), tmp_path
+    )
+    assert loaded.bus.kind == "ecbot"
+    assert loaded.joints[0].winding_resistance == -0.3
+    for change in (
+        {"joints": (odd, *model.joints[1:])},
+        {"bus": replace(free, kind="physical")},
+    ):
+        with pytest.raises(ModelFileError, match="must not be negative"):
+            save_model(replace(model, **change), tmp_path / "m.yaml")

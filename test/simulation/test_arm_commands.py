@@ -12,7 +12,7 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_commands import ProgramState, RobotMode, SafetyMode
-from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import named_motion

@@ -10,10 +10,14 @@ import pytest
 import yaml
 
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import config_file
+from ur_energy_model.formats import Scope
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.arm_constants import ARM, constants
 from ur_energy_model.simulation.arm_options import draw_session, with_drive_set
-from ur_energy_model.simulation.parameters import constants, draw_parameters
+from ur_energy_model.simulation.parameters import draw_parameters
 from ur_energy_model.simulation.supply import EnergyBalance
+from ur_energy_model.yaml_reader import YamlTree
 
 ROBOT = load_robot("ur5e")
 
@@ -26,9 +30,8 @@ def test_calibration_figures_are_those_published(facts):
     for direction, sign in (("forward", 1.0), ("backward", -1.0)):
         for joint in range(6):
             rows = published["arm_a"][f"joint_{joint + 1}"]
-            assert [abs(rows[sign * v][1]) for v in table["speed"]] == table[direction][
-                joint
-            ]
+            currents = [abs(rows[sign * v][1]) for v in table["speed"]]
+            assert currents == table[direction][joint].tolist()
 
 
 def test_seeds_are_arms_of_one_type_with_the_calibrated_friction_on_average():
@@ -93,3 +96,18 @@ def test_a_session_changes_standby_and_friction_only() -> None:
     assert cold == pytest.approx(22.0)
     assert warm - rest == pytest.approx(rest - cold)
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)
+
+
+def test_a_damaged_file_of_constants_is_refused_with_its_line(tmp_path):
+    text = config_file("simulation", "arm.yaml").read_text()
+    path = tmp_path / "arm.yaml"
+    for change, problem in (
+        (("source_resistance: 0.175", "source_resistance: -1"), "bus.source_resistance"),
+        (("  damping: 0.8", "  dampin: 0.8"), "did you mean 'damping'"),
+        (("speed: [0.01, 0.5, 1.5, 3.2]", "speed: [0.01, 0.5]"), "2 are needed"),
+    ):
+        assert change[0] in text
+        path.write_text(text.replace(*change))
+        with pytest.raises(InputError, match=problem) as error:
+            ARM.read(YamlTree.read(path, InputError, "restore the file"), Scope())
+        assert "line" in str(error.value)

@@ -15,8 +15,9 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import arm_commands as cmd
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.simulation.arm_options import ArmOptions
-from ur_energy_model.simulation.parameters import constants, draw_parameters
+from ur_energy_model.simulation.parameters import draw_parameters
 from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm, record_arm
 from ur_energy_model.simulation.supply import ARM_ENERGIES, JOINT_ENERGIES, Bus
 from ur_energy_model.telemetry.csv.reader import read_csv

@@ -12,13 +12,13 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.simulation.joint_controller import ControllerKind
 from ur_energy_model.simulation.parameters import (
     ArmParameters,
     FrictionCompensation,
     NoLoadFriction,
     closest_sizes,
-    constants,
     draw_parameters,
     joint_sizes,
 )

@@ -17,8 +17,8 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_commands import ProgramState, RobotMode, SafetyMode
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.simulation.faults import OWN_FIELDS
-from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.telemetry.fields import FIELDS, INPUTS, WIDTH
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX

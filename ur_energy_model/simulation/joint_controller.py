@@ -21,7 +21,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.plant import ServoGains, solid_links
 from ur_energy_model.typing import Array
 

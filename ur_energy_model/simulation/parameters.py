@@ -9,28 +9,16 @@ them; it has to find the constants from telemetry.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from ur_energy_model.errors import InputError
-from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.typing import Array, Indices
-from ur_energy_model.yaml_reader import YamlTree
-
-
-@cache
-def constants() -> Mapping[str, Any]:
-    """Content of config/simulation/arm.yaml."""
-    path = config_file("simulation", "arm.yaml")
-    content: dict[str, Any] = YamlTree.read(path, InputError, "restore the file").plain()
-    return content
 
 
 @dataclass(frozen=True)

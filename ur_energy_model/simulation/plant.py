@@ -28,7 +28,8 @@ import pinocchio as pin
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.typing import Array
 
 DENSITY = 1500.0

@@ -12,7 +12,8 @@ import numpy as np
 import pinocchio as pin
 
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.supply import Bus
 from ur_energy_model.trajectory.kinematics import pose_vector
 from ur_energy_model.typing import Array

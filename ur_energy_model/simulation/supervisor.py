@@ -13,7 +13,7 @@ import numpy as np
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.simulation import arm_commands as cmd
 from ur_energy_model.simulation.arm_commands import ProgramState, SafetyMode
-from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.trajectory.motions import Hold, Motion, repeats
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array, Mask

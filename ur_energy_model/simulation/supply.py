@@ -16,7 +16,8 @@ from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, write_text
 from ur_energy_model.simulation.arm_commands import PowerCommand, RobotMode
-from ur_energy_model.simulation.parameters import ArmParameters, constants
+from ur_energy_model.simulation.arm_constants import constants
+from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
 from ur_energy_model.simulation.wall import draw_wall
 from ur_energy_model.typing import Array

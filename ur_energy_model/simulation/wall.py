@@ -30,7 +30,7 @@ from ur_energy_model.errors import (
 )
 from ur_energy_model.options import split_url
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
-from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.telemetry.fields import METER_FIELDS
 from ur_energy_model.telemetry.meter_protocols import MODBUS_PORT, load_profile
 from ur_energy_model.telemetry.meters import SILENT_PERIODS, SILENT_SECONDS
@@ -173,9 +173,19 @@ def draw_wall(seed: int) -> SimulatedWall:
     off, supply, safety, proportional, quadratic, delay = (
         float(random.uniform(*limits)) for limits in table["drawn"].values()
     )
-    box = (off, off + supply, off + supply + safety)
     meter = table["meter"]
-    return SimulatedWall(box, proportional, quadratic, delay=delay, seed=seed, **meter)
+    shortest, longest = meter["silence_seconds"].tolist()
+    return SimulatedWall(
+        box=(off, off + supply, off + supply + safety),
+        proportional=proportional,
+        quadratic=quadratic,
+        delay=delay,
+        noise=meter["noise"],
+        missed=meter["missed"],
+        silences_per_hour=meter["silences_per_hour"],
+        silence_seconds=(shortest, longest),
+        seed=seed,
+    )
 
 
 # The meter, live, and its interfaces.
