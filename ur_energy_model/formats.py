@@ -51,7 +51,8 @@ from ur_energy_model.yaml_reader import (
 T = TypeVar("T")
 
 ANY = 1e12
-"""More than a fit returns for a parameter that is not identifiable, in the parameter's unit."""
+"""More than a fit returns for a parameter that is not identifiable, in the parameter's
+unit."""
 CHANCE = 5.0
 """Standard deviations by which a fitted value may have the wrong sign."""
 

@@ -350,7 +350,8 @@ def excerpt(text: str) -> str:
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
-"""Reads a value from a node of a file; raises InputError for one that it does not accept."""
+"""Reads a value from a node of a file; raises InputError for one that it does not
+accept."""
 
 _MOST_NAMED = 30  # most keys that a message lists
 

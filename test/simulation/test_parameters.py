@@ -103,7 +103,7 @@ def test_a_damaged_file_of_constants_is_refused_with_its_line(tmp_path):
     path = tmp_path / "arm.yaml"
     for change, problem in (
         (("source_resistance: 0.175", "source_resistance: -1"), "bus.source_resistance"),
-        (("  damping: 0.8", "  dampin: 0.8"), "did you mean 'damping'"),
+        (("  deadband: ", "  dead_band: "), "did you mean 'deadband'"),
         (("speed: [0.01, 0.5, 1.5, 3.2]", "speed: [0.01, 0.5]"), "2 are needed"),
     ):
         assert change[0] in text

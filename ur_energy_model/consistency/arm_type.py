@@ -51,11 +51,13 @@ FIELDS: tuple[str, ...] = (
 _EXPLAINED = 0.03  # largest misfit of an arm that explains the torques of all joints
 _UNEXPLAINED = 0.004
 _UNEXPLAINED_MEASURED = 0.008
-"""Least misfit of a joint that counts as unexplained, with recorded targets and without."""
+"""Least misfit of a joint that counts as unexplained, with recorded targets and
+without."""
 _FINEST = 0.0005  # misfits below this are equally good
 _BETTER = 12.0
 _BETTER_JOINT = 3.0
-"""Factor between the products of the misfits of all joints that decides, and that of one joint."""
+"""Factor between the products of the misfits of all joints that decides, and that of one
+joint."""
 _NO_WORSE = 2.0  # factor by which the better arm may be worse at another joint
 _NEGLIGIBLE = 0.004  # misfit of a joint at which it does not matter that it is worse
 # magnitude of gravity that an arm may show that explains torques [m/s^2]
@@ -72,7 +74,8 @@ _MORE_SCATTER = 4.0  # factor between scatters that decides
 _LEAST_MEASURED = 8.0  # least time of filtered motion that torques can decide with [s]
 _POSES = 12
 _POSE_GRID = 0.1
-"""Least number of different poses that torques can decide with, and their distance [rad]."""
+"""Least number of different poses that torques can decide with, and their distance
+[rad]."""
 _TOOL_POSES = 5
 _TOOL_POSE_GRID = 0.05
 """The same for tool poses."""

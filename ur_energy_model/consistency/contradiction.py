@@ -32,9 +32,10 @@ Subject = Literal[
     "time",
     "bus_power",
 ]
-"""What a statement is about: the type of the arm, the individual arm (its serial number), the
-program that it ran, the unit of efforts, the units of target_current and target_moment,
-the power meter at the mains, the payload, the time, the power of the robot bus."""
+"""What a statement is about: the type of the arm, the individual arm (its serial number),
+the program that it ran, the unit of efforts, the units of target_current and
+target_moment, the power meter at the mains, the payload, the time, the power of the robot
+bus."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Mask
 
 STATED = ("target_moment", "target_current")
-"""Fields that state the constants; a speed is needed besides, target_qd or else actual_qd."""
+"""Fields that state the constants; a speed is needed besides, target_qd or else
+actual_qd."""
 FIELDS = (*STATED, "target_qd", "target_qdd", "actual_qd", "robot_mode")
 """Fields that are read where a source has them."""
 
@@ -42,19 +43,19 @@ SETTLING_TIME = 0.3
 """Time after motion for which the targets still settle [s]."""
 RESTING_SPEED = 1e-4  # of every joint at rest [rad/s]
 MOVING_SPEED = 0.05
-"""Speed from which the friction compensation is a smooth curve [rad/s]: around a reversal it
-switches sign within a cycle or two."""
+"""Speed from which the friction compensation is a smooth curve [rad/s]: around a reversal
+it switches sign within a cycle or two."""
 OFFSET = 6e-4
-"""Deviation of a target current at rest from the relation, over that of the rated torque: one of
-four arms has 13 mA on its base and 3 mA on a wrist, the others below 0.2 mA."""
+"""Deviation of a target current at rest from the relation, over that of the rated torque:
+one of four arms has 13 mA on its base and 3 mA on a wrist, the others below 0.2 mA."""
 OFFSET_WEIGHT = 4.0  # stretches of standstill that the assumed deviation counts as
 FORM_ERROR = 0.3
-"""Error of a constant from motion that comes from the form of the friction curve, as a share of
-what the fit leaves unexplained over the current for the load. On seven recordings of a
-UR10e it is 0.1 to 0.2, on four UR5e 0.1 to 0.9."""
+"""Error of a constant from motion that comes from the form of the friction curve, as a
+share of what the fit leaves unexplained over the current for the load. On seven
+recordings of a UR10e it is 0.1 to 0.2, on four UR5e 0.1 to 0.9."""
 LEAST_MOTION_ERROR = 0.005
-"""Least relative deviation of a constant from motion: joints known from both differ by up to 0.5 %,
-one by 1.3 % after six seconds of motion."""
+"""Least relative deviation of a constant from motion: joints known from both differ by up
+to 0.5 %, one by 1.3 % after six seconds of motion."""
 LARGEST_DEVIATION = 0.2  # relative; a constant known worse counts as unknown
 BLOCK = 2.0  # duration of a block of samples [s]; residuals within it are correlated
 MOST_SAMPLES = 5000  # of a block, whatever its duration
@@ -63,8 +64,8 @@ LARGEST_VALUE = 1.0e7
 """Torques and currents beyond belong to no arm, in whatever unit."""
 LARGEST_SPEED = 100.0  # [rad/s]
 ANOTHER_UNIT = 3.0
-"""Factor between a constant and the expected one from which a field has another unit: arms of a
-type differ by less than 1.2, milliampere or newton millimetres are 1000."""
+"""Factor between a constant and the expected one from which a field has another unit:
+arms of a type differ by less than 1.2, milliampere or newton millimetres are 1000."""
 TYPICAL_CONSTANT = 8.0
 """N k_t of a joint without one in its robot file [N m/A]; UR arms have 3.6 to 14.3."""
 _ROUNDS = 8  # iterations of the blocks' weights
@@ -465,13 +466,13 @@ def constants_in_words(constants: ControllerConstants, robot: RobotDescription) 
 MOST_READ = 600.0
 """Time of samples after which no more of a bag is read [s]."""
 FIRST_LOOK = 20.0
-"""Time of samples after which it is decided for the first time whether to read on [s]; each next
-time is twice it."""
+"""Time of samples after which it is decided for the first time whether to read on [s];
+each next time is twice it."""
 # of motion; with less, joints that gravity does not load may be open still
 ENOUGH_BLOCKS = 20
 LEAST_GAIN = 0.7
-"""Ratio of a motor's deviation, calibration included, to that of the look before up to which
-reading on is worthwhile."""
+"""Ratio of a motor's deviation, calibration included, to that of the look before up to
+which reading on is worthwhile."""
 
 
 def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:

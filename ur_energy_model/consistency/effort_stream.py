@@ -46,10 +46,11 @@ MEANING_IN_WORDS: dict[EffortMeaning, str] = {
 }
 OBSERVED_TOGETHER = 0.5  # time of samples that are compared at once [s]
 WINDOW = 20.0
-"""Time of samples after which the comparison begins again if nothing is decided [s]: motion after
-hours of standstill counts as motion."""
+"""Time of samples after which the comparison begins again if nothing is decided [s]:
+motion after hours of standstill counts as motion."""
 RESTART_GAP = 2.0
-"""Time without samples after which the driver may have been started with another unit [s]."""
+"""Time without samples after which the driver may have been started with another unit
+[s]."""
 MOST_HELD = 10.0  # time of samples that are held back, where efforts are required [s]
 
 

@@ -51,35 +51,43 @@ PRIOR: Mapping[EffortMeaning, float] = {
 }
 """Probability of each meaning before any effort was seen."""
 DECIDED = 0.999
-"""Probability from which a meaning is decided, and 1 minus that below which it is excluded."""
+"""Probability from which a meaning is decided, and 1 minus that below which it is
+excluded."""
 LEAST_EVIDENCE = 1.0
 """Time of efforts before which nothing is decided [s]."""
 
 BLOCK = 0.1
-"""Time over which samples are averaged [s]; the acceleration is the change of speed in it."""
+"""Time over which samples are averaged [s]; the acceleration is the change of speed in
+it."""
 CORRELATION_TIME = 0.5
 """Time for which the error of a joint's torque stays the same [s]."""
 NOISE_SHARE = 0.1
-"""Least error of a block over the joint's efforts: torque that no model of a type describes."""
+"""Least error of a block over the joint's efforts: torque that no model of a type
+describes."""
 MOVING_SPEED = 0.05
-"""Joint speed above which friction is against the motion [rad/s]; below, its sign is unknown."""
+"""Joint speed above which friction is against the motion [rad/s]; below, its sign is
+unknown."""
 LEAST_TORQUE = 0.05
-"""Least torque of a motion that is compared, over the friction that has to be overcome."""
+"""Least torque of a motion that is compared, over the friction that has to be
+overcome."""
 LEAST_EFFORT = 0.1
-"""Least effort that is compared, as a current, over that which overcomes friction: with brakes
-engaged or without power there is none, whatever the pose."""
+"""Least effort that is compared, as a current, over that which overcomes friction: with
+brakes engaged or without power there is none, whatever the pose."""
 
 CONSTANT_ERROR = 0.15
-"""Relative error of a torque constant of another arm of the type, one standard deviation."""
+"""Relative error of a torque constant of another arm of the type, one standard
+deviation."""
 FRICTION_ERROR = 0.4
-"""Relative error of friction on another arm, day and temperature, one standard deviation."""
+"""Relative error of friction on another arm, day and temperature, one standard
+deviation."""
 PAYLOAD_SHARE = 0.15
-"""Payload that the model does not state, over the arm's moving mass: mean and deviation. It only
-adds to the weight of the arm."""
+"""Payload that the model does not state, over the arm's moving mass: mean and deviation.
+It only adds to the weight of the arm."""
 OTHER_MOUNTING = 0.03
 """Probability that the arm is mounted in another way than the model states."""
 DEGREES_OF_FREEDOM = 4.0
-"""Of the t densities: that a joint's gain is five deviations off happens once in 130 times."""
+"""Of the t densities: that a joint's gain is five deviations off happens once in 130
+times."""
 OTHER_SCALES: Array = 10.0 ** np.arange(-2.0, 5.0)
 """Sizes of the gains of efforts that are none of the others, all equally likely."""
 
@@ -106,10 +114,12 @@ WITHOUT_GRAVITY = (
     GravityRemoved(0.24, False, 0.0, 0.02),
     GravityRemoved(0.02, False, 0.1, 0.05),
 )
-"""Whether friction is removed as well is not documented. Where the constants of the compensation
-are off, the same part of gravity is left in all joints, which looks like currents."""
+"""Whether friction is removed as well is not documented. Where the constants of the
+compensation are off, the same part of gravity is left in all joints, which looks like
+currents."""
 MOTION_LEFT = 0.3
-"""Gain of friction and inertia that is left where these are removed, one standard deviation."""
+"""Gain of friction and inertia that is left where these are removed, one standard
+deviation."""
 
 
 class EffortVerdict(NamedTuple):
@@ -182,8 +192,8 @@ class EffortEvidence:
         moving_mass = sum(body.mass for body in list(self._dynamics.bare.inertias)[1:])
         self._payload = PAYLOAD_SHARE * float(moving_mass)
         self._sums = np.zeros((model.dof, 4, 4))
-        """Time integrals of products of the gravity torque, the rest of the torque, the effort, and
-        the gravity torque of 1 kg of payload."""
+        """Time integrals of products of the gravity torque, the rest of the torque, the
+        effort, and the gravity torque of 1 kg of payload."""
         self._still = np.zeros(model.dof)  # time at standstill [n], s
         self.seconds = 0.0
 

@@ -21,18 +21,19 @@ from ur_energy_model.model.wall import SUPPLY, TERMS
 from ur_energy_model.typing import Array, Indices, Mask
 
 READING_FIELDS = ("wall_power", "wall_reading")
-"""Columns of a meter: its last reading [W], NaN where it is silent, and the number of readings."""
+"""Columns of a meter: its last reading [W], NaN where it is silent, and the number of
+readings."""
 SHIFT = TERMS
 READING = TERMS + 1
-"""Places in the Gram matrices behind the terms: change of the power's mean per second of further
-delay, W/s, and the reading, W."""
+"""Places in the Gram matrices behind the terms: change of the power's mean per second of
+further delay, W/s, and the reading, W."""
 
 _LEAST_COVERED = 0.5  # share of an averaging time with samples
 _TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
 _ENOUGH = 15
 _UNEXPLAINED = 0.1
-"""Readings, and share of their scatter that the power of the last seconds leaves unexplained, of a
-meter that is known to be quick."""
+"""Readings, and share of their scatter that the power of the last seconds leaves
+unexplained, of a meter that is known to be quick."""
 _TOGETHER = 10  # readings of one Gram matrix
 _AT_ONCE = 256  # readings compared at once, which bounds memory
 
@@ -72,7 +73,8 @@ class AveragingGrid:
 
 FROZEN_SECONDS = 30.0
 FROZEN_CHANGE = 20.0
-"""A meter is frozen that repeats a reading for longer [s] while the power changes by more [W]."""
+"""A meter is frozen that repeats a reading for longer [s] while the power changes by more
+[W]."""
 SETTLED_SECONDS = 180.0
 """Time of equal readings after which they count [s]: the power has not changed."""
 FINE = AveragingGrid(0.1, [*range(1, 51)], [1, 5, 10, 20, 50, 100], FROZEN_SECONDS)

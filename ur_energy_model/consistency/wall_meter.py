@@ -32,17 +32,19 @@ from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array
 
 QUICK_SECONDS = 5.0
-"""Time between readings up to which a meter averages over 10 s at most, as FINE has it [s]."""
+"""Time between readings up to which a meter averages over 10 s at most, as FINE has it
+[s]."""
 LEAST_SECONDS = 5.0
 FEWEST_READINGS = 3
-"""Time and number of readings from which they are judged: those of a meter of a second after 15 s
-of a recording, since the first ones may be of the time before it."""
+"""Time and number of readings from which they are judged: those of a meter of a second
+after 15 s of a recording, since the first ones may be of the time before it."""
 LEAST_NEGATIVE = 5.0
 """Negative power that noise of a large clamp without load does not explain [W]."""
 SURE = 4.0
 """Deviations of the power at the wall from that of usual cells that no cell has."""
 CALIBRATION = 0.05
-"""Relative error that meter and bus voltage and current have together, one standard deviation."""
+"""Relative error that meter and bus voltage and current have together, one standard
+deviation."""
 MOSTLY_FROZEN = 0.5
 """Share of the time that a meter is frozen above which none of its readings is used."""
 BLOCK_SECONDS = 5.0
@@ -50,11 +52,14 @@ BLOCK_SECONDS = 5.0
 FOLLOWING_SECONDS = 60.0
 """Time of readings from which it is judged whether they follow the bus power [s]."""
 INDEPENDENT_SECONDS = 10.0
-"""Time after which the error of a reading is another one: other machines have cycles, too [s]."""
+"""Time after which the error of a reading is another one: other machines have cycles, too
+[s]."""
 READING_ERROR = 1.0
-"""Error of any reading [W], which keeps the slope of readings without scatter uncertain."""
+"""Error of any reading [W], which keeps the slope of readings without scatter
+uncertain."""
 LEAST_SLOPE = 0.5
-"""Change of the reading per change of the bus power that is too small for any supply [W/W]."""
+"""Change of the reading per change of the bus power that is too small for any supply
+[W/W]."""
 REVERSED_REMEDY = "turn its clamp round, or swap the wires of its direction of current"
 FACTORS: tuple[tuple[float, str], ...] = (
     (-1.0, REVERSED_REMEDY),

@@ -38,7 +38,8 @@ INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 DRIVE = ("fc", "fv", "Ja")  # coulomb and viscous friction and motor inertia, joint side
 _RAVIOLA = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Iyz", "Ixz", "Ixy")
 SMOOTHING = 1e-3
-"""Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
+"""Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021)
+[rad/s]."""
 _STATES = 25
 _RANK_TOLERANCE = 1e-9
 _NEGLIGIBLE = 1e-7

@@ -214,11 +214,11 @@ def angle_between(first: Array, second: Array) -> float:
 # Identification stage of mounting, payload, link tensors and reflected inertia.
 
 EXACT_MOTION_ERROR = 3e-5
-"""Relative error of inertias from noise-free targets: rounding, and the delay between them. Those
-of 18 simulated arms are wrong by 2e-5 (RMS)."""
+"""Relative error of inertias from noise-free targets: rounding, and the delay between
+them. Those of 18 simulated arms are wrong by 2e-5 (RMS)."""
 MEASURED_MOTION_ERROR = 0.003
-"""Relative error of an inertia from filtered measured motion instead of recorded targets, from
-recordings of a UR10e without targets."""
+"""Relative error of an inertia from filtered measured motion instead of recorded targets,
+from recordings of a UR10e without targets."""
 
 
 def estimate_setups(

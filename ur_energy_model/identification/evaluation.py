@@ -59,8 +59,8 @@ from ur_energy_model.typing import Array, Mask, Progress
 POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
 """Keys of power in METRICS, with what it is computed from."""
 ANOTHER_ARM = 4.0
-"""Misfit of the currents that indicates a model of another arm (or another payload): 1 to 3 for the
-arm's own model, cold or warm, 7 and more for another arm of the type."""
+"""Misfit of the currents that indicates a model of another arm (or another payload): 1 to
+3 for the arm's own model, cold or warm, 7 and more for another arm of the type."""
 
 
 Statistics: TypeAlias = dict[str, float | None]
@@ -442,7 +442,8 @@ SHORTEST_STANDSTILL = 0.5  # least standstill that determines the power at stand
 _BUS_RESIDUAL = 1.7
 """Of a model without bus power [W]: 1.6 to 1.8 W of identified models on real arms."""
 _BLOCK = 1.0
-"""Errors of power within this time count as one when the interval of their RMS is computed [s]."""
+"""Errors of power within this time count as one when the interval of their RMS is
+computed [s]."""
 # least mean power above standstill that exceeds a drift of standby [W]
 LEAST_MOTION_POWER = 1.0
 

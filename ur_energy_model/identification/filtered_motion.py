@@ -87,8 +87,8 @@ _STILL_SHARE = 0.1
 _FILTER_PADDING = 1.5  # extension at either end, in periods of the cut-off
 
 CUTOFF_RANGE = (2.5, 6.0)
-"""Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a rigid-body
-model lacks. The highest is also limited to 0.35 of the sample rate."""
+"""Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a
+rigid-body model lacks. The highest is also limited to 0.35 of the sample rate."""
 _DEFAULT_CUTOFF = 5.0
 _MOVING = 0.02
 _ACCEPTED_LOSS = 0.05

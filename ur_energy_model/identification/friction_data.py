@@ -42,14 +42,14 @@ AUTOMATIC = (
     "power_temperature",
     "power_load_temperature",
 )
-"""Laws that "auto" chooses among. The usual one has what recordings of other days show, shear
-thinning (6 % less error than a power of the speed on a UR10e) and load. A recording alone
-hardly shows which of its terms other speeds and loads need, and the priors hold those
-that it does not: three of seven recordings of a UR10e chose a straight line of the speed
-for the lift, with 1.2 times (up to 1.7) the error on other days. Power flow hardly lowers
-the error, but without it torque constants are wrong on arms that have it. A power of the
-speed at one temperature, Stribeck, polynomial and the manufacturer's double exponential
-are fitted on request only."""
+"""Laws that "auto" chooses among. The usual one has what recordings of other days show,
+shear thinning (6 % less error than a power of the speed on a UR10e) and load. A recording
+alone hardly shows which of its terms other speeds and loads need, and the priors hold
+those that it does not: three of seven recordings of a UR10e chose a straight line of the
+speed for the lift, with 1.2 times (up to 1.7) the error on other days. Power flow hardly
+lowers the error, but without it torque constants are wrong on arms that have it. A power
+of the speed at one temperature, Stribeck, polynomial and the manufacturer's double
+exponential are fitted on request only."""
 _GRID = 8
 
 CLEAR_GAIN = 0.02  # held-out RMS that another law must save, relative
@@ -214,22 +214,24 @@ def session_scales(
 # Priors of a joint's torque constant and friction.
 
 TORQUE_CONSTANT_SPREAD = 0.5
-"""Weak prior that keeps the regression finite; torque_constants.py applies the real one."""
+"""Weak prior that keeps the regression finite; torque_constants.py applies the real
+one."""
 LOAD_ASYMMETRY_SPREAD = 0.01
-"""Half the difference of load friction between both directions of power flow; gear catalogues state
-a few percent less efficiency for strain-wave gears driven by the load."""
+"""Half the difference of load friction between both directions of power flow; gear
+catalogues state a few percent less efficiency for strain-wave gears driven by the
+load."""
 _LOAD_SPREAD = 0.2
 _NEGLIGIBLE = 1e-6
 _WARM = REFERENCE_TEMPERATURE + 10.0
 """Temperature at which terms of friction laws have their usual size [degC]."""
 _ASYMMETRY = 0.03
-"""Half the difference of friction forwards and backwards over Coulomb friction: up to 3.2 % in the
-factory calibration of a UR5e, up to 3 % in recordings of a UR10e."""
+"""Half the difference of friction forwards and backwards over Coulomb friction: up to 3.2
+% in the factory calibration of a UR5e, up to 3 % in recordings of a UR10e."""
 _COULOMB_SHARE = 0.04
 _VISCOUS_SHARE = 0.028
 _FORM = 0.02
-"""Error of each friction coefficient that a model known before may have beyond its standard
-deviation, relative."""
+"""Error of each friction coefficient that a model known before may have beyond its
+standard deviation, relative."""
 _LEAST = 1e-9
 
 
@@ -321,8 +323,8 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
 LOAD_COLUMN = 0
 ACCELERATION = -2
 CURRENT = -1
-"""Columns of one candidate: the load first, the current last, the acceleration before it where the
-inertia is fitted; friction terms between."""
+"""Columns of one candidate: the load first, the current last, the acceleration before it
+where the inertia is fitted; friction terms between."""
 
 
 class CurrentColumns:

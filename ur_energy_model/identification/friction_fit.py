@@ -66,18 +66,20 @@ from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array
 
 ENOUGH_MOTION = 60.0
-"""Motion of a joint from which its own currents decide about its friction, whatever the law of the
-generic model [s]. With six recordings of a UR10e, that law had up to 16 % more error."""
+"""Motion of a joint from which its own currents decide about its friction, whatever the
+law of the generic model [s]. With six recordings of a UR10e, that law had up to 16 % more
+error."""
 FRICTION_ERROR = 0.015
-"""Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
-between currents and speeds (from simulated arms with such delays)."""
+"""Model error of a joint's friction, relative: form of the law, and a delay of a
+millisecond or two between currents and speeds (from simulated arms with such delays)."""
 _FILTER_MEMORY = 6.0
-"""Samples over which the narrow filter correlates white noise, at the rate kept after filtering."""
+"""Samples over which the narrow filter correlates white noise, at the rate kept after
+filtering."""
 _WHITE_TIME = 0.75
 """The same in periods of the cut-off, for recordings sampled too slowly for that rate."""
 _FRICTION_FORM = 0.005
-"""Assumed model error of friction hidden by noise, as a share of the current; matters for wrists,
-whose links load them little."""
+"""Assumed model error of friction hidden by noise, as a share of the current; matters for
+wrists, whose links load them little."""
 _NO_CURRENT = 1e-6  # A moving motor has more current than this (RMS) [A]
 _CLEAR = 3.0  # standard deviations beyond which a wrong sign is not chance
 _SCALING_ROUNDS = 8

@@ -62,13 +62,14 @@ METER_FIELDS = (*MEASURED_FIELDS, JOINT_VOLTAGE)
 """Fields that the meter reads."""
 
 METER_ERROR = 0.015
-"""Error of a measured joint energy that no residual shows, as a share of the energy into and out of
-the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a cycle between
-currents and voltages, the form of the modelled power. Twelve simulated arms have 0.5 to 3
-%."""
+"""Error of a measured joint energy that no residual shows, as a share of the energy into
+and out of the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a
+cycle between currents and voltages, the form of the modelled power. Twelve simulated arms
+have 0.5 to 3 %."""
 
 BLOCKS = (0.1, 0.5, 2.0)
-"""Durations of block means [s]. The shortest is used unless the voltages are slower than that."""
+"""Durations of block means [s]. The shortest is used unless the voltages are slower than
+that."""
 # least block duration, in periods of the voltages where they are sampled slowly
 _PERIODS = 4.0
 # period of the voltages over that of the samples from which they are sampled slowly
@@ -86,20 +87,20 @@ _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W
 _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
 _MOST_MISFIT = 8.0
 _MISFIT_OF_BLOCK = 0.015
-"""Misfit above which the voltages are not those of a chain: the first, or the second times the
-blocks if that is more, because any deviation from a chain grows significant with time.
-Recordings of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order 0.017 to
-0.022 a block."""
+"""Misfit above which the voltages are not those of a chain: the first, or the second
+times the blocks if that is more, because any deviation from a chain grows significant
+with time. Recordings of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order
+0.017 to 0.022 a block."""
 _SHARP = 0.1
-"""Relative deviation of the converted power of the sharpest joint below which the power fit uses
-what joint voltages show. Wider ones made held-out bus power of real arms worse as often
-as better.
-"""
+"""Relative deviation of the converted power of the sharpest joint below which the power
+fit uses what joint voltages show. Wider ones made held-out bus power of real arms worse
+as often as better."""
 _AGREEMENT = 0.05
-"""Probability of the deviations from the model below which the power fit uses what joint voltages
-show. Where the controller states the torque constants, these are sharper than the meter:
-joint energies of ten simulated arms, identified from 20 s, are 1.3 % wrong (RMS) without
-it and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve arms)."""
+"""Probability of the deviations from the model below which the power fit uses what joint
+voltages show. Where the controller states the torque constants, these are sharper than
+the meter: joint energies of ten simulated arms, identified from 20 s, are 1.3 % wrong
+(RMS) without it and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve
+arms)."""
 _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 
 

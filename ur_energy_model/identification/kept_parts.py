@@ -33,7 +33,8 @@ SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment", "actual_joint
 """Fields of the samples that are kept as recorded."""
 
 LENGTH = 30.0
-"""Length of the parts that long recordings are divided into [s]: some cycles of a program."""
+"""Length of the parts that long recordings are divided into [s]: some cycles of a
+program."""
 TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
 _LEAST = 60.0

@@ -26,8 +26,8 @@ _NORMAL_QUANTILE = 1.959964
 _WEIGHTINGS = 5
 _FOLDS = 8
 _FINEST = 1e-4
-"""Least noise of a measurement, as a share of its RMS. Exact data would outweigh the priors beyond
-floating point precision, and what only a prior determines would be lost."""
+"""Least noise of a measurement, as a share of its RMS. Exact data would outweigh the
+priors beyond floating point precision, and what only a prior determines would be lost."""
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,16 @@ MINUTE = 60.0  # length of a minute of the controller's clock [s]
 # motion of a joint in a minute from which its friction is estimated [s]
 LEAST_MOTION = 3.0
 _RATE = 25.0
-"""Samples used per second; the model's error of a current correlates over CORRELATION_TIME."""
+"""Samples used per second; the model's error of a current correlates over
+CORRELATION_TIME."""
 _FRICTION_PRIOR = 1.0
 _NUISANCE_PRIOR = (3.0, 0.5, 0.5, 0.5, 0.3, 0.3)
-"""Standard deviations before a minute's data of what the joints share: mass [kg], three first
-moments [kg m], two tilts [rad]."""
+"""Standard deviations before a minute's data of what the joints share: mass [kg], three
+first moments [kg m], two tilts [rad]."""
 _LEAST_GAIN = 0.01  # relative standard deviation of a joint's torque per ampere, at least
 _LEAST_SHARE = 1e-3
-"""Least precision of a torque per ampere from data alone, over that of the model's value."""
+"""Least precision of a torque per ampere from data alone, over that of the model's
+value."""
 _NOISE_SHARE = 0.02  # least error of a current, as a share of the RMS current
 _ROUNDS = 2
 TYPICAL_SPEED = 0.5  # joint speed at which friction is stated in words and tables [rad/s]
@@ -67,8 +69,8 @@ class LevelSpread(NamedTuple):
 
 LEVEL_SPREAD = LevelSpread(session=0.05, common=0.05, wander=0.015, slope=0.01)
 """Sessions: 7 % together, the scatter of a UR10e's friction from day to day, half of its
-variance common to all joints (config/simulation/arm.yaml). Slope: 1 % per kelvin, half of the
-e-Series controllers' own temperature model, beyond the model's friction law."""
+variance common to all joints (config/simulation/arm.yaml). Slope: 1 % per kelvin, half of
+the e-Series controllers' own temperature model, beyond the model's friction law."""
 
 
 def friction_torque(model: EnergyModel, speed: Array) -> Array:

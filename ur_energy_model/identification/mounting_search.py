@@ -34,8 +34,8 @@ STATED_STD = np.array([0.02] * 3 + [0.05] + [0.01] * 3)
 """Spread around a stated setup: direction of gravity, mass [kg], centre of mass [m]."""
 SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)  # spread of the search
 EVIDENCE = 30.0
-"""Gain in twice the log-likelihood from which currents contradict the stated setup; one second of
-motion counts as one observation of each joint."""
+"""Gain in twice the log-likelihood from which currents contradict the stated setup; one
+second of motion counts as one observation of each joint."""
 # smaller differences from the stated mounting are ignored [rad]
 LEAST_TILT = np.radians(5.0)
 # coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction

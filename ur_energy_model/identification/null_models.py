@@ -44,7 +44,8 @@ _TERMS = 6
 _FIXED = 2
 _FRICTION: Mask = np.arange(_TERMS) >= _FIXED
 _STANDING = 1e-3
-"""Speed below which friction has no direction, within the resolution of recorded speeds [rad/s]."""
+"""Speed below which friction has no direction, within the resolution of recorded speeds
+[rad/s]."""
 
 
 @dataclass(frozen=True)

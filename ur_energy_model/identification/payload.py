@@ -353,36 +353,39 @@ LINK_CENTER_ERROR = 0.001
 """Error of a link's centre of mass [m], assumed."""
 LINK_EXCESS = 0.02
 LINK_EXCESS_ERROR = 0.02
-"""Weight of links beyond the published one, relative and common to all joints, and its error:
-cables, covers and screws add weight only. Torque constants from links and from known
-payloads differed by 1 to 3 % on three arms."""
+"""Weight of links beyond the published one, relative and common to all joints, and its
+error: cables, covers and screws add weight only. Torque constants from links and from
+known payloads differed by 1 to 3 % on three arms."""
 OWN_ERROR = 0.02
-"""Relative error of the links' weight at each joint, beyond the common one: how much the joints of
-one arm differed."""
+"""Relative error of the links' weight at each joint, beyond the common one: how much the
+joints of one arm differed."""
 REPEATABLE = 0.003
-"""Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
-is the smallest reported difference from the payload set in the controller."""
+"""Relative change of a drive's gain between recordings, assumed. As a share of the links'
+mass it is the smallest reported difference from the payload set in the controller."""
 _FRICTION_SHARE = 0.015
-"""Share of friction that the regression of a model assigns to the links' weight: RMS of seven
-models from a minute of motion over the shoulder lift, elbow and wrist 1 of a UR10e."""
+"""Share of friction that the regression of a model assigns to the links' weight: RMS of
+seven models from a minute of motion over the shoulder lift, elbow and wrist 1 of a
+UR10e."""
 _WITH_LOAD_FRICTION = 0.3
-"""Error of a torque constant over its stated deviation, that of the links' weight left out, where
-the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from 7 to 30 s
-of motion 0.26. A law without has this friction in its torque constant: 0.93 of 12 from 7
-and 15 s."""
+"""Error of a torque constant over its stated deviation, that of the links' weight left
+out, where the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from
+7 to 30 s of motion 0.26. A law without has this friction in its torque constant: 0.93 of
+12 from 7 and 15 s."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
-"""Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
+"""Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg
+m]."""
 _LEAST = 1e-9
 _STATIC = slice(MASS, FIRST_MOMENT.stop)
 _UNKNOWN_SHARE = 0.1
-"""Deviation of the mass, relative to that of all links, from which it is not determined: 95 % are
-then about half of the payload that an arm is made for."""
+"""Deviation of the mass, relative to that of all links, from which it is not determined:
+95 % are then about half of the payload that an arm is made for."""
 _ROUNDS = 6
 _CONVERGED = 1e-3
-"""Change of mass [kg] and first moments [kg m] between rounds at which the fit has converged."""
+"""Change of mass [kg] and first moments [kg m] between rounds at which the fit has
+converged."""
 _ONE_SIDED_FRICTION = 0.01
-"""Relative error of a torque constant that currents cannot distinguish from load friction that
-depends on the direction of power flow, assumed."""
+"""Relative error of a torque constant that currents cannot distinguish from load friction
+that depends on the direction of power flow, assumed."""
 _LEAST_MASS = 0.01
 # least mass for which a centre of mass is given, in standard deviations
 _SIGNIFICANT = 3.0

@@ -55,20 +55,21 @@ from ur_energy_model.typing import Array
 # motion of a recording that the check uses [s]; more adds hardly any information
 _LONGEST = 60.0
 _LEAST_SHARE = 0.015
-"""Smallest difference that is reported, relative to the mass of all links: with free torque
-constants, errors of the published links appear as a payload of this size (seen on a
-UR10e)."""
+"""Smallest difference that is reported, relative to the mass of all links: with free
+torque constants, errors of the published links appear as a payload of this size (seen on
+a UR10e)."""
 
 
 _SET_ERROR = 0.05
 _SET_SHARE = 0.02
-"""Deviation of a payload from the right one set in the controller [kg], and relative, assumed."""
+"""Deviation of a payload from the right one set in the controller [kg], and relative,
+assumed."""
 
 
 FIT_SURE = 2.6
-"""Standard deviations between the payload that was set and the one that the currents show, from
-which a model is identified with the latter: of a hundred right ones, one would be
-replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
+"""Standard deviations between the payload that was set and the one that the currents
+show, from which a model is identified with the latter: of a hundred right ones, one would
+be replaced. Six seconds of a UR5e with 0.1 kg are 2.3 of them away."""
 
 
 @dataclass(frozen=True)
@@ -297,13 +298,15 @@ def _given_others(
 # The payload of one recording, for every command that uses it: quick, and rarely wrong.
 
 _SURE = 3.3
-"""Standard deviations between the payload that was set and the one that the currents show, from
-which the one that was set is contradicted: of a thousand right ones, one would be."""
+"""Standard deviations between the payload that was set and the one that the currents
+show, from which the one that was set is contradicted: of a thousand right ones, one would
+be."""
 _LEAST_DIFFERENCE = 0.1
 _LEAST_OF_LINKS = 0.006
-"""Smallest difference that is reported if the model is of the recorded arm, in kg and relative to
-the mass of all links: errors of links and friction that its deviation does not include.
-Models of one UR10e that were identified with an undeclared payload were 0.14 kg off."""
+"""Smallest difference that is reported if the model is of the recorded arm, in kg and
+relative to the mass of all links: errors of links and friction that its deviation does
+not include. Models of one UR10e that were identified with an undeclared payload were 0.14
+kg off."""
 
 
 class WrongPayload(NamedTuple):

@@ -31,28 +31,29 @@ _TYPICAL_SPEED = 0.5
 _LEAST_FRICTION = 0.1  # smallest such scale [N m]
 _FADES = (0.1, 0.5)  # decay speeds of low-speed friction [rad/s]
 _INERTIA_ERROR = 0.2
-"""Relative error of the current that acceleration needs: friction that builds up anew after each
-reversal reduces it. The currents of a UR3e, two UR5e and a UR10e differ by 0.18 RMS from
-the inertia in target_moment; free torque constants would follow it, and a payload make up
-for that."""
+"""Relative error of the current that acceleration needs: friction that builds up anew
+after each reversal reduces it. The currents of a UR3e, two UR5e and a UR10e differ by
+0.18 RMS from the inertia in target_moment; free torque constants would follow it, and a
+payload make up for that."""
 _LOAD_ERROR = 0.01  # relative, of friction by the transmitted torque
 _DELAY = 0.002  # of currents behind the motion [s]
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
 _ASYMMETRY = 0.016
-"""Half the relative difference of friction between the directions, RMS over the joints and speeds
-of a UR5e's factory calibration."""
+"""Half the relative difference of friction between the directions, RMS over the joints
+and speeds of a UR5e's factory calibration."""
 _REPEATABILITY = 0.01
 """Relative change of friction between recordings at the same temperature, assumed."""
 _TEMPERATURE_SLOPE = 0.035
-"""Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up
-to 35 % in ten kelvin)."""
+"""Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous
+friction, by up to 35 % in ten kelvin)."""
 # relative change of friction where no temperatures were recorded
 _UNKNOWN_TEMPERATURE = 0.2
 _DRIFT = 0.35  # relative change of friction within a recording: that in ten kelvin
 _FIXED_ERRORS = 9
 _LOADED_ERRORS = 3
-"""Error terms, without the constant: those that do not depend on the payload, and the others."""
+"""Error terms, without the constant: those that do not depend on the payload, and the
+others."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
 _TENSOR_ERROR = 0.05  # relative error of link tensors from the robot file
 # smallest principal moment of a tensor that counts as known [kg m^2]

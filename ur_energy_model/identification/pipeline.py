@@ -619,7 +619,8 @@ _MOUNTINGS = {
     "given": "are as stated",
 }
 _WHOLE = 0.99
-"""Share of a recording that counts as all of it: steps between its parts are not counted."""
+"""Share of a recording that counts as all of it: steps between its parts are not
+counted."""
 
 
 def _not_identifiable(model: EnergyModel, arm: ArmFit) -> Iterator[str]:

@@ -91,23 +91,25 @@ class PowerFitResult:
 
 
 _FLOOR_MARGIN = 3.0
-"""Expected power below which the supply may rest [W]: regenerated energy charges the capacitor of
-the bus and is used up first, so bus power is then not what the arm uses."""
+"""Expected power below which the supply may rest [W]: regenerated energy charges the
+capacitor of the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
-"""Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
-voltage at which the braking resistor switches on hold 3 J, a tenth of a second of
+"""Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to
+the voltage at which the braking resistor switches on hold 3 J, a tenth of a second of
 standby."""
 MOTION_FREEDOM = 4.0
-"""Degrees of freedom of MOTION_STD: it weighs as much as the scatter of five blocks of time."""
+"""Degrees of freedom of MOTION_STD: it weighs as much as the scatter of five blocks of
+time."""
 MODEL_ERROR = 0.003
-"""Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
+"""Relative error of a joint's converted power from what is not modelled (cables,
+ripple)."""
 _OMITTED = 0.03
-"""Power of a moving joint that the model leaves out [W]: on simulated arms at 500 Hz, relative
-errors of torque constants times converted power exceed their deviations by 0.00 to 0.05 W
-(RMS)."""
+"""Power of a moving joint that the model leaves out [W]: on simulated arms at 500 Hz,
+relative errors of torque constants times converted power exceed their deviations by 0.00
+to 0.05 W (RMS)."""
 _SECOND_ORDER = 4000.0
-"""The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are expanded to first
-order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
+"""The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are
+expanded to first order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
 _BLOCK = 1.0  # duration of a block of time [s]
 _LEAST_SPEED = 0.1  # mean speed of a block of motion, as a share of the fastest block's
 
@@ -467,13 +469,14 @@ class PowerFit:
 # The power stage: a fit over sessions, then the energy of the bus capacitor.
 
 _DEVIATION_SHARE = 0.8
-"""A torque constant is updated where bus power lowers its deviation to this share or less."""
+"""A torque constant is updated where bus power lowers its deviation to this share or
+less."""
 _ROUNDS = 4
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 """Candidate energies [J], in steps of a quarter."""
 TYPICAL = 3.0
-"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to the
-voltage at which the braking resistor switches on."""
+"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to
+the voltage at which the braking resistor switches on."""
 _FACTOR = 3.0  # one standard deviation of the prior, as a factor of TYPICAL
 _ZERO_PENALTY = 4.0
 """Squared standard deviations between the prior mean and a bus without capacitor."""

@@ -164,50 +164,52 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
 STANDBY = (30.0, 10.0)
 """Standby power where the robot file has none, and its spread between arms [W]."""
 COPPER_FACTOR = (0.5, 0.45)
-"""Copper loss over i^2 times the recorded winding resistance: 0.43 by the catalogue motor constant
-of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings of four
-arms show 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
+"""Copper loss over i^2 times the recorded winding resistance: 0.43 by the catalogue motor
+constant of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings
+of four arms show 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
 RESISTANCE_SPREAD = 0.03
 """Spread of winding resistances of one size: data sheets allow 5 % either way."""
 CONVERSION_FACTOR = (1.0, 0.07)
-"""Converted power over speed, current and the torque constants of the robot file or of currents:
-0.91 to 1.10, rms 0.07 from 1, in recordings of four arms, uncertain by 0.02 to 0.08 each.
-Nominal masses, friction in proportion to the load and the losses of the drives are in it.
-"""
+"""Converted power over speed, current and the torque constants of the robot file or of
+currents: 0.91 to 1.10, rms 0.07 from 1, in recordings of four arms, uncertain by 0.02 to
+0.08 each. Nominal masses, friction in proportion to the load and the losses of the drives
+are in it."""
 OWN_CONSTANTS = (0.5, 0.5)
-"""Share of the differences between torque constants from currents and the robot file's that bus
-power shows, too. On held-out recordings of four arms neither end wins: 0.7 and 1.1 %
-between days of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
+"""Share of the differences between torque constants from currents and the robot file's
+that bus power shows, too. On held-out recordings of four arms neither end wins: 0.7 and
+1.1 % between days of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
 CONVERSION_OF_JOINT = 0.05
-"""Deviation of a joint's conversion from that of all joints, beyond that of its torque constant,
-where a meter shows it: measured over modelled power of shoulder lifts and elbows of three
-arms is 0.86 to 1.04."""
+"""Deviation of a joint's conversion from that of all joints, beyond that of its torque
+constant, where a meter shows it: measured over modelled power of shoulder lifts and
+elbows of three arms is 0.86 to 1.04."""
 UNKNOWN_RESISTANCE = (1.0, 1.0)
 """Winding resistance and its spread where the rated torque is also unknown [ohm]."""
 _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
 _RATED_RESISTANCE = (2.394, 1.65, 0.78, 0.3, 0.088)
-"""Winding resistances by rated torque, joint side [N m], from the e-Series robot files."""
+"""Winding resistances by rated torque, joint side [N m], from the e-Series robot
+files."""
 _RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
-"""Torque constants times gear ratio by rated torque, joint side [N m/A], from the same files."""
+"""Torque constants times gear ratio by rated torque, joint side [N m/A], from the same
+files."""
 _UNRATED_CONSTANT = 10.0  # the same where the rated torque is unknown, too [N m/A]
 _RATED_SPREAD = 0.5
 EXACT = 1e-9  # standard deviation of what is assumed, not fitted
 DRIVER = (0.25, 0.06)
-"""Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
-because i^2 and |i| are strongly correlated."""
+"""Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by
+0.15, because i^2 and |i| are strongly correlated."""
 DRAG = 0.02
-"""Largest spread of a loss per motor speed, as the current times the torque constant [A]: switching
-adds ripple to currents and flux, which grows with voltage and no mean current shows.
-Recordings of four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load
-friction; one at 10 Hz has 18). Rms errors of held-out recordings with 0, 0.01, 0.02,
-0.03, 0.05 and 0.1: within a day (5 pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null
-model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null model 1.08; on
-other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. Without one of the
-arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
+"""Largest spread of a loss per motor speed, as the current times the torque constant [A]:
+switching adds ripple to currents and flux, which grows with voltage and no mean current
+shows. Recordings of four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the
+no-load friction; one at 10 Hz has 18). Rms errors of held-out recordings with 0, 0.01,
+0.02, 0.03, 0.05 and 0.1: within a day (5 pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %,
+null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null model 1.08;
+on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. Without one of
+the arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
 _LEAST_COPPER = 0.02
 _LEAST_DRIVER = 0.01
-"""Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
-warm up."""
+"""Least deviations of a copper factor, relative, and of a driver loss [W/A] known before:
+windings warm up."""
 DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
 
 

@@ -48,7 +48,8 @@ _ENOUGH_SPEED = 0.3
 _ENOUGH_TRAVEL = 0.2
 ENOUGH_SECONDS = 5.0  # recordings shorter than this get a warning [s]
 ILL_CONDITIONED = 3000.0
-"""Condition number from which base parameters are not determined (good motions reach 150)."""
+"""Condition number from which base parameters are not determined (good motions reach
+150)."""
 
 Motion = Literal["fitted", "same motion again", "held out", "unknown"]
 """Relation of a recording's motion to those that a model was fitted to."""
@@ -65,8 +66,8 @@ _MOST_POSES = 200
 _PATH_PERIOD = 0.05
 _TOLERANCE = 0.02  # distance of a repeated path to the fitted one [rad]
 _REPEATED_SHARE = 0.9
-"""Share of a recording's poses on a fitted path that makes it the same motion. Recordings of a
-UR10e that repeat one another have 1.0, others 0.3 at most."""
+"""Share of a recording's poses on a fitted path that makes it the same motion. Recordings
+of a UR10e that repeat one another have 1.0, others 0.3 at most."""
 
 
 @dataclass
@@ -344,7 +345,8 @@ _STATES: dict[str, tuple[tuple[str, ...], Callable[[Telemetry], Mask], str]] = {
         "with reduced safety limits (no stop)",
     ),
 }  # fmt: skip
-"""States whose share of the samples is reported: fields needed, samples in it, and words for it."""
+"""States whose share of the samples is reported: fields needed, samples in it, and words
+for it."""
 _MISSED = (
     "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_qd",
     "actual_current", "joint_temperatures", "actual_robot_voltage", "actual_robot_current",

@@ -186,7 +186,8 @@ FIELDS: tuple[str, ...] = (
 """Fields that identification can use; the rest of a bag is not read."""
 CURRENT = "actual_current"
 TORQUE = "actual_current_as_torque"
-"""Measured effort of the joints: motor current, or joint torque where an arm measures that."""
+"""Measured effort of the joints: motor current, or joint torque where an arm measures
+that."""
 REQUIRED = ("actual_q", "actual_qd", CURRENT)
 _LOOK_AHEAD = 60.0  # time from which the cut-off is chosen [s]
 

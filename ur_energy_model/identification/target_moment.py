@@ -136,11 +136,12 @@ MASS = 3
 CENTER = slice(4, 7)
 TENSOR = slice(7, 13)
 DELAY = 13
-"""Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2] of the
-payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
+"""Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2]
+of the payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
 COUNT = 14  # unknowns of a setup
 GRAVITY_STD = 3.0
-"""Prior of each component of gravity [m/s^2]: users often forget to state the mounting."""
+"""Prior of each component of gravity [m/s^2]: users often forget to state the
+mounting."""
 MASS_STD = 2.0  # prior of the payload [kg]
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
@@ -156,7 +157,8 @@ _ROUNDS = 4
 _STEPS = 50
 _CONVERGED = 1e-10
 _NEGLIGIBLE = 1e-12
-"""Most steps, and the relative reductions of the squares, found and expected, at which they end."""
+"""Most steps, and the relative reductions of the squares, found and expected, at which
+they end."""
 
 
 class TargetMomentSolver:

@@ -20,13 +20,16 @@ from ur_energy_model.typing import Array, Mask
 # relative error of a torque constant due to nominal masses and link tensors
 MODEL_ERROR = 0.01
 LINK_WEIGHT_ERROR = 0.03
-"""Common relative error of the links' weight: cables, covers and screws are in no published link.
-Torque constants from links and from known payloads differed by 1 to 3 % on three arms
-(UR3e, UR5e, UR10e). It adds to the differences between torque constants of one arm."""
+"""Common relative error of the links' weight: cables, covers and screws are in no
+published link. Torque constants from links and from known payloads differed by 1 to 3 %
+on three arms (UR3e, UR5e, UR10e). It adds to the differences between torque constants of
+one arm."""
 JOINT_WEIGHT_ERROR = 0.02
-"""The same of the links at each joint, beyond the common one, as the joints of one arm differed."""
+"""The same of the links at each joint, beyond the common one, as the joints of one arm
+differed."""
 ARM_SPREAD = 0.12
-"""Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
+"""Spread of torque constants between arms of one type (factory calibrations: over 10
+%)."""
 JOINT_SPREAD = 0.04  # spread between motors of one size in one arm
 
 FLEET = "other arms of the fleet"
@@ -399,15 +402,15 @@ def _with_stated_constants(
 # Reflected inertia of motors and reducers: prior, and what the currents show.
 
 _NOMINAL_SPREAD = 0.1
-"""Relative standard deviation around the robot file's inertia: recorded target_moment of a UR3e,
-two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
+"""Relative standard deviation around the robot file's inertia: recorded target_moment of
+a UR3e, two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
 _INERTIA_PER_TORQUE = 0.011
-"""Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]: the robot
-files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
+"""Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]:
+the robot files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
 _PER_TORQUE_SPREAD = 0.5
 _UNRATED_INERTIA = (0.5, 0.5)
-"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies between
-0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
+"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies
+between 0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
 
 
 @dataclass(frozen=True)

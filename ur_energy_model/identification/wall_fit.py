@@ -45,7 +45,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 FEWEST = 30
-"""Least number of readings of a fit: a few blocks of time, from whose scatter intervals follow."""
+"""Least number of readings of a fit: a few blocks of time, from whose scatter intervals
+follow."""
 
 
 class WallFit:

@@ -256,8 +256,8 @@ def _joined(
 
 
 ARMS_APART = 0.17
-"""Relative deviation between the torque constants of two arms of a type: more than 10 % between
-factory calibrations, 2 to 16 % between six arms and the robot files."""
+"""Relative deviation between the torque constants of two arms of a type: more than 10 %
+between factory calibrations, 2 to 16 % between six arms and the robot files."""
 
 
 def _with_any_constants(model: EnergyModel) -> EnergyModel:
@@ -287,8 +287,8 @@ def _with_any_constants(model: EnergyModel) -> EnergyModel:
 # Models of another arm.
 
 STANDBY_OF_TYPE = 2.0
-"""Deviation of a type's standby power from the generic model's [W]; arms of a type have 24.2, 29.3
-and 36.0 W."""
+"""Deviation of a type's standby power from the generic model's [W]; arms of a type have
+24.2, 29.3 and 36.0 W."""
 
 
 def on_another_arm(model: EnergyModel) -> EnergyModel:
@@ -380,7 +380,8 @@ def _joint_of_another_arm(
 
 
 INERTIA_APART = 0.01
-"""Relative spread of rotor inertias between arms; target_moment shows the controller's."""
+"""Relative spread of rotor inertias between arms; target_moment shows the
+controller's."""
 
 
 def _standby_of_another_arm(

@@ -35,11 +35,12 @@ from ur_energy_model.typing import Array
 # Motion that a model was identified from.
 
 MOTION = "motion"
-"""Key in the provenance of a model: energy above standstill that its power was fitted to [J], and
-the time that it took [s]."""
+"""Key in the provenance of a model: energy above standstill that its power was fitted to
+[J], and the time that it took [s]."""
 _NOTHING = 1e6  # relative error of no energy at all
 LITTLE_MOTION = 0.1
-"""Relative error of that energy from which it shows little of the drives: of 8 J in 4 s, say."""
+"""Relative error of that energy from which it shows little of the drives: of 8 J in 4 s,
+say."""
 
 
 def motion_error(model: EnergyModel) -> float:
@@ -62,12 +63,13 @@ def motion_error(model: EnergyModel) -> float:
 # Drives: copper loss, conversion, driver loss and drag.
 
 COPPER_APART = 0.2
-"""Spread of the copper factor between arms of a type, over its typical value: 0.26 to 0.33 on three
-UR5e and 0.53 on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is typical."""
+"""Spread of the copper factor between arms of a type, over its typical value: 0.26 to
+0.33 on three UR5e and 0.53 on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is
+typical."""
 CONVERSION_APART = 0.02
-"""The same of converted power over speed, current and torque constant, where the controller states
-the torque constants: 0.88 to 0.95 on three arms whose drag was free, a spread of 0.035.
-With the robot file's constants it is 0.08."""
+"""The same of converted power over speed, current and torque constant, where the
+controller states the torque constants: 0.88 to 0.95 on three arms whose drag was free, a
+spread of 0.035. With the robot file's constants it is 0.08."""
 DRIVER_APART = 0.03  # spread of driver losses between arms of a type [W/A]
 _LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
 
@@ -135,7 +137,8 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
 
 
 _LEAST_SHARE = 0.1
-"""Least value of a parameter over the type's: by chance a fit to bus power may be negative."""
+"""Least value of a parameter over the type's: by chance a fit to bus power may be
+negative."""
 
 
 def between(
@@ -211,9 +214,9 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
 # Friction: level and form.
 
 FRICTION_OF_TYPE = 0.6
-"""Share of the deviation of friction from the generic model that arms of a type have in common, as
-standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generic friction, a UR3e
-1.4."""
+"""Share of the deviation of friction from the generic model that arms of a type have in
+common, as standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generic
+friction, a UR3e 1.4."""
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
 """Joint speeds at which the friction of two laws is compared [rad/s]."""
 _LOADS = (-0.2, 0.0, 0.2)  # loads at which it is, over the rated torque

@@ -27,13 +27,14 @@ from ur_energy_model.typing import Array, Mask
 CONTROLLER = "controller"
 """Source of a torque constant that the controller states."""
 CALIBRATION_ERROR = 0.006
-"""Relative deviation of a motor's own torque constant from the stated one: agreement with constants
-from known loads on a UR10e."""
+"""Relative deviation of a motor's own torque constant from the stated one: agreement with
+constants from known loads on a UR10e."""
 SAME_ARM_SPREAD = 0.002
-"""Relative scatter of stated constants between recordings of one arm: 0.001 in nine recordings of a
-UR5e, 0.001 to 0.005 over five months of a UR10e."""
+"""Relative scatter of stated constants between recordings of one arm: 0.001 in nine
+recordings of a UR5e, 0.001 to 0.005 over five months of a UR10e."""
 ANOTHER_ARM_CHANCE = 1e-4
-"""Probability of the differences between two recordings of one arm below which they are of two."""
+"""Probability of the differences between two recordings of one arm below which they are
+of two."""
 
 
 @dataclass(frozen=True)

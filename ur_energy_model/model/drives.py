@@ -152,20 +152,21 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 
 
 MOTION_STD = 0.6
-"""Standard deviation of the mean power of a second of motion, less that of standstill, beyond what
-errors of the parameters explain, where no recording shows it [W]: 0.4 to 1.0 on four
-arms."""
+"""Standard deviation of the mean power of a second of motion, less that of standstill,
+beyond what errors of the parameters explain, where no recording shows it [W]: 0.4 to 1.0
+on four arms."""
 MOTION_TIME = 2.0
-"""Time for which that error stays [s], after which another motion has another one. Of the mean of
-2, 4 and 8 s of motion recordings of four arms have 0.87, 0.60 and 0.48 of it, simulated
-ones 0.75, 0.67 and 0.40; with MOTION_COMMON it is 1.04, 0.77 and 0.58."""
+"""Time for which that error stays [s], after which another motion has another one. Of the
+mean of 2, 4 and 8 s of motion recordings of four arms have 0.87, 0.60 and 0.48 of it,
+simulated ones 0.75, 0.67 and 0.40; with MOTION_COMMON it is 1.04, 0.77 and 0.58."""
 MOTION_COMMON = 0.3
-"""Share of it that all motions of the model's own session have, because programs repeat theirs:
-after 28 s of repeated motion a UR3e has 0.4 of it, and no recording shows more motion."""
+"""Share of it that all motions of the model's own session have, because programs repeat
+theirs: after 28 s of repeated motion a UR3e has 0.4 of it, and no recording shows more
+motion."""
 MOTION_OF_SESSION = 0.7
-"""The same in another session, where windings and gears are as warm as they are then: the error of
-3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over that of a second
-of it."""
+"""The same in another session, where windings and gears are as warm as they are then: the
+error of 3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over that of a
+second of it."""
 
 
 @dataclass(frozen=True)
@@ -291,8 +292,8 @@ class DrivePowers:
 # Uncertainty of the motor currents that a model predicts from motion.
 
 PREDICTION_ERROR = 0.01
-"""Error of the current of an unrecorded motion as a share of it, beyond the parameters' standard
-deviations: nominal masses, the form of the friction law."""
+"""Error of the current of an unrecorded motion as a share of it, beyond the parameters'
+standard deviations: nominal masses, the form of the friction law."""
 STANDSTILL_ERROR = 0.5  # unknown share of a joint's Coulomb friction at standstill
 
 

@@ -48,7 +48,8 @@ from ur_energy_model.typing import Array
 # payload.
 
 LINK_PARAMETERS = 4
-"""Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg m]."""
+"""Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg
+m]."""
 
 
 class CalibrationLayout:

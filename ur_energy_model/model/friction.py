@@ -27,11 +27,12 @@ from ur_energy_model.typing import Array
 SMOOTHING = 1e-3
 """Speed around which Coulomb friction changes its sign smoothly, joint side [rad/s]."""
 LOAD = "load"
-"""Parameter of laws with load friction: friction per unit of load, averaged over both directions
-of the power flow."""
+"""Parameter of laws with load friction: friction per unit of load, averaged over both
+directions of the power flow."""
 LOAD_ASYMMETRY = "load_asymmetry"
-"""Parameter of laws with load friction: its excess over the average while the motor drives the
-load, per unit of load. Currents alone do not separate it from the torque constant."""
+"""Parameter of laws with load friction: its excess over the average while the motor
+drives the load, per unit of load. Currents alone do not separate it from the torque
+constant."""
 REFERENCE_TEMPERATURE = 35.0
 """Temperature that the parameters of temperature-dependent laws refer to [degC]."""
 
@@ -184,7 +185,8 @@ _TERMS: dict[str, Term] = {
 }
 """Usual term of each linear parameter."""
 PARAMETER_UNITS: dict[str, str] = {name: term.unit for name, term in _TERMS.items()}
-"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
+"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint
+side."""
 
 _SHAPES: dict[str, tuple[float, float, float, str]] = {
     "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
@@ -504,9 +506,9 @@ class FrictionBank:
 # speed of the transition between standstill and motion, joint side [rad/s]
 STILL_SPEED = 0.01
 RETAINED = 0.7
-"""Share of Dahl's friction that currents of real arms show at standstill: joints settle and creep
-by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error
-over pairs of seven recordings of a UR10e."""
+"""Share of Dahl's friction that currents of real arms show at standstill: joints settle
+and creep by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the
+smallest error over pairs of seven recordings of a UR10e."""
 
 _SHORT = 16  # samples from which pairs pay off
 

@@ -19,7 +19,8 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 
 GENERIC = "generic"
-"""`model` in JSON output if no file was given, and `origin` in the provenance of such a model."""
+"""`model` in JSON output if no file was given, and `origin` in the provenance of such a
+model."""
 
 
 def generic_models() -> tuple[str, ...]:

@@ -167,7 +167,8 @@ LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", 
 _NEARLY = 0.005
 _SPARSE = 10  # coal checks every so many samples in any case
 FIRST_FREE_LINK = 2
-"""Links from this one on must keep clear of walls; base and shoulder stand on the mounting."""
+"""Links from this one on must keep clear of walls; base and shoulder stand on the
+mounting."""
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ from ur_energy_model.yaml_reader import Quantity, YamlTree
 JOINT = "<joint>"
 """Stands for the names of the n joints."""
 FREE_FIT = ("bus kind", "ecbot")
-"""Word of the scope where a power model was fitted without constraints: its coefficients have any
-sign, those of the joints included."""
+"""Word of the scope where a power model was fitted without constraints: its coefficients
+have any sign, those of the joints included."""
 
 
 # The setup.

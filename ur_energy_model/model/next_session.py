@@ -37,15 +37,16 @@ _SIZES = FRICTION_SPREAD * np.array([0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4
 _SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
 """Tried shares of drift in the variance between a session and the next one."""
 _RARITY = 0.5
-"""By how much the logarithm of their prior falls from scatter alone to drift alone: the friction of
-a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five
-months."""
+"""By how much the logarithm of their prior falls from scatter alone to drift alone: the
+friction of a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 %
+within five months."""
 _TREND = 0.6
-"""Deviation of the trend over that of the drift. Running-in and wear go on for many sessions in one
-direction, and a drift without a trend would always come one session late."""
+"""Deviation of the trend over that of the drift. Running-in and wear go on for many
+sessions in one direction, and a drift without a trend would always come one session
+late."""
 _LEAST_ERROR = 0.02
-"""Relative error of the friction of a session at least: its motions have speeds of their own, at
-which the form of the friction law errs."""
+"""Relative error of the friction of a session at least: its motions have speeds of their
+own, at which the form of the friction law errs."""
 _ANY_LEVEL = 1.0  # deviation of the usual level before any session
 
 

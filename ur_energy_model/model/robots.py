@@ -137,9 +137,9 @@ class RobotDescription:
 UNRATED_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 OVERLOAD = 3.0
-"""Largest payload that is believed, relative to that of the data sheet. The torques of an arm are
-rated to carry that payload at full reach together with its own links; folded up, an arm
-lifts up to some three times as much."""
+"""Largest payload that is believed, relative to that of the data sheet. The torques of an
+arm are rated to carry that payload at full reach together with its own links; folded up,
+an arm lifts up to some three times as much."""
 
 
 def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[str, ...]:

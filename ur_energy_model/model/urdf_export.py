@@ -14,7 +14,8 @@ from ur_energy_model.model.robots import RobotDescription, link_transforms
 from ur_energy_model.typing import Array
 
 THICKNESS = 0.06
-"""Radius of the first link's cylinders [m]; it decreases to half of that at the last link."""
+"""Radius of the first link's cylinders [m]; it decreases to half of that at the last
+link."""
 SHORTEST = 1e-3  # shorter segments have no cylinder [m]
 _LINKS_OF_UR = {
     "shoulder_pan_joint": "shoulder_link",

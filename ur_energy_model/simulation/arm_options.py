@@ -25,10 +25,10 @@ from ur_energy_model.simulation.parameters import (
 from ur_energy_model.typing import Array
 
 DriveSet = Literal["typical", "s3"]
-"""Drive constants: typical of the arm's type, or those of Battistini, Samori, Subini, "Modeling and
-simulation of an UR5 robot manipulator" (slides; stiffness, wave generator and flex spline
-of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors stay those of the
-arm."""
+"""Drive constants: typical of the arm's type, or those of Battistini, Samori, Subini,
+"Modeling and simulation of an UR5 robot manipulator" (slides; stiffness, wave generator
+and flex spline of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors
+stay those of the arm."""
 
 
 @dataclass(frozen=True)

@@ -416,8 +416,8 @@ _REPLIES: dict[str, Callable[[DashboardSession, str], str] | str] = {
     r"quit": lambda at, _: at.set("finished", True, "Disconnected"),
     r"shutdown": lambda at, _: at.power("Shutting down", _OFF),
 }
-"""Answers, or functions of session and argument that give them, by pattern of the command, in order
-of priority; {} stands for the argument."""
+"""Answers, or functions of session and argument that give them, by pattern of the
+command, in order of priority; {} stands for the argument."""
 _COMMANDS = tuple(
     (re.compile(pattern, re.IGNORECASE), reply) for pattern, reply in _REPLIES.items()
 )

@@ -66,7 +66,8 @@ def _deviation_ratio(outputs: Mapping[str, Any]) -> float:
 
 
 _POSES = ("actual_TCP_pose", "target_TCP_pose")
-"""Poses that the arm reports for the flange, and the controller for the tool centre point."""
+"""Poses that the arm reports for the flange, and the controller for the tool centre
+point."""
 _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "safety_status": lambda outputs: float(outputs["safety_mode"]),
     "tcp_force_scalar": lambda outputs: float(
@@ -119,7 +120,8 @@ CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_l
 """Fields that neither the arm nor the box computes, at the start."""
 STOP_DECELERATION = 4.0  # deceleration of the arm when a program ends or pauses [rad/s^2]
 REPLACEMENT = 0.1
-"""Time for which the state is stopped between a program and the one that replaces it [s]."""
+"""Time for which the state is stopped between a program and the one that replaces it
+[s]."""
 TOOL_SPEEDS = (1e-3, 100.0)
 """Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
 MESSAGE_LENGTH = 1000  # longest text message [characters]; the rest is cut

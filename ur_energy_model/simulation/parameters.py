@@ -92,10 +92,11 @@ class NoLoadFriction:
 
 
 LOADED_JOINT = 1
-"""Joint at which recorded controllers compensate friction by load as well: the shoulder lift."""
+"""Joint at which recorded controllers compensate friction by load as well: the shoulder
+lift."""
 FULL_COMPENSATION = 0.01
-"""Speed from which the controller compensates friction fully [rad/s]; below it the compensation
-grows with the speed, as on recorded UR5e arms at 500 Hz."""
+"""Speed from which the controller compensates friction fully [rad/s]; below it the
+compensation grows with the speed, as on recorded UR5e arms at 500 Hz."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from ur_energy_model.typing import Array
 
 DENSITY = 1500.0
 SHORTEST = 0.05
-"""Assumed mean density [kg/m^3] (a tube with two joints) and smallest length [m] of a link."""
+"""Assumed mean density [kg/m^3] (a tube with two joints) and smallest length [m] of a
+link."""
 
 
 def solid_links(robot: RobotDescription) -> RobotDescription:
@@ -152,7 +153,8 @@ def _parts(size: Array, spans: Array) -> Array:
 # never adds energy.
 
 Q, QD, ROTOR, ROTOR_SPEED, CURRENT = range(5)
-"""Rows of the state [5, n]: link position and speed, rotor position and speed (joint side), A."""
+"""Rows of the state [5, n]: link position and speed, rotor position and speed (joint
+side), A."""
 SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
 """Rows of the energy sums [5, n]: J, J, J, J and A s; see `Plant.energy`."""
 
@@ -323,7 +325,8 @@ def advance_drives(
 
 BLOCK = 2e-3
 STEP = 1e-4
-"""Longest time between evaluations of the links' dynamics, and longest step of the drives [s]."""
+"""Longest time between evaluations of the links' dynamics, and longest step of the drives
+[s]."""
 
 
 class Plant:

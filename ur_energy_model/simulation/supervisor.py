@@ -210,7 +210,8 @@ SCALING_RATE = 3.0  # rate at which the speed scaling follows slider and pause [
 STOP_ACCELERATION = 10.0
 SLOWEST = 1e-3
 FASTEST = 200.0
-"""Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the upper."""
+"""Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the
+upper."""
 # move to the start of the built-in motion, rad/s and rad/s^2
 APPROACH = {"v": 0.9, "a": 1.8}
 OVERLOAD_SECONDS = 0.02

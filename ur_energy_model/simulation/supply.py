@@ -98,7 +98,8 @@ class Bus:
 
 POWER_ON_TIME = 1.0
 BRAKE_TIME = 0.5
-"""From power off to idle and from idle to running [s], assumed (real arms take some seconds)."""
+"""From power off to idle and from idle to running [s], assumed (real arms take some
+seconds)."""
 
 
 class PowerSupply:

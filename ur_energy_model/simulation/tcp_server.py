@@ -15,7 +15,8 @@ from ur_energy_model.errors import ControllerError
 RECEIVE_SIZE = 4096
 """Bytes read from a client at a time: what it sends must not delay a cycle of the arm."""
 KERNEL_BUFFER = LARGEST_BACKLOG = 1 << 18
-"""Bytes that may wait for a client, in the kernel and here, before its connection is closed."""
+"""Bytes that may wait for a client, in the kernel and here, before its connection is
+closed."""
 MAX_CONNECTIONS = 64
 SELECTABLE = 1024  # select() does not support file descriptors from this number on
 MAX_LINE = 4096

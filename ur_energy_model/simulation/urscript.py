@@ -352,7 +352,8 @@ Action = Callable[[ControlBox, Arguments], float | None]
 
 UNTIL_REST = math.inf
 CALLS_PER_CYCLE = 20
-"""Calls that one controller cycle executes at most; the others follow in the next cycles."""
+"""Calls that one controller cycle executes at most; the others follow in the next
+cycles."""
 INT32 = (-(1 << 31), (1 << 31) - 1)
 
 

@@ -235,7 +235,8 @@ class LinePlanner:
 
 FARTHEST = 100.0
 MOST_TURN = 1000.0
-"""Largest coordinate [m] and component of a rotation vector [rad]; far beyond every arm."""
+"""Largest coordinate [m] and component of a rotation vector [rad]; far beyond every
+arm."""
 
 
 def checked_pose(pose: Array, what: str = "the pose") -> Array:

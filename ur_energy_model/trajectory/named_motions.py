@@ -35,7 +35,8 @@ TEST_SPEED = 3.0
 TEST_ACCELERATION = 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
 TOOL_SPEED = 1.3
-"""Tool speed at which the controller re-plans its moves (observed in the same work), m/s."""
+"""Tool speed at which the controller re-plans its moves (observed in the same work),
+m/s."""
 TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
 CLEARANCE = 0.02  # least distance of the links from each other and from the table, m
 # least height of joints and flange above the table of arms without geometry, m

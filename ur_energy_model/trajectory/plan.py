@@ -320,26 +320,27 @@ def _numbers(
 # velocities without noise.
 
 CUTOFF = 6.0
-"""Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification
-uses, above the motion of a rigid arm."""
+"""Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that
+identification uses, above the motion of a rigid arm."""
 # accelerations from noise or jitter that count, relative to the arm's limit
 NOISE_SHARE = 0.05
 IMPOSSIBLE = 10.0
-"""Accelerations that no joint reaches, relative to the limit in the robot file, 6 rad/s^2: rated
-torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
+"""Accelerations that no joint reaches, relative to the limit in the robot file, 6
+rad/s^2: rated torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
 # share of the mismatch of positions and stamps that even stamps may leave
 EXPLAINED = 1.0 / 3.0
 _ROUNDED = 1e-6
-"""Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter; at 500 Hz
-it makes accelerations of 1 rad/s^2."""
+"""Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter;
+at 500 Hz it makes accelerations of 1 rad/s^2."""
 _ENOUGH_STEPS = 4.0
-"""Number of equal mismatches (inverse participation) from which even stamps agree with positions
-by chance in less than one of 10,000 uneven plans."""
+"""Number of equal mismatches (inverse participation) from which even stamps agree with
+positions by chance in less than one of 10,000 uneven plans."""
 _ORDER = 4
 _WHITE_GAIN = 70.0**0.5
 """Standard deviation of fourth differences of white noise, over that of the noise."""
 _WHITE_CORRELATION = -0.5
-"""Consecutive fourth differences of white noise correlate with -0.8, of motion positively."""
+"""Consecutive fourth differences of white noise correlate with -0.8, of motion
+positively."""
 _ENOUGH_POINTS = 32
 _ACCELERATION_GAIN = 6.0**0.5
 """Standard deviation of second differences of white noise, over that of the noise."""
