@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The launch file of the demo: a simulated arm, the logger and the estimator."""
+"""The launch file of the demo: a simulated arm, the logger and the estimator.
+
+`host` and `robot_model` are parameters of the simulated arm. Logger and estimator read
+this arm as they would read a real one: they get its address only.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,15 @@ from ur_energy_model.rooms import has_room
 
 
 def start(arguments: Arguments) -> Iterator[Started]:
-    """The processes; the estimator finds out from the controller which arm it is."""
+    """The processes; the estimator finds out from the controller which arm it is.
+
+    Args:
+        arguments: text of all launch arguments.
+
+    Raises:
+        UrEnergyError: a package that rviz needs, or the parameter file, is missing.
+        ValueError: the text of an argument is no value of its parameter.
+    """
     check_packages(arguments, {"rviz": ("rviz2", "robot_state_publisher")})
     address: dict[str, Value] = {"robot_ip": arguments["host"]}
     logger = address | {"record": arguments["record"] == "true"}

@@ -20,16 +20,20 @@ from ur_energy_model.telemetry.source import SharedSource
 
 
 def nodes(**options: Any) -> list[ManagedNode]:
-    """Logger and estimator; address and fields of the connection are the logger's.
+    """Logger and estimator on one connection, whose address is the logger's.
 
-    The robot is that of the logger's robot_model, else of the estimator's model, else the
-    one that the controller names.
+    Its fields are those of both nodes. The robot is that of the logger's robot_model,
+    else of the estimator's model, else the one that the controller names.
+
+    Args:
+        options: further arguments of rclpy's nodes.
 
     Raises:
         InputError: the estimator has another source than rtde.
     """
 
     def connect() -> RtdeSource:
+        """The connection, with the batches of the node that needs the shorter ones."""
         wanted = (
             *(logger.parameters.fields or ENERGY_FIELDS),
             *estimator.fields,

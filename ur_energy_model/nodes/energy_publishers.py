@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Publishers of the estimator's topics below energy/."""
+"""Publishers of the estimator's topics below energy/.
+
+Topics of publish_rate are serialized here, without messages of rclpy where that is
+faster, and published by `send`; what each of them contains is in `energy.topics`.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +60,10 @@ class PowerMarkers:
 
     The message is made once and updated, since making Marker messages takes most of the
     time.
+
+    Args:
+        frame: of the base of the arm.
+        joints: their number.
     """
 
     def __init__(self, frame: str, joints: int) -> None:
@@ -77,8 +85,11 @@ class PowerMarkers:
     ) -> MarkerArray:
         """The updated message, which the next call updates again.
 
-        Positions of the joints in the base frame [n, 3], m; their electrical powers [n],
-        and that of the whole arm, W.
+        Args:
+            stamp: of the newest sample.
+            positions: of the joints in the base frame [n, 3], m.
+            power: electrical powers of the joints [n], W.
+            total: power of the whole arm, W.
         """
         for sphere, place, watt in zip(
             self._spheres, positions.tolist(), power.tolist(), strict=True
@@ -111,7 +122,13 @@ _OF_BUS = {topics.BUS_POWER.name, topics.BUS_ENERGY.name}
 
 
 class EnergyPublishers:
-    """Publishes the topics below energy/; joints have their prefix, as the base frame has."""
+    """Publishes the topics below energy/, each of them only while it is subscribed.
+
+    Args:
+        add_publisher: makes a publisher of a message type and topic.
+        joints: their names with the prefix [n].
+        frame: of the base of the arm, with the prefix.
+    """
 
     def __init__(
         self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str
@@ -151,10 +168,15 @@ class EnergyPublishers:
         stamps: Sequence[int],
         place: Callable[[Array], Array],
     ) -> list[dict[str, bytes]]:
-        """Serialized messages of the subscribed topics for each snapshot (markers at MARKER_RATE).
+        """Serialized messages of the subscribed topics (markers at MARKER_RATE).
 
-        The newest sample of each is of so many nanoseconds since the epoch; `place` gives
-        joint origins [n, 3], m, of joint angles [n], rad.
+        Args:
+            snapshots: powers and energies of each publication.
+            stamps: host time of the newest sample of each [ns since the epoch].
+            place: joint origins in the base frame [n, 3], m, of joint angles [n], rad.
+
+        Returns:
+            Messages by topic, for each snapshot.
         """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
@@ -218,7 +240,13 @@ class EnergyPublishers:
                 handle.publish_raw(message)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
-        """Publish energy/summary if it is subscribed; `model` is the model in use, in words."""
+        """Publish energy/summary if it is subscribed.
+
+        Args:
+            snapshot: powers and energies now.
+            stamp: of the newest sample.
+            model: the model in use, in words.
+        """
         if has_subscribers(self._summary):
             statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
             self._summary.publish(diagnostic_array(stamp, statuses))

@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Health of the estimator: its parts on /diagnostics, and lines for the operator."""
+"""Health of the estimator: its parts on /diagnostics, and lines for the operator.
+
+The reading thread notes what it does (`record_batch`, `record_publication`,
+`record_missed`); once a second the executor's thread asks for the parts and lines. Counts
+between two reports may be off by one batch, since nothing is locked for them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,20 @@ LATE_SHARE = 0.6
 
 
 class EstimatorHealth:
-    """Rates, latencies and problems of an estimator between two reports."""
+    """Rates, latencies and problems of an estimator between two reports.
+
+    Args:
+        parameters: own parameters of the node.
+        companions: of the estimator, which add figures and parts of their own.
+        lines: for the operator.
+
+    Attributes:
+        hardware: serial number or type of the arm, or the source.
+        details: returns further figures of the source.
+        doubt: returns what is wrong with the samples of the source; None for nothing.
+        published: publications since the last report.
+        missed: publications left out so far.
+    """
 
     def __init__(
         self,
@@ -58,13 +76,11 @@ class EstimatorHealth:
         self._connection: ConnectionLines | None = None
         self._robot_reported = False
         self._working_sinks: set[str] = set()
-        self.hardware = ""  # serial number or type of the arm, or the source
-        # further figures of the source
+        self.hardware = ""
         self.details: Callable[[], Mapping[str, object]] = dict
-        # what is wrong with its samples
         self.doubt: Callable[[], str | None] = lambda: None
-        self.published = 0  # publications since the last report
-        self.missed = 0  # those left out so far
+        self.published = 0
+        self.missed = 0
         self._busy = self._late = 0
         """Those of them since the last report while this program was behind, and of samples that
         came late."""
@@ -81,15 +97,23 @@ class EstimatorHealth:
             self._connection = ConnectionLines(self._lines, address)
 
     def record_publication(self, stamp: int | None) -> None:
-        """Note that a total power was published whose newest sample has this host stamp [ns]."""
+        """Note that a total power was published.
+
+        Args:
+            stamp: host time of its newest sample [ns]; None where unknown.
+        """
         self.published += 1
         if stamp is not None and self._parameters.source == "rtde":
             self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
 
     def record_missed(self, count: int, seconds: float, waited: float) -> None:
-        """Note publications that are left out for a batch.
+        """Note publications that are left out for a batch, and whose fault it was.
 
-        Its samples are of so many seconds, and the reader waited for them so long [s].
+        Args:
+            count: how many.
+            seconds: time span of the samples of the batch.
+            waited: how long the reader waited for them [s]; if it had to wait, the samples
+                came late, else this program was.
         """
         self.missed += count
         if waited > LATE_SHARE * seconds:
@@ -109,7 +133,16 @@ class EstimatorHealth:
         reader: SourceReader | None,
         arm: EstimatedArm | None,
     ) -> dict[str, Part]:
-        """Source, model, counters and history since the last call; no arm while it is unknown."""
+        """Source, model and counters since the last call, and the parts of companions.
+
+        Args:
+            snapshot: powers and energies now; None before the first sample.
+            reader: of the samples; None while the node is not active.
+            arm: None while it is unknown.
+
+        Returns:
+            Statuses by name.
+        """
         problem = arm and (arm.estimator.disk_problem or arm.estimator.log_problem)
         counters: dict[str, object] = {}
         if snapshot is not None:
@@ -129,6 +162,10 @@ class EstimatorHealth:
         return parts
 
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
+        """Status of the source: rates, latencies and losses since the last call.
+
+        The latency of a publication is the time since the host stamp of its newest sample.
+        """
         now = time.monotonic()
         seconds = max(now - self._since, 1e-3)
         values: dict[str, object] = {
@@ -197,7 +234,13 @@ class EstimatorHealth:
         return level, text, values
 
     def write_lines(self, reader: SourceReader | None, robot: str | None) -> None:
-        """Write lines about the source; `robot` is the arm of the model, None if unknown."""
+        """Write lines about the source.
+
+        Args:
+            reader: of the samples; None while the node is not active.
+            robot: type of the model's arm, which that of the samples is compared with;
+                None if it is unknown.
+        """
         self._lines.clock_steps()
         if reader is None:
             return
@@ -223,7 +266,13 @@ class EstimatorHealth:
     def end(
         self, reader: SourceReader | None, arm: EstimatedArm | None, last: Snapshot | None
     ) -> None:
-        """Write the lines at the end, once the reader was stopped and the counters saved."""
+        """Write the lines at the end, once the reader was stopped and the counters saved.
+
+        Args:
+            reader: that was stopped; None if there was none.
+            arm: None if it was never known.
+            last: the final powers and energies; None without any sample.
+        """
         if self._connection is not None:
             self._connection.end(None if reader is None else reader.link)
         if arm is None or last is None:
@@ -242,7 +291,11 @@ class EstimatorHealth:
             )
 
     def sinks(self, sinks: Sequence[SinkStatus]) -> dict[str, Part]:
-        """Writes lines about sinks that begin to work, fail and work again; returns their parts."""
+        """Write lines about sinks that begin to work, fail and work again.
+
+        Returns:
+            The status of each sink, by its name.
+        """
         parts: dict[str, Part] = {}
         for sink in sinks:
             name = sink.name
@@ -330,7 +383,13 @@ def model_line(
 ) -> tuple[Level, str]:
     """The line about a model that was loaded; a warning where it should be checked.
 
-    It states arm, age, origin and held-out errors. The path is None for a generic model.
+    Args:
+        path: of the model file; None for a generic model.
+        model: its content.
+        now: present time, of which the age follows; None for that of the clock.
+
+    Returns:
+        Severity, and the line: arm, age, origin and held-out errors.
     """
     if path is None or is_generic(model):
         return levels.INFO, f"model: {model_words(model, path)}"

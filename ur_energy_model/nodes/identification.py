@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""identification_node: identifies a model from bags on request."""
+"""identification_node: identifies a model from bags on request.
+
+Identification takes minutes: it runs in the thread of the service's callback (or in one of
+its own at the start), while the executor's other thread reports its progress.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,11 @@ from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY
 
 
 class IdentificationNode(ManagedNode):
-    """Identifies a model when ~/identify is called; one identification at a time."""
+    """Identifies a model when ~/identify is called; one identification at a time.
+
+    Args:
+        options: further arguments of rclpy's node.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__("identification", **options)
@@ -64,6 +72,7 @@ class IdentificationNode(ManagedNode):
             pass
 
     def _identify_on_start(self) -> None:
+        """Identify once, and note the exit code for `exit_when_done` (in a thread)."""
         code = 1
         try:
             self._identify()
@@ -77,7 +86,10 @@ class IdentificationNode(ManagedNode):
             self._exit_code = code
 
     def _identify(self) -> str:
-        """Identify, save the model and publish the result; returns a line of text.
+        """Identify, save the model and publish the result.
+
+        Returns:
+            The line about it, for the response of the service.
 
         Raises:
             UrEnergyError: unusable input, or another identification is running.
@@ -123,6 +135,15 @@ class IdentificationNode(ManagedNode):
         return text
 
     def _on_progress(self, fraction: float, text: str | None = None) -> None:
+        """Note how far the identification is, and end it if the node is to stop.
+
+        Args:
+            fraction: of the work that is done, 0 to 1.
+            text: what is being done; None for the same as before.
+
+        Raises:
+            UrEnergyError: the node is to stop.
+        """
         if self._stopping.is_set():
             raise UrEnergyError(
                 "the identification was stopped; no model file was written"
@@ -131,6 +152,7 @@ class IdentificationNode(ManagedNode):
         self._state = OK, text or before, {**values, "progress": fraction}
 
     def _report(self) -> None:
+        """Publish the state on /diagnostics; end the process when all is done."""
         if self._exit_code is not None and self.parameters.exit_when_done:
             self.finish(self._exit_code)
         self.publish_parts({"result": self._state})
@@ -145,7 +167,15 @@ CONSTANTS = (
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
-    """Identified constants of each joint with standard deviations; errors of the whole arm."""
+    """The topic of the result: a status of each joint, and one of the whole arm.
+
+    Args:
+        result: of the identification.
+
+    Returns:
+        Constants of each joint with standard deviations, as in the model file, and the
+        power errors of all recordings.
+    """
     out = []
     for joint in result.model.joints:
         values: dict[str, object] = {}
@@ -158,7 +188,11 @@ def result_statuses(result: Identification) -> list[DiagnosticStatus]:
 
 
 def errors_of(entry: Mapping[str, Any]) -> str:
-    """METRICS of a bag in a line: errors of torque, current and power."""
+    """Errors of a recording in one line: torque, current and power.
+
+    Args:
+        entry: of `fit` or `validation` in a model file.
+    """
     parts = []
     for key, name, unit in (("torque", "torque", "N m"), ("current", "current", "A")):
         if entry.get(key) is not None:
@@ -173,7 +207,7 @@ def errors_of(entry: Mapping[str, Any]) -> str:
 
 
 def bus_figures(result: Identification) -> dict[str, object]:
-    """Standby power, and the power errors of fit and validation."""
+    """Standby power [W], and the power errors of fit and validation by the name of the bag."""
     figures: dict[str, object] = {"standby_W": result.model.bus.standby}
     for name, entries in (
         ("fit", result.model.fit),

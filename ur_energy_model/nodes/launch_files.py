@@ -38,12 +38,19 @@ SWITCH = ("true", "false")
 
 
 class LaunchArgument(NamedTuple):
-    """One DeclareLaunchArgument of a launch file."""
+    """One DeclareLaunchArgument of a launch file.
 
-    name: str  # as typed after `ros2 launch ... name:=value`
-    default: str | None  # text; None if the user must give a value
-    help: str  # one sentence without a full stop
-    choices: tuple[str, ...] = ()  # allowed values; empty for any
+    Attributes:
+        name: as typed after `ros2 launch ... name:=value`.
+        default: text; None if the user must give a value.
+        help: one sentence without a full stop.
+        choices: allowed values; empty for any.
+    """
+
+    name: str
+    default: str | None
+    help: str
+    choices: tuple[str, ...] = ()
 
 
 # text of all arguments of a launch file, by name
@@ -51,11 +58,19 @@ Arguments: TypeAlias = Mapping[str, str]
 
 
 class Started(NamedTuple):
-    """A process that a launch file starts; of another package, the program is called as that."""
+    """A process that a launch file starts.
+
+    Attributes:
+        executable: the program; one of another package is called as that package.
+        parameters: files, and tables of values by name; later ones win.
+        nodes: of this package in the process, none for a program of another package; a
+            single one gives the process its name.
+        arguments: of the command line.
+    """
 
     executable: str
-    parameters: tuple[Any, ...] = ()  # files and values; later ones win
-    nodes: tuple[str, ...] = ()  # of this package in it; a single one gives it its name
+    parameters: tuple[Any, ...] = ()
+    nodes: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
 
@@ -76,7 +91,15 @@ class LaunchFile(NamedTuple):
 
 
 def parameter_arguments(node: str, *names: str) -> list[LaunchArgument]:
-    """Arguments that set parameters of a node, with the defaults of these."""
+    """Arguments that set parameters of a node, with their defaults, help and choices.
+
+    Args:
+        node: name of the node.
+        names: of its parameters, and so of the arguments.
+
+    Raises:
+        KeyError: the node has no such parameter.
+    """
     found: list[LaunchArgument] = []
     for name in names:
         entry = parameter(node, name)
@@ -124,7 +147,20 @@ _ADDRESS = "address of the robot controller"
 
 
 def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | str]:
-    """Estimator and logger, a robot model and rviz; a driver beside them publishes joint_states."""
+    """Estimator and logger, each in a process or both in one, a robot model and rviz.
+
+    Args:
+        arguments: text of all launch arguments.
+        driver: whether a driver runs beside them, which publishes joint_states and the
+            robot model; logger and estimator then share a process and a connection, if
+            the estimator reads the controller at all.
+
+    Yields:
+        The processes, and lines about arguments without effect.
+
+    Raises:
+        UrEnergyError: a package, the address or the parameter file is missing.
+    """
     check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
     if not driver:
         check_address(arguments)
@@ -156,7 +192,7 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
 
 
 def identify(arguments: Arguments) -> Iterator[Started]:
-    """One identification."""
+    """One identification, with the bags of the arguments; launch ends after it by default."""
     parameters = {"identify_on_start": True} | changed_parameters(
         "identification", arguments
     )
@@ -170,6 +206,11 @@ def changed_parameters(
 
     The others are left out, so that a parameter file given by the user can set them, and
     so are those in `without`, which mean something else to this node.
+
+    Args:
+        node: name of the node.
+        arguments: text of all launch arguments.
+        without: names that are left out.
 
     Raises:
         ValueError: the text of an argument is no value of its parameter.
@@ -198,7 +239,12 @@ def node_process(
 
 
 def robot_state_publisher(robot: str, prefix: str = "") -> Started:
-    """robot_state_publisher with a simple model of a robot."""
+    """robot_state_publisher with a simple model of a robot.
+
+    Args:
+        robot: name of the robot, or path of a robot file.
+        prefix: of joint and frame names.
+    """
     described = {"robot_description": urdf(load_robot(robot), prefix=prefix)}
     return Started("robot_state_publisher", (described,))
 
@@ -305,7 +351,14 @@ def launch_files() -> dict[str, LaunchFile]:
 
 
 def description(file: str) -> LaunchDescription:
-    """What launch/<file>.launch.py describes: its arguments, and what it starts with them."""
+    """What launch/<file>.launch.py describes: its arguments, and what it starts with them.
+
+    The processes are chosen when launch knows the arguments; an error then ends launch
+    with its line, and nothing is started.
+
+    Args:
+        file: name of the launch file, such as "energy".
+    """
     from launch import LaunchDescription
     from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
     from launch_ros.actions import Node
@@ -314,6 +367,7 @@ def description(file: str) -> LaunchDescription:
     table = described.arguments
 
     def action(started: Started | str, arguments: Arguments) -> Any:
+        """The action of launch that starts a process, or writes a line."""
         if isinstance(started, str):
             return LogInfo(msg=started)
         named: dict[str, Any] = {
@@ -331,6 +385,7 @@ def description(file: str) -> LaunchDescription:
         )
 
     def start(context: LaunchContext) -> list[Any]:
+        """The actions, once the values of the arguments are known."""
         check_names(file, sys.argv)
         given = context.launch_configurations
         arguments = {argument.name: given[argument.name] for argument in table}
@@ -390,6 +445,13 @@ def check_names(file: str, command: Sequence[str]) -> None:
 
     Launch itself ignores it. What another launch file includes is not checked: its
     command line has arguments of its own.
+
+    Args:
+        file: name of the launch file.
+        command: words of the command line of launch.
+
+    Raises:
+        UrEnergyError: there is such an argument; the message has the likely right one.
     """
     words = [Path(word).name for word in command]
     name_of_file = f"{file}.launch.py"
@@ -469,7 +531,15 @@ def _parameters_in(path: str) -> Iterator[str]:
 def check_packages(
     arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS
 ) -> None:
-    """Refuse arguments that are "true" and need a package which is not installed."""
+    """Refuse arguments that are "true" and need a package which is not installed.
+
+    Args:
+        arguments: text of all launch arguments.
+        needed: packages by the argument that needs them.
+
+    Raises:
+        UrEnergyError: one is missing; the message has the command that installs it.
+    """
 
     def is_installed(package: str) -> bool:
         try:
@@ -497,7 +567,12 @@ def check_packages(
 
 
 def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
-    """Lines about what a cell lacks, and which arguments have no effect, without a logger."""
+    """Lines about what a cell lacks, and which arguments have no effect, without a logger.
+
+    Args:
+        arguments: text of all launch arguments.
+        reason: the argument because of which there is none, such as "logger:=false".
+    """
     if arguments["record"] == "true":
         yield f"nothing is recorded: no logger is started with {reason}"
     folder = str(parameter("logger", "bag_directory").parameter)
@@ -507,7 +582,12 @@ def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
 
 
 def described_robot(arguments: Arguments) -> str:
-    """Name of the robot, or path of the robot file, that robot_state_publisher describes."""
+    """Name of the robot, or path of the robot file, that robot_state_publisher describes.
+
+    Raises:
+        UrEnergyError: neither robot_model nor model_file is given; the controller is asked
+            by the nodes only, later.
+    """
     if arguments["robot_model"]:
         return arguments["robot_model"]
     if arguments["model_file"]:
@@ -532,9 +612,16 @@ def default_parameter_file(node: str) -> Path:
 def node_command(
     node: str, parameters: Mapping[str, Value], *, namespace: str = ""
 ) -> list[str]:
-    """Command line that starts a node with parameters, in a namespace such as "/cell_1".
+    """Command line that starts a node.
 
-    KeyError for an unknown node or parameter, ValueError for a value that is not allowed.
+    Args:
+        node: name of the node.
+        parameters: values of its parameters; the others have their defaults.
+        namespace: of the node, such as "/cell_1".
+
+    Raises:
+        KeyError: there is no such node or parameter.
+        ValueError: a value is not allowed.
     """
     program = Path(sys.executable).parent / EXECUTABLES[node]
     command = [
@@ -553,6 +640,7 @@ def node_command(
 
 
 def _yaml(value: Value) -> str:
+    """A value of a parameter as rcl reads it from a command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -125,8 +125,16 @@ class OperatorLines:
     ) -> bool:
         """Write when a problem begins or changes, from time to time, and when it is over.
 
-        The problem is None while there is none; `over` is such as "counters are saved
-        again". Returns whether a line was written.
+        Args:
+            kind: of the problem; each kind is written seldom enough.
+            problem: what is wrong, None while nothing is; another number in it is no
+                other problem.
+            over: what is right again, such as "counters are saved again".
+            level: severity of the line about the problem.
+            over_level: severity of the line about its end.
+
+        Returns:
+            Whether a line was written.
         """
         known = self._problems.setdefault(kind, _Problem())
         now = self.clock()
@@ -140,7 +148,8 @@ class OperatorLines:
                 known.last = subject
             return written
         if known.since is not None:
-            known.lasted, known.times = known.lasted + now - known.since, known.times + 1
+            known.lasted += now - known.since
+            known.times += 1
             known.since = None
         times = f" in {count(known.times, 'interruption')}" if known.times > 1 else ""
         text = f"{over}, after {span(known.lasted)}{times}"
@@ -161,7 +170,11 @@ class ConnectionLines:
 
     `update` may be called as often as the caller likes. Every loss is in exactly one
     line, which is written once the loss is known; those between two lines are added up in
-    the next one. `address` is that of the controller, for the texts.
+    the next one.
+
+    Args:
+        lines: of the node.
+        address: of the controller, for the texts.
     """
 
     def __init__(self, lines: OperatorLines, address: str) -> None:
@@ -173,7 +186,12 @@ class ConnectionLines:
         lines.log(INFO, f"connecting to {address}")
 
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> None:
-        """Write what is due; `info` has robot and recording, None while they are unknown."""
+        """Write what is due.
+
+        Args:
+            link: state of the connection now.
+            info: robot and recording; None while they are unknown.
+        """
         self._known = link.losses
         lines = self._lines
         address = self._address
@@ -204,7 +222,9 @@ class ConnectionLines:
     def end(self, link: LinkStatus | None = None) -> None:
         """Write at the end which losses no line has reported yet.
 
-        `link` is the last state of a connection that the program itself has closed.
+        Args:
+            link: last state of a connection that the program itself has closed; None for
+                the state at the last update.
         """
         if link is not None:
             self._known = link.losses
@@ -236,14 +256,23 @@ def identity(info: RecordingInfo) -> str:
 
 
 class RecordingLines:
-    """Lines about bags that begin and end, and about the disk."""
+    """Lines about bags that begin and end, and about the disk.
+
+    Args:
+        lines: of the node.
+    """
 
     def __init__(self, lines: OperatorLines) -> None:
         self._lines = lines
         self._seen = RecorderStatus()
 
     def update(self, status: RecorderStatus, *, last: bool = False) -> None:
-        """Write what is due; the `last` time, of a bag that has ended at once."""
+        """Write what is due.
+
+        Args:
+            status: of the recorder now.
+            last: whether no update follows: the line about a finished bag is not delayed.
+        """
         lines = self._lines
         before = self._seen
         self._seen = status
@@ -282,6 +311,7 @@ class RecordingLines:
         self._lines.problem("refused", text, "")
 
     def _finished(self, status: RecorderStatus, *, at_once: bool) -> None:
+        """Write the line about a finished bag: a warning if samples are lost."""
         text = (
             f"finished {status.bag}: {count(status.samples, 'sample')}, "
             f"{status.losses.samples:,} lost, {span(status.seconds)}, {status.bytes / 1e6:.1f} MB"

@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""logger_node: records RTDE into bags without loss; publishes joint_states."""
+"""logger_node: records RTDE into bags without loss; publishes joint_states.
+
+The samples go from the connection into the bag in a thread of the recorder, never through
+DDS (`recording_session`). The executor's thread answers services and marks, and once a
+second writes lines and reports on /diagnostics; `logger_topics` has the topics.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +51,10 @@ from ur_energy_model.telemetry.source import TelemetrySource
 class LoggerNode(ManagedNode):
     """Connects in a thread while active, so that the controller may start later than the node.
 
-    `source` makes the source of samples, for nodes that share one; None to connect by the
-    parameters.
+    Args:
+        source: makes the source of samples, for nodes that share one; None to connect by
+            the parameters.
+        options: further arguments of rclpy's node.
     """
 
     def __init__(
@@ -62,7 +69,11 @@ class LoggerNode(ManagedNode):
         return self.given.of(LoggerParameters)
 
     def open(self) -> None:
-        """Make topics and services."""
+        """Make topics and services.
+
+        Raises:
+            RobotFileError: there is no robot of this name.
+        """
         given = self.parameters
         named = given.robot_model
         self._robot = load_robot(named).name if named else None
@@ -89,7 +100,11 @@ class LoggerNode(ManagedNode):
         self.add_report(self._report)
 
     def start(self) -> None:
-        """Start connecting."""
+        """Start connecting, and recording if the parameter `record` is true.
+
+        Raises:
+            InputError: the power meter cannot be used.
+        """
         given = self.parameters
         # Under systemd, the working directory is /.
         folder = xdg_folder("XDG_DATA_HOME", "~/.local/share") / given.bag_directory
@@ -144,6 +159,7 @@ class LoggerNode(ManagedNode):
             self._meter.__exit__()
 
     def _make_source(self) -> TelemetrySource:
+        """A source of samples, with the readings of the power meter if there is one."""
         if self._given_source is not None:
             source = self._given_source()
         else:
@@ -158,7 +174,10 @@ class LoggerNode(ManagedNode):
         return source if self._meter is None else MeteredSource(source, self._meter)
 
     def _tap(self, batch: Telemetry) -> None:
-        """Publish joint_states of new samples (called in the reading thread)."""
+        """Publish joint_states of new samples (called in the reading thread).
+
+        The meter's readings in them are compared with the power of the arm, too.
+        """
         self._samples += len(batch)
         self._last_arrival = time.monotonic()
         if self._joint_states is not None:
@@ -172,7 +191,13 @@ class LoggerNode(ManagedNode):
         action: Callable[[RecordingSession], object],
         text: str = "{}",
     ) -> None:
-        """A service that responds with the text of what an action returns."""
+        """A service that does something with the session while the node is active.
+
+        Args:
+            service: its name.
+            action: what it does; an error of this package is the response.
+            text: of the response; {} is what the action returns.
+        """
 
         def command() -> str:
             found = action(self._active_session())
@@ -182,21 +207,33 @@ class LoggerNode(ManagedNode):
         self.add_service(service, command)
 
     def _mark(self, label: str) -> str:
+        """Keep an event with a label in the bag, and the files around it from deletion.
+
+        Raises:
+            RecordingError: no bag is recorded.
+        """
         self._active_session().recorder.mark(label)
         return label
 
     def _on_mark(self, message: bytes) -> None:
+        """Mark what a serialized String of the topic names; a line where that fails."""
         try:
             self._mark(label_of(message))
         except UrEnergyError as error:
             self.lines.event("mark", lines.WARN, self.words(error))
 
     def _active_session(self) -> RecordingSession:
+        """The session, for services.
+
+        Raises:
+            UrEnergyError: the node is not active.
+        """
         if not self.active:
             raise UrEnergyError("the logger is not active; activate it first")
         return self._session
 
     def _write_lines(self) -> None:
+        """Write lines about clock, connection, recording and recovered bags, where due."""
         session = self._session
         self.lines.clock_steps()
         self._connection.update(session.link, session.info)
@@ -207,7 +244,10 @@ class LoggerNode(ManagedNode):
             self._recording.refused(session.refusal)
 
     def _report(self) -> None:
-        """Lines, and connection, recording and energy topics on /diagnostics."""
+        """Write lines, and publish the statuses of all parts on /diagnostics.
+
+        A session that has failed for good, such as on the wrong robot, ends the process.
+        """
         if self._session.failure is not None:
             self.finish(1, self.words(self._session.failure))
             return
@@ -240,7 +280,7 @@ class LoggerNode(ManagedNode):
         self.publish_parts(parts)
 
     def _connection_part(self) -> Part:
-        """Connection since the last report."""
+        """Status of the connection: rate since the last report, losses, and who answers."""
         now = time.monotonic()
         link = self._session.link
         info = self._session.info
@@ -276,6 +316,7 @@ class LoggerNode(ManagedNode):
         return level, text, values
 
     def _recording_part(self, recorder: RecorderStatus) -> Part:
+        """Status of the recording: the bag, what is lost, and what all bags take."""
         refusal = self._session.refusal
         storage = recorder.storage
         level = OK if recorder.state in ("recording", "idle") else ERROR

@@ -58,6 +58,11 @@ class JointStatesPublisher:
 
     Only messages with joints of this arm count: a gripper's driver may use the same
     topic. The topic is subscribed to only while another node publishes it.
+
+    Args:
+        node: that publishes.
+        joints: names of the joints, with their prefix [n].
+        rate: largest rate of messages [Hz].
     """
 
     def __init__(self, node: ManagedNode, joints: Sequence[str], rate: float) -> None:
@@ -83,7 +88,11 @@ class JointStatesPublisher:
         node.on_discard(self._unsubscribe)
 
     def publish(self, batch: Telemetry) -> None:
-        """Publish the samples that are due, if they are subscribed and no other node does."""
+        """Publish the samples that are due, if they are subscribed and no other node does.
+
+        Positions are in rad, velocities in rad/s, and efforts the motor currents in A, as
+        the UR driver has them. Called in the reading thread.
+        """
         columns = batch.columns
         if "actual_q" not in columns:
             return
@@ -106,7 +115,12 @@ class JointStatesPublisher:
     def poll(self) -> str | None:
         """Find out who publishes the topic; called about once a second, in the executor's thread.
 
-        Returns a line when another node begins to publish the joints, or has ended.
+        Another node counts from its first message with joints of this arm until GONE_AFTER
+        of silence. Until JUDGED_AFTER after the start nothing is published if there may be
+        one.
+
+        Returns:
+            A line when another node begins to publish the joints, or has ended, else None.
         """
         now = time.monotonic()
         topic = self._topic
@@ -135,6 +149,7 @@ class JointStatesPublisher:
         return None
 
     def _unsubscribe(self) -> None:
+        """Take no messages of other nodes any more."""
         if self._subscription is not None:
             self._subscription.destroy()
             self._subscription = None
@@ -169,13 +184,22 @@ class EnergyRecording:
     """Messages of the estimator in the namespace of a node, for the bags.
 
     The writing thread of the recorder takes them twice a second from where the middleware
-    keeps them: the thread that reads the samples never waits for them. `lost` counts
-    where the middleware numbers the messages. `refused` are those that no estimator
-    publishes: without a header, or larger than LARGEST_RECORDED.
+    keeps them: the thread that reads the samples never waits for them.
+
+    Args:
+        node: of whose namespace the estimator is.
+
+    Attributes:
+        recorded: messages taken so far.
+        lost: messages missing so far, where the middleware numbers them.
+        refused: messages that no estimator publishes: without a header, or larger than
+            LARGEST_RECORDED.
     """
 
     def __init__(self, node: ManagedNode) -> None:
-        self.recorded = self.lost = self.refused = 0
+        self.recorded = 0
+        self.lost = 0
+        self.refused = 0
         self._taking = threading.Lock()
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}  # number of the newest message
@@ -196,6 +220,7 @@ class EnergyRecording:
             return self._take()
 
     def _take(self) -> list[Messages]:
+        """Messages of all topics, those of equal length together; the lock is held."""
         now = HOST_CLOCK.stamp()
         taken: list[Messages] = []
         for topic, subscription in self._topics.items():
@@ -236,7 +261,7 @@ class EnergyRecording:
             self.lost += numbers[-1] - before - len(numbers)
 
     def part(self) -> Part:
-        """Status of the energy topics in bags."""
+        """Status of the energy topics in bags: a warning if messages are lost or refused."""
         problems: list[str] = []
         if self.lost:
             problems.append(f"{self.lost} messages are lost")

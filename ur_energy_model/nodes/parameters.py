@@ -51,7 +51,11 @@ def _power_models() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NodeParameters:
-    """Of every node."""
+    """Parameters of every node.
+
+    With `autostart` false, the node waits for a lifecycle manager, which configures and
+    activates it.
+    """
 
     autostart: bool = option(
         True, "configure and activate at start, without a lifecycle manager", flags=()
@@ -60,7 +64,12 @@ class NodeParameters:
 
 @dataclass(frozen=True)
 class LiveParameters:
-    """Of the nodes that read an arm."""
+    """Parameters of the nodes that read an arm.
+
+    Attributes:
+        shortest_batch: time span of samples up to which several publish periods are
+            decoded together [s]; longer publish periods have batches of their own.
+    """
 
     robot_ip: str = option(
         "127.0.0.2", "address of the robot controller (RTDE port 30004)", address=True,
@@ -75,14 +84,22 @@ class LiveParameters:
 
     @property
     def batch_seconds(self) -> float:
-        """Time span of the samples that are decoded together [s]."""
+        """Time span of the samples that are decoded together [s].
+
+        As many whole publish periods as fit into `shortest_batch`, at least one, and never
+        more than LONGEST_BATCH.
+        """
         period = 1.0 / self.publish_rate
         return min(LONGEST_BATCH, period * max(1, int(self.shortest_batch / period + 1e-9)))
 
 
 @dataclass(frozen=True)
 class LoggerParameters(LiveParameters):
-    """Of the logger."""
+    """Parameters of the node `logger`.
+
+    Bags of an old recording are deleted by `retention_days` and `retention_gb` only, and
+    only in `bag_directory`; the default keeps a cell from filling its disk.
+    """
 
     robot_model: str = option(
         "", "name of the robot or path of a robot file; empty for the model that the controller "
@@ -126,7 +143,7 @@ class LoggerParameters(LiveParameters):
 
 @dataclass(frozen=True)
 class IdentificationParameters:
-    """Of the identification."""
+    """Parameters of the node `identification`; most may change between two identifications."""
 
     robot_model: str = option(
         "", "name of the robot or path of a robot file; empty for the robot that the bags name",
@@ -155,7 +172,11 @@ class IdentificationParameters:
 
 @dataclass(frozen=True)
 class EstimatorParameters(LiveParameters):
-    """Of the estimator."""
+    """Parameters of the node `estimator`, without those that rooms add to it.
+
+    Rooms add what is done beside the estimation (subject "estimator"), and where energies
+    go besides ROS (subject "sinks").
+    """
 
     shortest_batch: ClassVar[float] = COMPUTED_TOGETHER
     source: Literal["rtde", "bag", "joint_states"] = option(
@@ -274,7 +295,10 @@ def tables(node: Node) -> tuple[type, ...]:
 
 
 def declared(node: Node) -> tuple[Option, ...]:
-    """The parameters of a node; an option that two tables share is there once."""
+    """The parameters of a node, in the order in which it declares them.
+
+    An option that two tables share, such as that of two kinds of sinks, is there once.
+    """
     found: dict[str, Option] = {}
     for table in tables(node):
         for entry in options_of(table):
@@ -294,7 +318,15 @@ def given_of(node: Node, values: Mapping[str, Any]) -> Given:
 
 
 def ignored_parameters(node: Node, given: Given) -> Iterator[str]:
-    """Lines about parameters that were given but have no effect beside the other ones."""
+    """Lines about parameters that were given but have no effect beside the other ones.
+
+    Args:
+        node: the node.
+        given: the objects of all of its tables.
+
+    Yields:
+        A line for each, such as "bag is ignored: it needs source:=bag, and source is rtde".
+    """
     for table in tables(node):
         values: Any = given.of(table)
         for entry in options_of(table):

@@ -38,24 +38,34 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What is known of a plan."""
+    """What is known of a plan; replaced as a whole when more is found out.
 
-    header: Header  # of the plan
-    refused: str = ""  # why it cannot be used; empty if it can
-    # what was corrected before the prediction, and why; empty if nothing
+    Attributes:
+        header: of the plan.
+        refused: why it cannot be used; empty if it can.
+        changed: what was corrected before the prediction, and why; empty if nothing.
+        begins_away: that it begins elsewhere than the arm is, in words; empty if it does
+            not.
+        energy: predicted for the plan as it is; None if it is refused.
+        optimized: the same path and duration for less energy; None if not (yet) found.
+        optimized_energy: predicted for `optimized`.
+        not_optimized: why there is no `optimized`; empty if there is, or not yet.
+        measured: energy of its motion; None if not (yet) measured.
+        channels: of the measurement.
+        not_measured: why there is no measurement; empty if there is one, or not yet.
+    """
+
+    header: Header
+    refused: str = ""
     changed: str = ""
-    # that it begins elsewhere than the arm is, in words; empty if it does not
     begins_away: str = ""
-    # predicted for the plan as it is; None if it is refused
     energy: PlanEnergy | None = None
-    # the same path and duration for less energy; None if not (yet) found
     optimized: JointTrajectory | None = None
-    optimized_energy: PlanEnergy | None = None  # predicted for it
-    not_optimized: str = ""  # why there is none; empty if there is one, or not yet
-    # energy of its motion; None if not (yet) measured
+    optimized_energy: PlanEnergy | None = None
+    not_optimized: str = ""
     measured: MeterReading | None = None
-    channels: Channels | None = None  # of the measurement
-    not_measured: str = ""  # why there is none; empty if there is one, or not yet
+    channels: Channels | None = None
+    not_measured: str = ""
 
     @property
     def stamp(self) -> str:
@@ -96,12 +106,20 @@ class PlanOptimizer(Protocol):
 
 @dataclass(frozen=True)
 class _ArmNow:
-    """What a prediction needs of an arm: copied under the lock, computed with without it."""
+    """What a prediction needs of an arm: copied under the lock, computed with without it.
 
-    model: EnergyModel  # in its session
-    dynamics: ArmDynamics  # in its setup
-    q: Array | None  # positions of the joints [n], rad; None before the first sample
-    temperature: Array | None  # of the joints [n], degC
+    Attributes:
+        model: of the arm in its session.
+        dynamics: of the arm in its setup.
+        q: positions of the joints [n], rad; None before the first sample.
+        temperature: of the joints [n], degC; None if unknown.
+        speed_scaling: of the controller, 1 for full speed.
+    """
+
+    model: EnergyModel
+    dynamics: ArmDynamics
+    q: Array | None
+    temperature: Array | None
     speed_scaling: float
 
     @classmethod
@@ -145,12 +163,14 @@ class PlanPredictions:
 
     Plans are answered one after the other, which takes seconds for a plan of an hour:
     first with the energy or a refusal, then with the same motion for less if no newer
-    plan has come. Joints have their prefix; `lock` guards the estimator against the
-    thread that reads the samples.
+    plan has come.
 
-    `on_answer` is called with each answer, and again with all that is found out later;
-    `on_trajectory` with trajectories that take less, and with an empty one as soon as a
-    plan comes for which the last one does not stand.
+    Args:
+        joints: names of the arm's joints, with their prefix [n].
+        lock: guards the estimator against the thread that reads the samples.
+        on_answer: called with each answer, and again with all that is found out later.
+        on_trajectory: called with trajectories that take less, and with an empty one as
+            soon as a plan comes for which the last one does not stand.
     """
 
     def __init__(

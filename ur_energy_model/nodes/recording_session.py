@@ -44,7 +44,12 @@ STATE_PERIOD = 0.2  # period of checks whether the source or the bag has ended [
 
 @dataclass(frozen=True)
 class _PresentSource:
-    """The source that a session reads, and the losses of those that it read before."""
+    """The source that a session reads, replaced as a whole by the thread of the session.
+
+    Attributes:
+        source: of samples.
+        lost_before: what the sources before it have lost.
+    """
 
     source: TelemetrySource
     lost_before: Losses
@@ -57,8 +62,22 @@ class RecordingSession:
     after `start_bag` until `stop_bag`), a bag that ended by itself is followed by a new
     one, as soon as that is possible.
 
-    `make_source` is called again for each replacement; `tap` is called with every batch
-    in the reading thread, and must be quick.
+    Three threads use a session. Its own one connects and records; one recovers bags whose
+    recorder was killed; the callers of services begin and end bags, for which they hold
+    the lock of commands, as does the own thread.
+
+    Args:
+        make_source: called for the first source, and for each that replaces one.
+        folder: for bags.
+        options: of the recorder.
+        tap: called with every batch in the reading thread; must be quick.
+        record: whether a recording is wanted from the start.
+
+    Attributes:
+        failure: what ended the session for good, such as a wrong robot; None while it
+            goes on.
+        refusal: why no bag can be recorded although one is wanted; None if one can.
+        recovered: lines about recovered bags, oldest first; the reader takes them.
     """
 
     def __init__(
@@ -75,10 +94,9 @@ class RecordingSession:
         self._options = options
         self._tap = tap
         self._wanted = record
-        self.failure: UrEnergyError | None = None  # that ended the session for good
-        # why no bag can be recorded although one is wanted
+        self.failure: UrEnergyError | None = None
         self.refusal: str | None = None
-        self.recovered: deque[tuple[Level, str]] = deque()  # lines about recovered bags
+        self.recovered: deque[tuple[Level, str]] = deque()
         self._problem: str | None = None
         self._recorder: Recorder | None = None
         self._last = RecorderStatus()
@@ -140,7 +158,11 @@ class RecordingSession:
 
     @property
     def recorder(self) -> Recorder:
-        """For commands that need a bag; RecordingError while not connected."""
+        """The recorder of the present source, for commands that need one.
+
+        Raises:
+            RecordingError: the session is not connected.
+        """
         if self._recorder is None:
             problem = "is not connected to the controller yet"
             remedy = "try again once it is"
@@ -148,7 +170,15 @@ class RecordingSession:
         return self._recorder
 
     def start_bag(self) -> Path:
-        """Begin a bag; a RecordingError if one is being recorded, or the disk fails."""
+        """Begin a bag; from now on a recording is wanted.
+
+        Returns:
+            Its folder.
+
+        Raises:
+            RecordingError: the session is not connected, a bag is being recorded, or the
+                disk fails.
+        """
         with self._commands:
             bag = self.recorder.start()
             self._wanted = True
@@ -156,13 +186,22 @@ class RecordingSession:
         return bag
 
     def stop_bag(self) -> RecorderStatus:
-        """Finish the bag; does nothing if there is none."""
+        """Finish the bag, if there is one; from now on no recording is wanted.
+
+        Returns:
+            What the bag has.
+
+        Raises:
+            RecordingError: the session is not connected.
+        """
         with self._commands:
             self._wanted = False
             self.refusal = None
             return self.recorder.stop()
 
     def _recover(self) -> None:
+        """Make bags whole whose recorder was killed, or lost its power."""
+
         def report(line: str, attention: bool) -> None:
             self.recovered.append((lines.WARN if attention else lines.INFO, line))
 
@@ -187,7 +226,12 @@ class RecordingSession:
                 self._present = _PresentSource(self._make_source(), losses)
 
     def _read_source(self) -> None:
-        """Read and record until the session is stopped or the source ends."""
+        """Read and record until the session is stopped or the source ends.
+
+        Raises:
+            ControllerError: the controller cannot be read; another source may be.
+            UrEnergyError: no source of this kind can be used.
+        """
         with self._present.source as source:
             if self._stopping.is_set():  # while it connected: a bag would have no sample
                 return

@@ -33,9 +33,9 @@ from ur_energy_model.typing import Array
 
 
 def quality(topic: Topic) -> QoSProfile:
-    """Quality of service of a topic.
+    """Quality of service of a topic: KEEP_LAST with its depth, reliable or not, latched or not.
 
-    A new profile for each: parameters `qos_overrides.<topic>...` change it in place.
+    A new profile for each call: parameters `qos_overrides.<topic>...` change it in place.
     """
     reliability = ReliabilityPolicy
     durability = DurabilityPolicy
@@ -76,6 +76,14 @@ class PolledSubscription:
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a
     core and falls behind on a busy machine; to take them in batches takes two.
+
+    Args:
+        node: that subscribes.
+        message_type: of ROS.
+        topic: name, depth and quality of service.
+
+    Attributes:
+        topic: full name of the topic.
     """
 
     def __init__(self, node: Node, message_type: type, topic: Topic) -> None:
@@ -94,9 +102,14 @@ class PolledSubscription:
         self._destroyed = False
 
     def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
-        """The oldest messages that wait, and the numbers by which the publisher counts them.
+        """Take the oldest messages that wait.
 
-        The numbers are None where the middleware does not report them.
+        Args:
+            most: largest number of messages; they end earlier after MOST_BYTES.
+
+        Returns:
+            Serialized messages, and the numbers by which their publishers count them; None
+            in place of the numbers where the middleware does not report them.
         """
         messages = list[bytes]()
         numbers = list[Any]()
@@ -169,7 +182,15 @@ def seconds_of(stamp: Time | Duration) -> float:
 def joint_state(
     names: Sequence[str], stamp: Time, q: Array, qd: Array | None, effort: Array | None
 ) -> JointState:
-    """JointState of one sample; q [n] in rad, qd [n] in rad/s, effort [n] in any unit."""
+    """JointState of one sample.
+
+    Args:
+        names: of the joints [n].
+        stamp: host time of the sample.
+        q: positions [n], rad.
+        qd: velocities [n], rad/s; None where unknown.
+        effort: currents [n], A, or torques, N m; None where unknown.
+    """
     return JointState(
         header=Header(stamp=stamp),
         name=list(names),
@@ -180,7 +201,14 @@ def joint_state(
 
 
 class SerializedJointStates:
-    """JointState messages with the same names [n], serialized: a tenth of the time of a message."""
+    """JointState messages with the same names, serialized in a tenth of the time of a message.
+
+    The layout is taken from a message that rclpy has serialized: numbers of fixed size
+    behind names that do not change.
+
+    Args:
+        names: of the entries [n].
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         n = len(names)
@@ -199,7 +227,12 @@ class SerializedJointStates:
         )
 
     def __call__(self, nanoseconds: int, values: Array) -> bytes:
-        """The message with this stamp, positions, velocities and efforts [3, n]."""
+        """A serialized message.
+
+        Args:
+            nanoseconds: its stamp, since the epoch.
+            values: positions, velocities and efforts [3, n].
+        """
         self._stamp.pack_into(self._content, 4, *divmod(nanoseconds, 10**9))
         self._values[:] = values
         return bytes(self._content)

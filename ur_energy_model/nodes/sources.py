@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The joint_states topic of a driver as a source of samples."""
+"""The joint_states topic of a driver as a source of samples.
+
+The source takes messages from the middleware in batches, decodes them
+(`telemetry.joint_states`), finds out whether their efforts are currents or torques
+(`consistency.effort_stream`), and states why nothing arrives where nothing does.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +30,17 @@ DEPTH = DRIVER_JOINT_STATES.depth  # messages that are taken at once
 class JointStatesSource(ClosedOnExit):
     """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
-    `efforts` decides what their efforts are; `lines` are about that, and about messages
-    that were refused while others are used.
+    Args:
+        subscription: to the topic.
+        stream: decodes the messages, and counts what is lost or refused.
+        efforts: decides what their efforts are.
+        batch_seconds: time span of the samples that are decoded together [s].
+        lines: about the unit of the efforts, and about messages that were refused while
+            others are used.
+
+    Attributes:
+        info: robot and source of the samples.
+        fields: columns of the samples.
     """
 
     def __init__(
