@@ -98,7 +98,16 @@ def run(given: Given) -> None:
 def _model(
     options: LiveViewOptions,
 ) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
-    """Finds the model for the arm that the first samples name."""
+    """A function that finds the model for the arm that the first samples name.
+
+    Args:
+        options: of the command; a model, a robot or a recording decide at once, so that
+            mistakes are errors before anything is counted.
+
+    Returns:
+        It returns the model, and the model in words. It raises ControllerError where
+        neither the user nor the controller names the arm.
+    """
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:
         chosen = chosen_model(options.model, options.robot, bags)
@@ -117,7 +126,13 @@ def _model(
 
 
 def _watch(viewer: Screen | LinePrinter, arm: LiveArm, duration: float | None) -> None:
-    """Update the view and save the counters until the user quits or the source ends."""
+    """Update the view and save the counters until the user quits or the source ends.
+
+    Args:
+        viewer: which shows the arm, and waits for the user.
+        arm: whose reading has started.
+        duration: after which to end [s]; None for none.
+    """
     start = due = saved = time.monotonic()
     end = float("inf") if duration is None else start + duration
     while not (arm.reader.ended or arm.reader.failure):
@@ -180,7 +195,11 @@ def measures_seen(
 
 
 def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
-    """`measures_seen`; none, with a line, where that fails or the user stops it."""
+    """What can be done for less energy; none, with a line, where that is not known.
+
+    The energies are what was asked for: neither an error in what follows from them nor an
+    impatient user turns the command into a failure.
+    """
     try:
         return measures_seen(
             arm, model_path=options.model, bag=options.bag, host=options.host or ""
@@ -193,7 +212,15 @@ def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
 
 
 def _end(options: LiveViewOptions, arm: LiveArm) -> None:
-    """Report how it ended; an error if the source cannot be used, or sent nothing in time."""
+    """Report how it ended, and what can be done for less energy.
+
+    Args:
+        options: of the command.
+        arm: whose reading has ended.
+
+    Raises:
+        UrEnergyError: the source cannot be used, or sent no samples in time.
+    """
     if arm.reader.failure is not None:
         raise arm.reader.failure
     state = arm.state("end")

@@ -38,7 +38,12 @@ def known(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
+    """Print one JSON document on stdout.
+
+    Args:
+        value: of dictionaries, lists, dataclasses, arrays and numbers; arrays become lists,
+            paths text, NaN and infinity null.
+    """
     import json
 
     from ur_energy_model.codec import plain
@@ -47,13 +52,25 @@ def print_json(value: Any) -> None:
 
 
 def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
-    """Attributes of an object for JSON: "samples told=controller" has `controller` as "told"."""
+    """Attributes of an object as entries of JSON.
+
+    Args:
+        source: the object.
+        names: of attributes, separated by blanks; "told=controller" is the attribute
+            `controller` with the key "told".
+        further: entries that are added.
+    """
     pairs = (name.rpartition("=") for name in names.split())
     return {key or name: getattr(source, name) for key, _, name in pairs} | further
 
 
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
-    """JSON of a finished recording."""
+    """JSON of a finished recording: where it is, its samples, and what was lost.
+
+    Args:
+        bag: the recording.
+        status: of the recorder at its end.
+    """
     lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
     others = picked(status, "unreadable duplicates skipped gaps seconds")
     return {"bag": bag, "samples": status.samples, **lost, **others}
@@ -208,7 +225,14 @@ def _table(title: str, headings: list[str], cells: list[list[str]], space: int) 
 def print_objects(
     title: str, objects: Iterable[Any], columns: Mapping[str, str | Callable[[Any], Any]]
 ) -> None:
-    """Print a row for each object: by heading, a key or attribute of it, or a function of it."""
+    """Print a table with a row for each object.
+
+    Args:
+        title: of the table.
+        objects: dataclasses or mappings.
+        columns: by heading, a key or attribute of the objects, or a function of one of
+            them.
+    """
 
     def cell(each: Any, column: str | Callable[[Any], Any]) -> Any:
         if callable(column):

@@ -147,7 +147,16 @@ def run_recorded(
 ) -> ExecutionResult:
     """Run a trajectory and record it, with confirmation and progress.
 
-    MotionRefusedError if it is not confirmed, or stopped before its end; the bag is kept.
+    Args:
+        plan: what to run, and the limits that it must keep.
+        host: address of the controller.
+        bag: recording to make.
+        assume_yes: whether to move without asking.
+
+    Raises:
+        MotionRefusedError: it is not confirmed, or was stopped before its end; the bag is
+            kept.
+        UrEnergyError: the controller or the bag cannot be used.
     """
 
     def approve(summary: MotionSummary) -> bool:
@@ -324,7 +333,16 @@ def _design(given: Given, options: ExciteOptions, output: Path) -> None:
 
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
-    """The request for what a learned model lacks; reports what no trajectory can show."""
+    """The request for what a learned model lacks; reports what no trajectory can show.
+
+    Args:
+        request: for any trajectory.
+        model: that was learned; its provenance lists what it lacks.
+        path: of the model, for errors.
+
+    Raises:
+        InputError: the model is of another arm, or has no such list.
+    """
     if model.robot_name != request.robot.name:
         raise InputError(
             path,
@@ -358,7 +376,14 @@ def _check(options: ExciteOptions, name: str) -> None:
 
 
 def _trajectory(name: str) -> FourierTrajectory:
-    """A trajectory file, or the trajectory that the package includes for a robot."""
+    """A trajectory file, or the trajectory that the package includes for a robot.
+
+    Args:
+        name: of a file, or else of a robot, such as "ur5e".
+
+    Raises:
+        TrajectoryFileError: there is no such file, or it cannot be read.
+    """
     included = config_file("excitation", f"{name.lower()}.yaml")
     return load_trajectory(
         included if included.is_file() and not Path(name).is_file() else name
@@ -366,7 +391,7 @@ def _trajectory(name: str) -> FourierTrajectory:
 
 
 def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:
-    """Rows of a table from a verdict."""
+    """Rows of a table from a verdict: shares of the limits, and what comes closest to what."""
     return [
         ["maximum share of the joint position limits", verdict.max_position_ratio],
         ["maximum share of the joint velocity limits", verdict.max_velocity_ratio],

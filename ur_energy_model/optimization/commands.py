@@ -231,7 +231,12 @@ def _write_page(
 
 
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
-    """The result; with `pareto`, also the least energy over the cycle time."""
+    """Print what to type into the pendant, the energies, and how sure the saving is.
+
+    Args:
+        optimized: the cycle.
+        pareto: whether to print the least energy over the cycle time, too.
+    """
     cycle = optimized.cycle
     sheet = optimized.sheet
     numbered = any(step.lines for step in sheet)

@@ -72,7 +72,11 @@ def protocol(given: Given) -> None:
 
 
 def _run_all(options: ProtocolOptions) -> None:
-    """Every protocol on simulated arms; refused if a stage fails, after the pages are written."""
+    """Run every protocol on simulated arms, and write the page that compares them.
+
+    Raises:
+        InputError: a robot is named, or a stage failed; the page is written before.
+    """
     from ur_energy_model.papers.page import MARKDOWN, run_papers
 
     if not options.simulated:
@@ -98,7 +102,18 @@ def _run_all(options: ProtocolOptions) -> None:
 
 
 def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
-    """One protocol on a robot, or on a simulated controller."""
+    """Run one protocol on a robot, or on a simulated controller.
+
+    Between its recordings, payloads are mounted: by a command to a simulated controller,
+    or by the user, who is asked.
+
+    Args:
+        options: of the command.
+        host: address of the controller.
+
+    Raises:
+        UrEnergyError: the controller does not name its arm, or a stage fails.
+    """
     from ur_energy_model.papers.stages import run_protocol
 
     with RtdeSource(host, fields=("timestamp",)) as source:
@@ -143,7 +158,13 @@ def _run_on_robot(options: ProtocolOptions, host: str) -> Outcome:
 
 
 def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
-    """Print an outcome."""
+    """Print the published figures beside those that were obtained.
+
+    Args:
+        outcome: of a protocol.
+        folder: with its results.
+        as_json: whether to print JSON.
+    """
     if as_json:
         print_json(outcome.as_dict())
         return
@@ -161,7 +182,15 @@ def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
 
 
 def _carry(host: str, mass: float) -> None:
-    """Mount a payload on a simulated arm; ControllerError if it refuses or does not answer."""
+    """Mount a payload on a simulated arm.
+
+    Args:
+        host: address of the simulated controller.
+        mass: of the payload [kg].
+
+    Raises:
+        ControllerError: it refuses, or does not answer.
+    """
     from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 
     try:

@@ -79,7 +79,15 @@ def opened_store(address: str) -> HistoryStore:
 
 
 def _work_of(store: str, options: ArmModelOptions) -> BagWork:
-    """The work on each bag that is added to a store."""
+    """The work on each bag that is added to a store.
+
+    Args:
+        store: its address.
+        options: which model and which name the arm has, and what starts its cycles.
+
+    Raises:
+        UrEnergyError: the model or a script cannot be read.
+    """
     from ur_energy_model.energy.program import read_script
     from ur_energy_model.plant.add import BagWork
 
@@ -120,7 +128,14 @@ def add(given: Given) -> None:
 
 
 def _print_added(added: Added, store: str, *, as_json: bool, **further: object) -> None:
-    """Print what was added; `further` entries are for JSON."""
+    """Print how many recordings and how much energy were added.
+
+    Args:
+        added: the result.
+        store: its address.
+        as_json: whether to print JSON.
+        further: entries of the JSON.
+    """
     count = len(added.records)
     joules = added.sum("energy")
     if as_json:
@@ -176,7 +191,14 @@ def watch(given: Given) -> None:
 
 
 def _add_watched(options: HistoryWatchOptions, bag: Path) -> bool:
-    """Add a bag; False if it has to be tried again. With --once, a problem ends the command."""
+    """Add a bag that has appeared in the watched folder.
+
+    Returns:
+        False if it has to be tried again later.
+
+    Raises:
+        UrEnergyError: a problem, with --once; otherwise it is printed.
+    """
     from ur_energy_model.plant.add import add_bags
 
     try:
@@ -225,7 +247,15 @@ def _period_of(options: PeriodOptions) -> Period:
 
 
 def _database_of(store: str, options: PeriodOptions) -> HistoryDatabase:
-    """The tables of a store, as far as the options select them."""
+    """The tables of a store, as far as the options select them, for a `with` statement.
+
+    Args:
+        store: its address.
+        options: which time and which arms.
+
+    Raises:
+        UrEnergyError: the store is not there, or a text is not a date.
+    """
     from ur_energy_model.plant.database import HistoryDatabase
 
     return HistoryDatabase(opened_store(store), _period_of(options), arms=options.arm)
@@ -236,7 +266,15 @@ _TIMES = {"s": 1.0, "minutes": 60.0, "hours": 3600.0}
 
 
 def _unit(total: float | None, units: Mapping[str, float]) -> tuple[str, float]:
-    """The largest of the units in which a total is ten or more, and its size: short numbers."""
+    """The unit in which a table is short: the largest in which its total is ten or more.
+
+    Args:
+        total: in the smallest unit; None if unknown.
+        units: sizes by name, ascending.
+
+    Returns:
+        Name and size.
+    """
     fitting = [each for each in units.items() if (total or 0.0) >= 10.0 * each[1]]
     return fitting[-1] if fitting else next(iter(units.items()))
 
@@ -529,7 +567,10 @@ def sql(given: Given) -> None:
 
 
 def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Rows of values of Python; text for dates and times beyond its years, 1 to 9999."""
+    """Rows of a result as values of Python, batch by batch.
+
+    Dates and times beyond the years of Python, 1 to 9999, become text.
+    """
 
     def value(scalar: pyarrow.Scalar) -> Any:
         try:
@@ -552,7 +593,14 @@ def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query) -> None:
-    """One object, written row by row: a result may be larger than memory."""
+    """Write a result as one JSON object, row by row: it may be larger than memory.
+
+    Args:
+        names: of the columns.
+        rows: of values, which are read as they are written; if the query fails before
+            the first of them, nothing is printed.
+        result: the query, whose time does not run while a reader of the pipe waits.
+    """
 
     def text(row: tuple[Any, ...]) -> str:
         return json.dumps(
@@ -573,7 +621,11 @@ def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query
 
 
 def _cell(value: Any) -> Any:
-    """As it is; numbers with all digits before the point, lists and mappings as text."""
+    """A value for a table.
+
+    Numbers have all digits before the point, lists and mappings are text, and everything
+    else is as it is.
+    """
 
     def text(item: Any) -> str:
         if not isinstance(item, float):

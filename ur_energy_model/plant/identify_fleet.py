@@ -82,7 +82,16 @@ FLEET = FleetAddition()
 
 
 def _identify_per_arm(given: Given, wanted: IdentificationOptions) -> None:
-    """Identify the arms of all bags, save and print."""
+    """Identify the arms of all bags, save their models in a folder, and print.
+
+    Args:
+        given: of the command.
+        wanted: what is the same for all arms.
+
+    Raises:
+        InputError: an option that states something of one arm, or a model that exists.
+        UrEnergyError: bags failed; the models of the others are saved before.
+    """
     options = given.of(IdentifyOptions)
     folder = options.output
     of_one_arm = {
@@ -130,12 +139,17 @@ def _identify_per_arm(given: Given, wanted: IdentificationOptions) -> None:
 
 
 def _read(folder: Path) -> list[FleetArm]:
+    """The arms whose models a folder has; models that cannot be read are reported."""
     arms, problems = read_fleet(folder)
     warn(problems)
     return arms
 
 
 def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str, Any]:
+    """JSON of a fleet: the constants of each arm, and what arms have in common.
+
+    Torque constants are in N m/A (motor side), inertias in kg m^2 (joint side).
+    """
     constants = ("torque_constant", "reflected_inertia")
     return {
         "arms": [
@@ -161,6 +175,8 @@ def _fleet_json(result: FleetIdentification, files: dict[str, Path]) -> dict[str
 
 
 def _print_fleet(result: FleetIdentification) -> None:
+    """Print the constants of each arm with 95 % intervals, and what arms have in common."""
+
     def origin(source: str) -> str:
         if "fleet" in source:
             return "fleet"
