@@ -58,10 +58,13 @@ State = tuple[tuple[str, int, int], ...]
 class BagFolder:
     """Finds finished bags in a folder.
 
-    It is a folder of bags, or one bag; without change for `quiet` [s] a bag is complete.
-    Of a bag that is being recorded, all storage files but the last are; they are
+    Of a bag that is being recorded, all storage files but the last are finished; they are
     recordings of their own, so that a bag of days is followed, and old files of it may be
     deleted meanwhile.
+
+    Args:
+        folder: of bags, or one bag.
+        quiet: time without change after which a bag is complete [s].
     """
 
     def __init__(self, folder: Path, quiet: float = QUIET) -> None:
@@ -118,7 +121,15 @@ MOST_OVERLAPS = 5
 
 
 class BagHistory(NamedTuple):
-    """The history of one bag, as `HistoryStore.add` takes it, and warnings, one line each."""
+    """The history of one bag, as `HistoryStore.add` takes it.
+
+    Attributes:
+        record: of the bag.
+        tables: rows by name of the table.
+        ranges: host time that the rows cover [ns since 1970 UTC].
+        model: row of the model with which the energies were computed.
+        warnings: for the user, one line each.
+    """
 
     record: SourceRecord
     tables: dict[str, pa.Table]
@@ -129,14 +140,23 @@ class BagHistory(NamedTuple):
 
 @dataclass(frozen=True)
 class BagWork:
-    """Makes the history of a bag for the store at `address`, perhaps in another process.
+    """Makes the history of a bag for a store, perhaps in another process.
 
-    Without a model (with its `model_key` and path) it takes the generic one of the type
-    that each bag names; without the name of the arm, the serial number (or type) in the
-    bag. What starts a cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts`
-    of the files `script_files`: see ProgramRows; `row` is that of the model where it is
-    known. A bag that was added before, and whose rows are lost, is added with the model,
-    arm and settings of then.
+    A bag that was added before, and whose rows are lost, is added with the model, arm and
+    settings of then.
+
+    Attributes:
+        address: of the store.
+        model: of the arm; None for the generic one of the type that each bag names.
+        model_name: key of the model, see `model_key`.
+        arm: name of the arm; None for the serial number (or type) in each bag.
+        cycle_trigger: what starts a cycle, see `CycleDetector`.
+        cycle_output: digital output that starts a cycle, where the trigger is one.
+        same_arm: whether the model is of this very arm, see `model_of_arm`.
+        path: of the model file; None for a generic model.
+        scripts: of the programs, see `ProgramRows`.
+        script_files: paths of these scripts.
+        row: of the model in the store, where it is known.
     """
 
     address: str
@@ -281,7 +301,14 @@ class BagWork:
 
 @dataclass
 class Added:
-    """Bags added, those that the store had, and those that failed; warnings, also of mending."""
+    """What adding bags to a store has done.
+
+    Attributes:
+        records: of the bags that were added.
+        skipped: bags that the store had already.
+        failed: bags whose history could not be made, with the reason.
+        warnings: for the user, also of what was lost and made again.
+    """
 
     records: list[SourceRecord] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)
@@ -303,6 +330,12 @@ def add_bags(
 
     Bags are added in the order of their begins, whatever the order in which they are
     given: where two of one arm overlap, the later one is left out for that time.
+
+    Args:
+        work: the store, the model and the settings.
+        bags: paths of the bags.
+        for_each: runs the work on each bag.
+        progress: called with the share that is done, and a text.
 
     Raises:
         StoreError: the store cannot be read or written; bags added before stay.

@@ -36,7 +36,12 @@ class TimeRanges:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]], pause: int = 0) -> TimeRanges:
-        """From begins and ends [ns] in any order; with at most a pause in between they are one."""
+        """Ranges from pairs in any order, which may overlap.
+
+        Args:
+            pairs: begins and ends [ns].
+            pause: longest time between two pairs that are one range [ns].
+        """
         merged: list[list[int]] = []
         for start, end in sorted(pairs):
             if merged and start <= merged[-1][1] + pause:
@@ -164,7 +169,12 @@ class EnergyParts:
         self._parts: list[PartTable] = []
 
     def update(self, table: PowerTable, marks: Marks | None = None) -> None:
-        """Take powers that follow those of the last call, and the marks of cycles in them."""
+        """Take powers that follow those of the last call.
+
+        Args:
+            table: powers of consecutive samples.
+            marks: of cycles, by the row at which they begin; None for none.
+        """
         samples = table.samples
         marked = {} if marks is None else marks
         times = host_times(samples)

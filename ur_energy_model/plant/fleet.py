@@ -69,10 +69,13 @@ _LEAST = 1e-4  # least relative standard deviation of a prediction or a measurem
 class Prediction:
     """Constants of the k joints of a size in another arm, relative to the nominal one.
 
-    `mean` is [k], `covariance` [k, k]; `independent` is the part of each joint's variance
-    that no other joint shares; `spread` the likeliest standard deviation between arms, of
-    `arm` and `own` together, exceeding `spread_limit` with a probability of 5 %; `arms`
-    the number learnt from.
+    Attributes:
+        mean: expected constants [k].
+        covariance: of the constants [k, k].
+        independent: part of each joint's variance that no other joint shares.
+        spread: likeliest standard deviation between arms.
+        spread_limit: value that the spread exceeds with a probability of 5 %.
+        arms: number of arms that this was learnt from.
     """
 
     mean: Array
@@ -189,9 +192,13 @@ class FleetArm:
 class SharedConstant:
     """What the arms of a fleet have in common in one constant of one joint size.
 
-    `what` is "torque_constant" or "reflected_inertia", `joints` are "<robot>: <joint>",
-    `value` is expected of each in another arm, N m/A or kg m^2; spreads are relative, see
-    `Prediction`.
+    Attributes:
+        what: "torque_constant" or "reflected_inertia".
+        joints: "<robot>: <joint>" each.
+        value: expected of each in another arm: N m/A, or kg m^2.
+        spread: relative, see `Prediction`.
+        spread_limit: relative, see `Prediction`.
+        arms: number of arms.
     """
 
     what: str
@@ -344,7 +351,15 @@ FLEET_KEY = "fleet"
 
 @dataclass(frozen=True)
 class IdentifiedArm:
-    """The model of one arm, bags it was identified from, those left out, and warnings."""
+    """The model of one arm.
+
+    Attributes:
+        name: of the arm.
+        model: that was identified.
+        bags: from which.
+        failed: bags that were left out, with the reason.
+        warnings: of the identification, one line each.
+    """
 
     name: str
     model: EnergyModel

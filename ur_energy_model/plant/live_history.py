@@ -51,12 +51,18 @@ MOST_PARTS = 6 * 3600
 
 
 class LiveRows:
-    """Rows of one arm, with one model (of the file `path`, None if generic), and their files.
+    """Rows of one arm with one model, and the files that they are in.
 
-    Nodes of the program are named by its script.
+    Args:
+        arm: name of the arm.
+        keys: columns that all rows have in common.
+        channels: of the powers.
+        path: of the model file; None for a generic model.
+        script: that names the nodes of the program; None for none.
 
-    `parts` are those of the seconds that were not collected yet, `lost` is the number of
-    seconds that had to be given up.
+    Attributes:
+        parts: of the seconds that were not collected yet.
+        lost: number of seconds that had to be given up.
     """
 
     def __init__(
@@ -99,7 +105,11 @@ class LiveRows:
         self._nodes.update(table)
 
     def collect(self, *, last: bool = False) -> None:
-        """Take the rows so far; there are no updates meanwhile, nor any later ones if `last`."""
+        """Take the rows so far; there are no updates meanwhile.
+
+        Args:
+            last: whether no updates follow, so that the second in progress ends.
+        """
         self._collect_minutes(last=last)
         if last:
             self._calculator = self._health = None
@@ -126,7 +136,11 @@ class LiveRows:
             self._rows["program_nodes"].append((self._nodes.rows(self.keys), NOTHING))
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
-        """Write what was collected; `last` if no more will follow.
+        """Write what was collected.
+
+        Args:
+            store: where to.
+            last: whether no more follows; then the files of the hour are joined.
 
         Raises:
             StoreError: the store cannot be written; the rows stay in memory.
@@ -219,10 +233,15 @@ LAST_CHANCE = 5.0  # longest time that closing waits for the store [s]
 
 
 class LiveHistory:
-    """Writes the history of one arm in a thread of its own, every `period` [s].
+    """Writes the history of one arm in a thread of its own.
 
-    `robot` is the type of the arm where the telemetry does not give it; `model` the
-    `model_key` of the file at `path`, `script` that of the running program.
+    Args:
+        address: of the store.
+        robot: type of the arm, where the telemetry does not state it.
+        model: key of the model, see `model_key`.
+        path: of the model file; None for a generic model.
+        script: of the running program; None where it is not known.
+        period: time between two writings [s].
 
     Raises:
         StoreError: no such address.
@@ -271,7 +290,10 @@ class LiveHistory:
     ) -> None:
         """Take powers that follow those of the last call; never waits for the store.
 
-        Without host stamps they are taken as of now.
+        Args:
+            table: powers; without host stamps they are taken as of now.
+            cycles: marks of cycles in them.
+            calculator: that has computed them.
         """
         info = table.samples.info
         channels = calculator.channels

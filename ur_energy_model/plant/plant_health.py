@@ -33,12 +33,19 @@ from ur_energy_model.typing import Array, Indices, Progress
 class HealthQuantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
-    Levels of relative ones are logarithms, and changes are stated in percent. `least` is
-    the smallest change that is stated; what follows are standard deviations: between
-    sessions, between units of one session, between sessions in common with the other
-    channels, of the slope with temperature beyond the model [per kelvin], between two
-    models of the arm, and between programs of work, which a change cannot be separated
-    from.
+    The scatters are standard deviations in the unit of the level.
+
+    Attributes:
+        name: of the quantity.
+        relative: whether levels are logarithms, and changes are stated in percent.
+        unit: of the level.
+        least: smallest change that is stated.
+        session: scatter between sessions.
+        day: scatter between units of work of one session.
+        common: scatter between sessions that all channels have in common.
+        slope: scatter of the slope with temperature beyond the model [per kelvin].
+        model: scatter between two models of the arm.
+        work: scatter between programs of work, from which a change cannot be separated.
     """
 
     name: str
@@ -97,11 +104,14 @@ _FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
 
 @dataclass(frozen=True)
 class MinuteLevels:
-    """A quantity of c channels minute by minute: time ascending [minutes], s since 1970.
+    """A quantity of c channels minute by minute.
 
-    `value` (NaN where not measured), `std` and `temperature` (degC; NaN where unknown)
-    are [minutes, c], `model` numbers the models that the values are stated with
-    [minutes].
+    Attributes:
+        time: ascending [minutes], s since 1970.
+        value: [minutes, c], NaN where it is not measured.
+        std: standard deviations of the values [minutes, c].
+        temperature: [minutes, c], degC, NaN where it is unknown.
+        model: numbers of the models that the values are stated with [minutes].
     """
 
     time: Array
@@ -132,12 +142,16 @@ class Levels:
 
 @dataclass(frozen=True)
 class ChannelChange:
-    """A change of a level of a channel by number; None for one that all joints have in common.
+    """A change of a level.
 
-    `onset` is the index of the first unit after it, from which it may be gradual; `size`
-    and `std` are those up to the last unit, in the level's unit, `course` the change at
-    each unit [u]; `ratio` is twice the logarithm of the likelihood ratio against no
-    change.
+    Attributes:
+        onset: index of the first unit of work after it.
+        gradual: whether the level drifts from there on.
+        size: change up to the last unit, in the level's unit.
+        std: standard deviation of the size.
+        ratio: twice the logarithm of the likelihood ratio against no change.
+        course: the change at each unit [u].
+        channel: by number; None for a change that all joints have in common.
     """
 
     onset: int
@@ -151,12 +165,18 @@ class ChannelChange:
 
 @dataclass(frozen=True)
 class LevelCourse:
-    """A quantity of c channels at equal temperature, by unit of work at mean times [u], s.
+    """A quantity of c channels at equal temperature, by unit of work.
 
-    `reference` is the temperature of the levels [c], degC, `value` and `std` are they [u,
-    c], `now` and `now_std` the level after the changes, mean over the scatter of sessions
-    [c]; NaN where unknown. `changes` are those larger than their uncertainty, the
-    likeliest first.
+    Attributes:
+        quantity: what it is.
+        time: mean times of the units [u], s since 1970.
+        reference: temperature of the levels [c], degC.
+        value: levels [u, c], NaN where they are unknown.
+        std: standard deviations of the levels [u, c].
+        changes: those larger than their uncertainty, the likeliest first.
+        now: level after the changes [c], mean over the scatter of sessions; NaN where it
+            is unknown.
+        now_std: its standard deviation [c].
     """
 
     quantity: HealthQuantity
@@ -412,10 +432,17 @@ _SAME_MINUTE = 0.5 * MINUTE  # rows closer to each other are of the same minute 
 
 @dataclass(frozen=True)
 class HealthChange:
-    """A change that is larger than its uncertainty; of the whole arm if `joint` is None.
+    """A change that is larger than its uncertainty.
 
-    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W,
-    with its 95 % interval, `temperature` that of both levels, degC, None where unknown.
+    Attributes:
+        arm: name of the arm.
+        joint: name of the joint; None for a change of the whole arm.
+        what: quantity that has changed.
+        since: UTC day of its begin.
+        gradual: whether it is drift, not a step.
+        size: relative (0.18 for 18 % more), or in W.
+        interval: 95 % interval of the size.
+        temperature: of both levels [degC]; None where it is unknown.
     """
 
     arm: str

@@ -50,7 +50,12 @@ SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 
 
 class _Message(NamedTuple):
-    """What the process sends: `kind` is a byte, `content` JSON or Arrow's stream format."""
+    """What the process sends.
+
+    Attributes:
+        kind: a byte.
+        content: JSON, or rows in Arrow's stream format.
+    """
 
     kind: bytes
     content: bytes

@@ -40,7 +40,15 @@ _TYPES = {
 
 
 class Column(NamedTuple):
-    """One column; its kind is of _TYPES, its unit SI, degC or empty."""
+    """A column of a table.
+
+    Attributes:
+        name: as in SQL.
+        kind: of _TYPES.
+        unit: SI or degC; "" for none.
+        description: for the page of the tables and the metadata of the files.
+        nullable: whether values may be missing.
+    """
 
     name: str
     kind: str
@@ -275,7 +283,11 @@ UNDIVIDED = ("models", "sources")  # tables that are not divided by arm and day
 
 
 def arrow_schema(table: str) -> pa.Schema:
-    """Arrow schema of a table, with units and descriptions as metadata of its columns."""
+    """Arrow schema of a table, with units and descriptions as metadata of its columns.
+
+    Args:
+        table: name, of TABLES.
+    """
     fields = [
         pa.field(name, _TYPES[kind], nullable, {"unit": unit, "description": description})
         for name, kind, unit, description, nullable in TABLES[table]
@@ -284,11 +296,14 @@ def arrow_schema(table: str) -> pa.Schema:
 
 
 def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Rows of a table of the history from every column of it, the first one an array.
+    """Rows of a table of the history.
 
-    Columns are values [rows]; times in ns since 1970 UTC; numbers of the joints [rows,
-    n]; names of the joints, or a text, the same in all rows. NaN (of all joints) is
-    missing where allowed.
+    Args:
+        table: name, of TABLES.
+        columns: all columns of the table by name, the first one an array: values [rows];
+            times [rows], ns since 1970 UTC; numbers of the joints [rows, n]; names of the
+            joints, or a text, the same in all rows. NaN (of all joints) is missing where
+            the column allows it.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
@@ -319,7 +334,13 @@ DIGITS = 16  # of the SHA-256 of a model file that name the model
 
 @dataclass(frozen=True)
 class SourceKeys:
-    """What all rows of one source have in common: columns of that name."""
+    """What all rows of one source have in common: columns of that name.
+
+    Attributes:
+        source: SHA-256 of the bag, or name of the live writer.
+        robot: type of the arm, such as ur5e.
+        model: key of the model, see `model_key`.
+    """
 
     source: str
     robot: str
@@ -327,7 +348,14 @@ class SourceKeys:
 
 
 def model_key(model: Path | None) -> str:
-    """Name of a model in the history; None stands for the generic one."""
+    """Key of a model in the history.
+
+    Args:
+        model: its file; None for the generic model.
+
+    Returns:
+        The first 16 digits of the file's SHA-256, or "generic".
+    """
     digest = None if model is None else file_digest(model)
     return GENERIC if digest is None else digest[:DIGITS]
 
@@ -343,9 +371,13 @@ ModelRow = Mapping[str, str | None]  # a row of the table `models`
 
 
 def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> ModelRow:
-    """The row of the model that a source was computed with; model and path are None if generic.
+    """The row of the table `models` for the model that a source was computed with.
 
-    The content is left out if the file is another one by now, or no text.
+    Args:
+        keys: of the source.
+        model: None for a generic one.
+        path: of its file; None for a generic one. The content is left out if the file is
+            another one by now, or no text.
     """
     made = {} if model is None or path is None else model.provenance
 

@@ -91,7 +91,13 @@ class OverlapError(Exception):
 
 
 class LivePart(NamedTuple):
-    """Rows of a live writer on one day (YYYY-MM-DD), and the time that they cover."""
+    """Rows of a live writer on one day.
+
+    Attributes:
+        day: UTC day, YYYY-MM-DD.
+        rows: of a table.
+        covered: host time that they cover [ns since 1970 UTC].
+    """
 
     day: str
     rows: pa.Table
@@ -101,9 +107,15 @@ class LivePart(NamedTuple):
 class HistoryStore:
     """A store in a folder, which the first writing makes, or below s3://BUCKET/PREFIX.
 
-    `address` is the absolute path or s3:// address, `notes` what writing has found that a
-    user should see. Credentials, region and server come from the environment or the files
-    of AWS. All methods raise StoreError if the store cannot be read or written.
+    Credentials, region and server come from the environment or the files of AWS. All
+    methods raise StoreError if the store cannot be read or written.
+
+    Args:
+        address: path of the folder, or s3://BUCKET/PREFIX.
+
+    Attributes:
+        address: absolute path, or s3:// address.
+        notes: what writing has found that a user should see, one line each.
 
     Raises:
         StoreError: no such address.
@@ -137,10 +149,15 @@ class HistoryStore:
     def model(
         self, record: SourceRecord, given: tuple[str, EnergyModel | None]
     ) -> tuple[EnergyModel, ModelRow | None]:
-        """The model with which a source was added, and its row, None if that is not there.
+        """The model with which a source was added.
 
-        It is in the store, or at the path of then, or the one that is `given` with its
-        key.
+        Args:
+            record: of the source.
+            given: key and model that the user gives, None for a generic one.
+
+        Returns:
+            The model, from the store, from the path of then, or as given where the keys
+            are the same; and its row, None if that is not there.
 
         Raises:
             StoreError: it is none of these.
@@ -177,7 +194,13 @@ class HistoryStore:
         raise StoreError(record.bag, problem, "add it again with --model and that file")
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
-        """Time of an arm that the sources besides one cover from a host time [ns] on."""
+        """Time of an arm that sources cover.
+
+        Args:
+            arm: name of the arm.
+            start: host time from which on it matters [ns since 1970 UTC].
+            besides: a source whose time does not count.
+        """
         with self._problems("read"):
             return self._content.covered(self._log.read(), arm, start, besides)
 
@@ -189,8 +212,13 @@ class HistoryStore:
     ) -> Holdings:
         """What the store holds and what it has lost, see `compare`.
 
-        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those
-        that matter, () for all. A folder that is no store, or an empty one, is refused.
+        Args:
+            first: first UTC day that matters, YYYY-MM-DD; None for all before the last.
+            last: last UTC day that matters, YYYY-MM-DD; None for all after the first.
+            arms: that matter; () for all.
+
+        Raises:
+            StoreError: the folder is no store, or an empty one.
         """
         with self._problems("read"):
             state = self._log.read()
@@ -221,9 +249,11 @@ class HistoryStore:
             )
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
-        """Rows of the files that count, with the columns of today's schema, null in older files.
+        """Rows of the files that count; arm and day are text columns.
 
-        Arm and day are text.
+        Args:
+            table: name of the table.
+            holdings: of the store; columns that a file lacks are null in its rows.
         """
         return self._files.dataset(table, holdings.files[table])
 
@@ -309,7 +339,14 @@ class HistoryStore:
     ) -> dict[str, list[str]]:
         """Commit rows of a live writer, a file for each part.
 
-        Returns the paths of new files by table, in the order of the parts.
+        Args:
+            arm: name of the arm.
+            source: name of the writer.
+            tables: rows by name of the table.
+            model: row of the model with which the energies were computed.
+
+        Returns:
+            Paths of the new files by table, in the order of the parts.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile.
@@ -337,10 +374,15 @@ class HistoryStore:
     def keep_model(
         self, keys: SourceKeys, model: EnergyModel | None, path: Path | None
     ) -> ModelRow:
-        """Write the row of a model, unless it is there, and return it.
+        """Write the row of a model, unless it is there.
 
-        `keys` are of a source whose energies were computed with the model; model and path
-        are None if it is generic.
+        Args:
+            keys: of a source whose energies were computed with the model.
+            model: None for a generic one.
+            path: of its file; None for a generic one.
+
+        Returns:
+            The row.
         """
         name = keys.model, keys.robot
         if name not in self._models:
@@ -362,7 +404,11 @@ class HistoryStore:
         self._change(change)
 
     def join(self, paths: Collection[str]) -> None:
-        """Replace files of one arm and day by one for each table."""
+        """Replace files by one for each table, arm and day.
+
+        Args:
+            paths: of the files; those that do not count any more have no effect.
+        """
         with self._problems("written"):
             groups = defaultdict[object, list[StoredFile]](list)
             for file in self._log.read().select(path=set(paths)):
@@ -373,9 +419,15 @@ class HistoryStore:
     def compact(self, *, least: int = 2) -> dict[str, int]:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Days with fewer files of a table than `least`, of all arms, stay as they are. What
-        is lost is mended first, see `mend`. Returns how many files counted before and
-        after, and how many old ones were removed.
+        What is lost is mended first, see `mend`.
+
+        Args:
+            least: files of a table and day, of all arms, below which they stay as they
+                are.
+
+        Returns:
+            How many files counted before and after (`files_before`, `files_after`), and
+            how many old ones were removed (`removed`).
         """
         with self._problems("read"):
             self._refuse_nothing(self._log.read())
@@ -421,7 +473,7 @@ class HistoryStore:
     # Mending
 
     def mend(self) -> None:
-        """Make again what is lost and follows from other files, and keep in mind what is lost.
+        """Make again what is lost and follows from other files, and mark what is lost.
 
         Rows of joints follow from `seconds`, records and rows of models from the footers
         of all files, logs from each other. Other files that are lost do not count from

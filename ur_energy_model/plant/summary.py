@@ -159,11 +159,13 @@ _ONE_JOINT = ", ".join(
 class HistorySummary:
     """Energy by some keys.
 
-    `rows` are SUMS by key, in the order of the keys; by program also cycles,
-    mean_duration and energy_per_cycle, of cycles without gaps, by node executions, by
-    joint mechanical_energy, friction_energy and copper_energy, and rows of PARTS. `total`
-    has the SUMS of the whole period and the number of arms, `outside_cycles`, by program,
-    what no complete cycle contains.
+    Attributes:
+        rows: SUMS by key, in the order of the keys; by program also `cycles`,
+            `mean_duration` and `energy_per_cycle` of cycles without gaps, by node
+            `executions`, by joint `mechanical_energy`, `friction_energy` and
+            `copper_energy`, and rows of PARTS.
+        total: SUMS of the whole period, and the number of arms.
+        outside_cycles: by program, what no complete cycle contains; else None.
     """
 
     rows: tuple[Row, ...]
@@ -176,9 +178,14 @@ def summarise(
 ) -> HistorySummary:
     """Sum up the energy of the database's period.
 
-    Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
-    month; () for the total alone. Shifts are those of `shift_starts`. InputError: keys
-    that do not go together, or a store that cannot be read.
+    Args:
+        database: of the store.
+        keys: arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
+            month; () for the total alone.
+        shifts: begins in minutes since midnight, as of `shift_starts`.
+
+    Raises:
+        InputError: keys that do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
     if "joint" in keys and (other := {"program", "node"} & set(keys)):
@@ -308,9 +315,13 @@ _ARMS = """
 
 @dataclass(frozen=True)
 class Work:
-    """The cycles of one program of one arm that were seen whole, "" if its name is not known.
+    """The cycles of one program of one arm that were seen whole.
 
-    `days` are those with cycles [k], since 1970, `sums` CYCLE_SUMS by name [k].
+    Attributes:
+        arm: name of the arm.
+        program: name of the program; "" if it is not known.
+        days: those with cycles [k], days since 1970.
+        sums: CYCLE_SUMS by name [k].
     """
 
     arm: str
@@ -337,11 +348,16 @@ class Work:
 
 @dataclass(frozen=True)
 class FleetDays:
-    """Energies of a fleet: names, types and models of its arms, in alphabetical order.
+    """Energies of a fleet by day and hour.
 
-    `first` is the first day, since 1970; `daily` are QUANTITIES by name [arms, days] and
-    `hourly` energies of the fleet [days, 24], J, NaN where there are no rows; `works`
-    those with the most energy first.
+    Attributes:
+        arms: their names in alphabetical order.
+        robots: types of the arms.
+        models: keys of the models of each arm.
+        first: the first day, days since 1970.
+        daily: QUANTITIES by name [arms, days], NaN where there are no rows.
+        hourly: energies of the fleet [days, 24], J, NaN where there are no rows.
+        works: programs, those with the most energy first.
     """
 
     arms: tuple[str, ...]
@@ -420,10 +436,17 @@ LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 
 @dataclass(frozen=True)
 class Anomaly:
-    """Consecutive days (since 1970) on which a quantity of an arm was unusual.
+    """Consecutive days on which a quantity of an arm was unusual.
 
-    `usual` is the median over all days, `value` the furthest from it, by many standard
-    deviations.
+    Attributes:
+        arm: name of the arm.
+        first: first day, days since 1970.
+        last: last day, days since 1970.
+        quantity: its name, in words.
+        unit: of the values.
+        value: the one that is furthest from the usual one.
+        usual: median over all days.
+        deviations: distance between both in standard deviations.
     """
 
     arm: str
