@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from test.absent_rooms import needs_room
 from test.identification.exact_arm import ExactArm
 from ur_energy_model import scripts
 
@@ -72,10 +73,16 @@ NEEDS = {
 }
 
 
+OF_PLANT = {"pyarrow", "deltalake", "duckdb", "distributed"}
+"""Packages that only the history and many bags on many machines need."""
+
+
 @pytest.mark.parametrize("package", NEEDS)
 def test_commands_name_what_they_need(
     package: str, bags: list[str], tmp_path: Path
 ) -> None:
+    if package in OF_PLANT:
+        needs_room("plant")
     pytest.importorskip(package, reason=f"{package} is absent anyway")
     lines = [
         words.format(store=tmp_path, bags=" ".join(bags), bag=bags[0]).split()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from test.absent_rooms import needs_room
 from test.interrupting import assert_quiet, ended
 from ur_energy_model.many_bags import WorkerProcesses
 from ur_energy_model.processes import ChildProcess, start_command
@@ -156,6 +157,9 @@ COMMANDS = {
 }
 
 
+ROOMS = {"excite": "experiment", "protocol": "papers", "demo": "demo"}
+
+
 @pytest.mark.parametrize(
     ("command", "number"),
     [
@@ -170,6 +174,7 @@ def test_commands_leave_no_process_whenever_and_however_they_end(
     command: str, number: int, tmp_path: Path, fresh_host
 ) -> None:
     """`python -m test.torture --only ends` has all commands, signals and what the next run does."""
+    needs_room(ROOMS[command])
     words = [command, *COMMANDS[command]]
     if command == "demo":
         pytest.importorskip("rclpy", reason="needs ROS 2")

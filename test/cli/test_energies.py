@@ -17,6 +17,7 @@ import pytest
 from test.cli.conftest import Capture, answer, refused
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.rooms import has_room
 
 PARTLY = 3
 
@@ -140,6 +141,7 @@ def test_a_model_of_another_serial_number_is_reported_wherever_it_meets_a_record
             ["history", "add", tmp_path / "store", bag, "--model", own],
             ["live", "--bag", bag, "--model", own, "--duration", 1],
         )
+        if words[0] != "history" or has_room("plant")
     }
     for name, content in found.items():
         (line,) = content["warnings"]

@@ -51,7 +51,7 @@ OFFERED = {
     "report --tar": "--tariff",
     "import --robot ur5": "ur5 ur5e",
     "report model.yaml oth": "other.txt",
-    "excite --check mod": "model.yaml",
+    "evaluate mod": "model.yaml",
     "report --tariff mod": "",
 }
 
