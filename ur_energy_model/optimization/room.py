@@ -159,4 +159,8 @@ ROOM = Room(
     ),
     tests=("test/optimization",),
     pages=("docs/optimization",),
+    files=(
+        "tools/optimization_case.py",
+        "examples/cheaper_cycle.py",
+    ),
 )

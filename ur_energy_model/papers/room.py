@@ -137,4 +137,8 @@ ROOM = Room(
     ),
     tests=("test/papers",),
     pages=("docs/papers",),
+    files=(
+        "tools/papers.py",
+        "tools/papers_recorded.json",
+    ),
 )
