@@ -144,8 +144,13 @@ def check_bags_written_before_and_now(recorded: Path) -> None:
 
 
 def check_record_prints(recorded: Path) -> None:
-    found = json.loads((recorded / "printed.json").read_text())
-    check("keys/record", shape(found))
+    found = shape(json.loads((recorded / "printed.json").read_text()))
+    # The joints of which a short recording shows the constants depend on its moment.
+    for name in ("std", "torque_per_ampere"):
+        place = f"controller_constants.{name}[]"
+        assert set(found[place].split("|")) <= {"null", "number"}
+        found[place] = "null|number"
+    check("keys/record", found)
     assert found["samples"] == 150
     assert found["lost"] == 0
 

@@ -22,11 +22,10 @@ from rosbags.typesys import Stores, get_typestore
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
 from test.telemetry.bag.bag_files import write_bag
-from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading
+from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions
 from ur_energy_model.energy.topics import (
     MODEL_PARTS,
@@ -388,19 +387,3 @@ def test_each_total_and_model_has_an_interval_of_its_own(
 def energy_std(arm: Surfaces, name: str) -> float:
     """Standard deviation in the topic energy [J]."""
     return float(energy_values([arm.snapshot])[0][2][energy_names(JOINTS).index(name)])
-
-
-def test_counters_of_a_version_without_regeneration_sum_too() -> None:
-    calculator = EnergyCalculator(model_with(5.0), ROBOT)
-    channels = calculator.channels
-    table = calculator(braking())
-    assert table is not None
-    table.integrate(meter := EnergyMeter(len(channels)))
-    reading = meter.reading
-    assert reading.net[channels.arm["regeneration"]] > 10.0
-    kept = [k for k, name in enumerate(channels.names) if name != "regeneration"]
-    names = [channels.names[k] for k in kept]
-    old = MeterReading(reading.net[kept], reading.consumed[kept], 1.0, 0.0)
-    new = channels.convert(old, names)
-    assert new.net == pytest.approx(reading.net, rel=1e-9, abs=1e-9)
-    sums(channels, new.net)

@@ -35,7 +35,6 @@ from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import (
     PARTS,
-    ArmState,
     Channels,
     PowerOptions,
     PowerTable,
@@ -492,42 +491,6 @@ def test_intervals_of_the_model_hold_the_true_energy(standstill: str, bus: str) 
     covered = np.mean(np.abs(deviations) < CONFIDENCE, axis=0)
     # Where 95 % are covered, fewer than 85 % of 40 sessions have a probability of 0.5 %.
     assert (covered >= 0.85).all(), covered
-
-
-def test_counters_of_a_version_whose_total_was_modelled_go_on() -> None:
-    estimator = LiveEstimator(known_model(), ROBOT)
-    estimator.update(work(125.0))
-    snapshot = published(estimator)
-    channels = snapshot.channels
-    reading = snapshot.lifetime
-    new = {"model", "unexplained", "measured", "modelled_motion", "noise", "resolution"}
-    names = []
-    kept = []
-    for column, name in enumerate(channels.names):
-        if name not in new and not name.startswith("model/"):
-            names.append(name)
-            kept.append(column)
-    old = replace(reading, net=reading.net[kept], consumed=reading.consumed[kept])
-    # There the total was the sum of the modelled parts.
-    total = names.index("total")
-    modelled = float(sum_of_parts(channels, reading.net, unexplained=False))
-    old.net[total] = modelled
-    old.consumed[total] = modelled
-    found = channels.convert(old, names)
-    arm = channels.arm
-    assert found.net[arm["total"]] == found.net[arm["model"]] == modelled
-    assert found.net[arm["unexplained"]] == 0.0
-    assert found.net[arm["bus"]] == reading.net[arm["bus"]]
-    assert sum_of_parts(channels, found.net, unexplained=True) == pytest.approx(
-        modelled, rel=1e-12
-    )
-    np.testing.assert_array_equal(
-        found.net[channels.model_errors], found.net[channels.total_errors]
-    )
-    assert channels.total_source(found.net, found.accounted).name == "modelled"
-    states = channels.by_state(found.net, channels.state_time)
-    assert sum(states.values()) == pytest.approx(reading.accounted)
-    assert set(states) == set(ArmState)
 
 
 def moving_then_still(moving: float, still: float) -> Telemetry:

@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from test.nodes.conftest import Cell, cell
 from test.running import children_of
 from ur_energy_model.learning.state import decoded, saved_learning
@@ -43,6 +45,7 @@ def saved_minutes(path: Path) -> float:
     return float(decoded(saved.content)["learned"]["seconds"]) / 60.0
 
 
+@pytest.mark.truth
 def test_learning_over_all_that_happens_to_an_arm(
     cell: Cell, fresh_host: Callable[[], str]
 ) -> None:

@@ -332,7 +332,8 @@ def test_another_session_of_the_arm_is_no_saving(tmp_path: Path) -> None:
         assert comparison.interval[0] < 0.0 < comparison.interval[1]
 
 
-@pytest.mark.parametrize("apart", first_fast([DAY, 600.0]))
+@pytest.mark.truth
+@pytest.mark.parametrize("apart", [DAY, 600.0])
 def test_recordings_of_one_day_are_one_session(tmp_path: Path, apart: float) -> None:
     """On another day nothing shows the friction of moves that all changed."""
     sides = []
@@ -350,6 +351,7 @@ def test_recordings_of_one_day_are_one_session(tmp_path: Path, apart: float) -> 
     assert (high - low > 0.04 * found.energy) == (apart == DAY)
 
 
+@pytest.mark.truth
 def test_cycles_with_an_outage_are_left_out(tmp_path: Path) -> None:
     """Samples are missing in one cycle, the bus power in another."""
     whole = run("calm", 5)
@@ -369,7 +371,8 @@ def test_cycles_with_an_outage_are_left_out(tmp_path: Path) -> None:
     assert found.energy.mean() == pytest.approx(usual.energy.mean(), rel=0.002)
 
 
-@pytest.mark.parametrize("which", first_fast([[True, False], [True, True]]))
+@pytest.mark.truth
+@pytest.mark.parametrize("which", [[True, False], [True, True]])
 def test_without_bus_power_on_a_side_the_model_is_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], which: tuple[bool, bool]
 ) -> None:
@@ -395,6 +398,7 @@ def test_without_bus_power_on_a_side_the_model_is_compared(
     assert measured[0][0].total_source == MEASURED
 
 
+@pytest.mark.truth
 def test_a_meter_that_always_shows_zero_measures_nothing(tmp_path: Path) -> None:
     """Some simulators report it while the arm works."""
     telemetry = run("calm", 5).telemetry

@@ -110,6 +110,7 @@ def moved_wait(script: str, action: str, title: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.truth
 def test_waiting_in_a_cheaper_pose(
     before: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
