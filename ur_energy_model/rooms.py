@@ -75,12 +75,15 @@ class Extension:
             for none.
         shared: further table, which several extensions of the subject have in common;
             commands and nodes get it once, behind those of all extensions.
+        name: by which users choose it among the extensions of the subject; empty where
+            they do not choose.
     """
 
     subject: str
     provides: str
     options: type | None = None
     shared: type | None = None
+    name: str = ""
 
     def load(self) -> Any:
         """What the extension provides.
@@ -170,6 +173,26 @@ def extensions(subject: str) -> tuple[Extension, ...]:
     for room in rooms():
         found += [each for each in room.extensions if each.subject == subject]
     return tuple(found)
+
+
+def choices_of(own: str, subject: str) -> tuple[str, ...]:
+    """Names among which users choose: the package's own, and those that rooms add.
+
+    Nothing is loaded for it, so that the help of a command is fast.
+
+    Args:
+        own: what works without any room.
+        subject: of the extensions.
+    """
+    return (own, *(extension.name for extension in extensions(subject)))
+
+
+def chosen(name: str, subject: str) -> Extension | None:
+    """The extension of a subject with a name; None if no room adds it."""
+    for extension in extensions(subject):
+        if extension.name == name:
+            return extension
+    return None
 
 
 def tables_of(options: type, subjects: tuple[str, ...]) -> tuple[type, ...]:

@@ -10,7 +10,10 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
-from ur_energy_model.identification.power_structures import power_model_names
+from ur_energy_model.identification.power_structures import (
+    added_power_model,
+    power_model_names,
+)
 from ur_energy_model.telemetry.samples import Telemetry
 
 ARM = ExactArm(current_noise=0.0)
@@ -48,3 +51,7 @@ def test_ecbot_fits_the_motors_where_there_is_bus_power() -> None:
 
 def test_the_room_adds_both() -> None:
     assert power_model_names() == ("physical", "ecbot", "catalogue")
+    for name in ("ecbot", "catalogue"):
+        model = added_power_model(name)
+        assert model is not None
+        assert model.name == name

@@ -97,8 +97,10 @@ def run(given: Given) -> None:
     """
     options = given.of(IdentifyOptions)
     additions: list[Addition] = [each.load() for each in extensions(IDENTIFICATION)]
-    if any(each.instead(given, _common_options(options)) for each in additions):
-        return
+    common = _common_options(options)
+    for addition in additions:
+        if addition.instead(given, common):
+            return
     check_output(options.output, overwrite=options.overwrite)
     robot = load_robot(options.robot or recorded_robot(options.bags))
     payload = None
@@ -107,7 +109,7 @@ def run(given: Given) -> None:
     if payload is not None:
         warn(check_payload(robot, payload.mass, PAYLOAD))
     wanted = replace(
-        _common_options(options),
+        common,
         setup=_given_setup(options, robot, payload),
         payload=payload,
     )

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from ur_energy_model.options import option
-from ur_energy_model.rooms import loaded
+from ur_energy_model.rooms import choices_of, loaded
 from ur_energy_model.typed_numbers import likely_form, right_form
 
 PAYLOAD = "--payload"
@@ -361,12 +362,6 @@ def _friction_laws() -> tuple[str, ...]:
     return ("auto", *loaded("ur_energy_model.model.friction:LAWS"))
 
 
-def _power_models() -> tuple[str, ...]:
-    place = "ur_energy_model.identification.power_structures:power_model_names"
-    names: tuple[str, ...] = loaded(place)()
-    return names
-
-
 @dataclass(frozen=True, kw_only=True)
 class IdentifyOptions:
     """Options of `ur_energy identify`."""
@@ -396,7 +391,7 @@ class IdentifyOptions:
         "physical",
         "model of the electrical power: the physical structure with priors, or one of "
         "the literature, for comparison",
-        choices=_power_models,
+        choices=partial(choices_of, "physical", "power models"),
     )
     link_tensors: Literal["file", "identify"] = option(
         "file",

@@ -24,7 +24,7 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.cli.tables import PAYLOAD, ExecutionOptions, SurroundingsOptions
 from ur_energy_model.errors import InputError, MotionRefusedError
-from ur_energy_model.experiment.design import design_trajectory, further_searches
+from ur_energy_model.experiment.design import design_trajectory
 from ur_energy_model.experiment.design_problem import (
     DesignProblem,
     DesignRequest,
@@ -40,7 +40,7 @@ from ur_energy_model.experiment.execution import (
 )
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.experiment.motion_process import export_trajectory
-from ur_energy_model.experiment.room import ExciteOptions
+from ur_energy_model.experiment.room import DESIGN, ExciteOptions
 from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.files import check_output, config_file
 from ur_energy_model.model.energy_model import EnergyModel
@@ -48,7 +48,7 @@ from ur_energy_model.model.geometry import Capsule, Wall
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.rooms import Given
+from ur_energy_model.rooms import Given, chosen
 from ur_energy_model.trajectory.fourier import (
     FourierTrajectory,
     load_trajectory,
@@ -302,7 +302,7 @@ def _design(given: Given, options: ExciteOptions, output: Path) -> None:
         request = _for_gap(request, model, options.for_gap)
     title = f"designing for {request.robot.name}, at most {options.time_limit:g} s"
     with progress(title) as bar:
-        search = further_searches().get(options.optimizer)
+        search = chosen(options.optimizer, DESIGN)
         if search is not None:
             design = search.load().design(
                 request, given, time_limit=options.time_limit, progress=bar

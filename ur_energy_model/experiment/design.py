@@ -22,12 +22,9 @@ from ur_energy_model.experiment.design_problem import DesignProblem, DesignReque
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
 from ur_energy_model.interrupts import exit_code
 from ur_energy_model.processes import ChildProcess, single_threaded_children
-from ur_energy_model.rooms import Extension, Given, extensions
+from ur_energy_model.rooms import Given
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.typing import Array, Progress
-
-SUBJECT = "design"
-"""Subject of the rooms' extensions that provide a `DesignSearch`."""
 
 
 @dataclass(frozen=True)
@@ -109,13 +106,9 @@ def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> D
 class DesignSearch(Protocol):
     """A search for an exciting trajectory that a room adds beside `design_trajectory`.
 
-    Rooms add it to the subject "design"; `ur_energy excite --optimizer` has its name as a
-    choice.
+    Rooms add it to the subject "design"; `ur_energy excite --optimizer` has the name of the
+    extension as a choice.
     """
-
-    @property
-    def name(self) -> str:
-        """The choice of --optimizer."""
 
     def design(
         self,
@@ -136,15 +129,6 @@ class DesignSearch(Protocol):
         Raises:
             MotionRefusedError: no trajectory passed the checks.
         """
-
-
-def further_searches() -> dict[str, Extension]:
-    """The extensions that provide a `DesignSearch`, by the search's name.
-
-    Raises:
-        MissingPackageError: a search needs a package that is not installed.
-    """
-    return {each.load().name: each for each in extensions(SUBJECT)}
 
 
 _STAGES = ((3.0, 4.0, 150), (100.0, 8.0, 80), (3000.0, 16.0, 80))

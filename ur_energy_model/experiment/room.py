@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,15 +18,13 @@ from ur_energy_model.cli.tables import (
     payload_option,
 )
 from ur_energy_model.options import option, part
-from ur_energy_model.rooms import Command, Extension, Room, loaded
+from ur_energy_model.rooms import Command, Extension, Room, choices_of
 
 _PROOF = "proof on the arm"
 
 
-def _searches() -> tuple[str, ...]:
-    """Methods to search a trajectory, with those of other rooms."""
-    further = loaded("ur_energy_model.experiment.design:further_searches")()
-    return ("gradient", *further)
+DESIGN = "design"
+"""Subject of the rooms' extensions that provide a `DesignSearch`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +82,7 @@ class ExciteOptions:
     optimizer: str = option(
         "gradient",
         "search method; another one than gradient is for comparison",
-        choices=_searches,
+        choices=partial(choices_of, "gradient", DESIGN),
         heading="design",
     )
     harmonics: int = option(

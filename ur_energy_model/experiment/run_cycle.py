@@ -31,6 +31,7 @@ from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
+from ur_energy_model.optimization.room import OptimizeOptions
 from ur_energy_model.rooms import Given
 
 PROOF = "proof"
@@ -93,7 +94,7 @@ class CycleRun:
                 tool_of(options.surroundings, robot),
             ),
             clearance=options.surroundings.clearance,
-            tool_speed=given.value("tool_speed") or TOOL_SPEED,
+            tool_speed=given.of(OptimizeOptions).tool_speed or TOOL_SPEED,
         )
         plan = ExecutionPlan(
             proof.motion(),

@@ -24,7 +24,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.identification.least_squares import Prior, pseudo_inverse
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.rooms import extensions
+from ur_energy_model.rooms import choices_of, chosen
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
@@ -280,7 +280,7 @@ POWER_MODELS = "power models"
 class PowerModel:
     """A structure of bus power beside the physical one, such as that of a paper.
 
-    Rooms add them with an `Extension` of the subject POWER_MODELS.
+    Rooms add them with an `Extension` of the subject POWER_MODELS and the same name.
 
     Attributes:
         name: as in `--power-model`, and as `BusModel.kind` of the models that have it.
@@ -299,7 +299,7 @@ class PowerModel:
 
 def power_model_names() -> tuple[str, ...]:
     """Names of all power models: "physical", and those that rooms add."""
-    return (PHYSICAL, *_added_models())
+    return choices_of(PHYSICAL, POWER_MODELS)
 
 
 def added_power_model(name: str) -> PowerModel | None:
@@ -313,19 +313,15 @@ def added_power_model(name: str) -> PowerModel | None:
     """
     if name == PHYSICAL:
         return None
-    added = _added_models()
-    if name not in added:
+    extension = chosen(name, POWER_MODELS)
+    if extension is None:
         raise InputError(
             f"power model {name}",
             "is not in this installation",
             f"use {' or '.join(power_model_names())}",
         )
-    return added[name]
-
-
-def _added_models() -> dict[str, PowerModel]:
-    loaded: list[PowerModel] = [each.load() for each in extensions(POWER_MODELS)]
-    return {model.name: model for model in loaded}
+    model: PowerModel = extension.load()
+    return model
 
 
 class PowerPrior(NamedTuple):

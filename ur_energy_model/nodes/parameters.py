@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +22,7 @@ from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.powers import Method
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.options import Option, option, options_of, table_of
-from ur_energy_model.rooms import Given, Node, loaded, rooms, tables_of
+from ur_energy_model.rooms import Given, Node, choices_of, rooms, tables_of
 from ur_energy_model.sinks.options import SUBJECT
 
 AUTO = "auto"  # a friction law for each joint
@@ -40,13 +41,6 @@ LONGEST_BATCH = 0.08
 
 
 # fmt: off
-
-
-def _power_models() -> tuple[str, ...]:
-    """Names of the power models, those of rooms included."""
-    place = "ur_energy_model.identification.power_structures:power_model_names"
-    names: tuple[str, ...] = loaded(place)()
-    return names
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,7 @@ class IdentificationParameters:
     )
     power_model: str = option(
         "physical", "model of the bus power",
-        choices=_power_models, changeable=True,
+        choices=partial(choices_of, "physical", "power models"), changeable=True,
     )
     identify_on_start: bool = option(False, "identify once on activation")
     exit_when_done: bool = option(

@@ -25,8 +25,6 @@ from ur_energy_model.typing import Array, Progress
 class GeneticSearch:
     """The genetic search as a choice of --optimizer; a `DesignSearch`."""
 
-    name = "genetic"
-
     def design(
         self,
         request: DesignRequest,

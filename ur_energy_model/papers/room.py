@@ -125,14 +125,17 @@ ROOM = Room(
             subject="design",
             provides="ur_energy_model.papers.genetic:SEARCH",
             options=GeneticOptions,
+            name="genetic",
         ),
         Extension(
             subject="power models",
             provides="ur_energy_model.papers.power_models:ECBOT",
+            name="ecbot",
         ),
         Extension(
             subject="power models",
             provides="ur_energy_model.papers.power_models:CATALOGUE",
+            name="catalogue",
         ),
     ),
     tests=("test/papers",),
