@@ -111,8 +111,8 @@ class LoggerParameters(LiveParameters):
         limits=(0.0, 500.0), flags=("--rate",),
     )
     meter: str = option(
-        "", "URL of a power meter at the mains to record too, as of ur_energy record --meter; "
-        "empty for none", launch=True,
+        "", "URL of a power meter at the mains to record too, written as for ur_energy record "
+        "--meter; empty for none", launch=True,
     )
     fields: tuple[str, ...] = option(
         (), "RTDE fields to record; empty for all fields of the energy model"
