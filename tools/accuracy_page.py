@@ -97,7 +97,7 @@ model fits, not whether it predicts.
 
 ## Torque, current and power
 
-R² is given as minimum and median over the joints; that of the current is for samples while the
+R² is given as minimum and median over the joints. R² of the current counts the samples while the
 joint moves.
 
 {metrics}
@@ -128,15 +128,15 @@ of simulated arms, in turn and evaluates the model on the others of arms of that
 methods are ordinary least squares: *least squares* predicts each joint's current from its
 acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *six terms*
 is the [null model](how_it_works.md#what-changes-from-day-to-day) of currents; *base
-parameters* (those of figaroh if it is installed) uses the regressor of the whole arm; *three
+parameters* (by figaroh if it is installed) uses the regressor of the whole arm; *three
 coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of
 current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that
 this package has estimated.
 
-Energy at the supply is that of the modelled parts, not the measured total. Every method takes the
-standby power of the evaluated session from its bus power: the others as the mean over its
-standstill, this package as its follower of the session does, which uses motion, too. Motion energy
-is that above the power at standstill of each method.
+Energy at the supply is the sum of the modelled parts, not the measured total. Every method takes
+the standby power of the evaluated session from its bus power: the other methods as the mean over
+the standstill, this package by its filter of the session, which uses motion, too. Motion energy is
+the energy above the standstill power of each method.
 
 {peers}
 

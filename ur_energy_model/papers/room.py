@@ -141,6 +141,7 @@ ROOM = Room(
     tests=("test/papers",),
     pages=("docs/papers",),
     files=(
+        "config/papers.yaml",
         "tools/papers.py",
         "tools/papers_recorded.json",
     ),
