@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from test.cli.conftest import Capture
+from ur_energy_model.cli.commands import live_command
 from ur_energy_model.cli.listing import all_commands, commands_below, listing
 from ur_energy_model.cli.main import DONE, main
 from ur_energy_model.cli.parser import Parser, command_tables
 from ur_energy_model.options import options_of_tables
+from ur_energy_model.rooms import NoOptions
+from ur_energy_model.sinks.options import SinkKind
 
 shtab = pytest.importorskip("shtab", reason="run make setup")
 
@@ -45,6 +48,19 @@ def test_help_lists_everyday_commands_first_and_all_in_groups() -> None:
     assert names[: len(there)] == there
     assert sorted(names) == sorted(commands_below(""))
     assert max(map(len, listing().splitlines())) <= 80
+
+
+def test_help_of_live_names_the_sinks_that_are_there() -> None:
+    server = SinkKind("radio", "radios", NoOptions, "radio:sink", default_port=99)
+    file = SinkKind("tape", "tapes", NoOptions, "tape:sink")
+    both = live_command([server, file])
+    assert both.summary.endswith("; feed radios, tapes")
+    assert any("--radio 127.0.0.1:99" in example for example in both.examples)
+    without = live_command([])
+    text = " ".join((without.summary, without.notes, *without.examples))
+    assert "feed" not in text
+    assert "127.0.0.1" not in text
+    assert "--allow-network" not in text
 
 
 OFFERED = {

@@ -42,7 +42,12 @@ class RadioOptions:
 
 
 RADIO = SinkKind(
-    "radio", RadioOptions, f"{__name__}:radio_sink", default_port=8765, secrets="radio"
+    "radio",
+    "radios",
+    RadioOptions,
+    f"{__name__}:radio_sink",
+    default_port=8765,
+    secrets="radio",
 )
 
 

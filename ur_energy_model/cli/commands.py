@@ -1,471 +1,85 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The subcommands of the core of `ur_energy`: the tables of their options, and COMMANDS.
+"""The subcommands of the core of `ur_energy`: what their help states, and what runs them.
 
-What a command does is in the other modules of this folder, which are imported when it
-runs; the commands of rooms are in their `room` modules.
+The options of a subcommand are in `command_options`; what it does is in the other modules
+of this folder, which are imported when it runs. The subcommands of rooms are in their
+`room` modules.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from collections.abc import Sequence
 
+from ur_energy_model.cli.command_options import (
+    BaseParametersOptions,
+    CompletionOptions,
+    EstimateOptions,
+    EvaluateOptions,
+    ImportOptions,
+    InspectOptions,
+    LayoutsOptions,
+    LiveViewOptions,
+    PayloadOptions,
+    PredictOptions,
+    ProfileOptions,
+    RecordOptions,
+    RecoverOptions,
+    ReportOptions,
+)
 from ur_energy_model.cli.tables import (
     EVERYDAY,
     FILES,
     MODELS,
     RECORDINGS,
     IdentifyOptions,
-    SavingsOptions,
-    bag_option,
-    bags_option,
-    json_option,
-    model_option,
-    model_or_robot_option,
-    overwrite_option,
-    payload_option,
-    robot_of_model_option,
-    robot_option,
-    same_arm_option,
-    text_list,
-    validate_option,
-    workers_option,
 )
-from ur_energy_model.options import option, part
-from ur_energy_model.rooms import Command, loaded
-
-# Words that the completion of a shell offers, found when they are needed.
-
-
-def _csv_layouts() -> tuple[str, ...]:
-    return tuple(loaded("ur_energy_model.telemetry.csv.columns:LAYOUTS"))
+from ur_energy_model.rooms import Command
+from ur_energy_model.sinks.options import SUBJECT as SINKS
+from ur_energy_model.sinks.options import SinkKind, sink_kinds
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordOptions:
-    """Options of `ur_energy record`."""
+def live_command(kinds: Sequence[SinkKind]) -> Command:
+    """The subcommand `live`, whose help names the sinks that it can feed.
 
-    host: str = option(
-        help="address of the robot controller", metavar="ADDRESS", address=True
-    )
-    robot: str | None = robot_option("the one that the controller names")
-    output: Path = option(
-        help="directory to create", flags=("-o", "--output"), metavar="BAG"
-    )
-    fields: tuple[str, ...] | None = option(
-        None,
-        "RTDE fields to record (default: all that energy models need)",
-        metavar="NAME,...",
-        parse=text_list(r".*[^ ,].*", "a list of field names"),
-    )
-    duration: float | None = option(
-        None,
-        "stop after S seconds (default: on Ctrl-C)",
-        metavar="S",
-        unit="s",
-        limits=(0.001, 1e9),
-    )
-    rate: float | None = option(
-        None,
-        "samples per second (default: every cycle of the controller)",
-        metavar="HZ",
-        unit="Hz",
-        limits=(0.001, 1e9),
-    )
-    split_minutes: float | None = option(
-        None,
-        "start a new file every M minutes",
-        metavar="MIN",
-        unit="min",
-        limits=(0.001, 1e9),
-    )
-    split_mb: float | None = option(
-        None,
-        "start a new file every M megabytes",
-        metavar="MB",
-        unit="MB",
-        limits=(0.001, 1e9),
-    )
-    wait: float = option(
-        0.0,
-        "retry the connection for up to S seconds (default: try once)",
-        metavar="S",
-        unit="s",
-        limits=(0.001, 1e9),
-    )
-    meter: str | None = option(
-        None,
-        "also record the readings of a power meter at the mains: "
-        "http://HOST/rpc/METHOD?id=N (Shelly), "
-        "mqtt://HOST/TOPIC#path.in.json or modbus://HOST/UNIT?profile=NAME",
-        metavar="URL",
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveViewOptions:
-    """Options of `ur_energy live`."""
-
-    host: str | None = option(
-        None,
-        "address of the robot controller",
-        metavar="ADDRESS",
-        address=True,
-        one_of="source",
-        needed=True,
-    )
-    bag: Path | None = option(
-        None,
-        "play a recording at the speed it was made",
-        one_of="source",
-        needed=True,
-        metavar="BAG",
-        holds="recording",
-    )
-    model: Path | None = option(
-        None, "identified model (default: generic)", metavar="MODEL.yaml", holds="model"
-    )
-    robot: str | None = option(
-        None,
-        "name of the robot, such as ur5e (default: from controller, model or bag)",
-        metavar="NAME",
-    )
-    same_arm: bool = same_arm_option()
-    state_file: Path | None = option(
-        None,
-        "file that keeps the counters over restarts (default: they begin at zero)",
-        metavar="FILE",
-    )
-    script: Path | None = option(
-        None,
-        "script of the running program, whose nodes are named",
-        metavar="PROGRAM.script",
-    )
-    duration: float | None = option(
-        None,
-        "stop after S seconds (default: when the user quits)",
-        metavar="S",
-        unit="s",
-        limits=(0.1, 1e9),
-    )
-    json: bool = option(
-        False,
-        "print one JSON object a second, each on a line",
-    )
-    tariff: SavingsOptions = part(SavingsOptions, "what can be done, in a year")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EstimateOptions:
-    """Options of `ur_energy estimate`."""
-
-    model: Path | None = model_or_robot_option()
-    robot: str | None = robot_of_model_option()
-    bags: tuple[Path, ...] = bags_option("recordings")
-    csv: Path | None = option(
-        None,
-        "also write the powers over time to this file (of a single recording)",
-        metavar="FILE",
-    )
-    energy_bag: Path | None = option(
-        None,
-        "also write the topics that the estimator node would publish to "
-        "this bag, for the layouts of PlotJuggler and Foxglove (of a single "
-        "recording)",
-        flags=("--bag",),
-        metavar="OUT",
-    )
-    rate: float = option(
-        50.0,
-        "messages per second of --bag, 1 to 500",
-        metavar="HZ",
-        unit="Hz",
-        limits=(1, 500),
-    )
-    overwrite: bool = overwrite_option()
-    payload: tuple[float, ...] | None = payload_option("the model's")
-    same_arm: bool = same_arm_option()
-    workers: int | None = workers_option()
-    tariff: SavingsOptions = part(SavingsOptions, "what can be done, in a year")
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """Options of `ur_energy report`."""
-
-    model: Path | None = model_or_robot_option()
-    robot: str | None = robot_of_model_option()
-    bags: tuple[Path, ...] = bags_option("recordings of the arm")
-    output: Path = option(
-        help="page to write", flags=("-o", "--output", "--html"), metavar="REPORT.html"
-    )
-    figures: Path | None = option(
-        None, "also write the figures to this folder", metavar="FOLDER"
-    )
-    format: tuple[Literal["png", "svg"], ...] = option(
-        (),
-        "file format of --figures (default: png; may be repeated)",
-    )
-    overwrite: bool = overwrite_option()
-    payload: tuple[float, ...] | None = payload_option("the model's")
-    same_arm: bool = same_arm_option()
-    tariff: SavingsOptions = part(SavingsOptions, "energy of a shift")
-    cycle: Literal["auto", "none", "program", "digital_output", "int_register"] = option(
-        "auto",
-        "what starts a cycle: program start, edge of a digital output, or "
-        "change of output_int_register_0; auto: program start, digital "
-        "output or repeated motion, whichever shows cycles",
-        heading="energy of a shift",
-    )
-    cycle_output: int = option(
-        0,
-        "number of the digital output for --cycle digital_output",
-        heading="energy of a shift",
-        metavar="N",
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProfileOptions:
-    """Options of `ur_energy profile`."""
-
-    bag: Path = option(
-        help="recording of the running program (a rosbag2 directory)",
-        positional=True,
-        metavar="BAG",
-        holds="recording",
-    )
-    model: Path | None = option(
-        None,
-        "identified model of the arm (default: the generic one of its type)",
-        metavar="MODEL.yaml",
-        holds="model",
-    )
-    robot: str | None = option(
-        None,
-        "name of the robot, such as ur5e (default: the one of the model, or of the bag)",
-        metavar="NAME",
-    )
-    script: Path | None = option(
-        None, "what PolyScope saves beside the .urp file", metavar="PROGRAM.script"
-    )
-    output: Path | None = option(
-        None,
-        "write profile.json, profile.html and profile.folded (stacks for "
-        "flame graph viewers) to this folder",
-        flags=("-o", "--output"),
-        metavar="FOLDER",
-    )
-    html: Path | None = option(
-        None, "write the page, which opens offline, to this file", metavar="FILE"
-    )
-    overwrite: bool = overwrite_option()
-    compare: Path | None = option(
-        None,
-        "recording of another version of the program",
-        metavar="BAG",
-        holds="recording",
-    )
-    compare_script: Path | None = option(
-        None, "its script (default: that of --script)", metavar="PROGRAM.script"
-    )
-    shifts: str | None = option(
-        None, "when the shifts of a day begin, such as 06:00,14:00,22:00", metavar="TIMES"
-    )
-    time_zone: str = option("UTC", "of the shifts, such as Europe/Berlin", metavar="ZONE")
-    same_arm: bool = same_arm_option()
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    """Options of `ur_energy import`."""
-
-    csv: tuple[Path, ...] = option(
-        help="recordings, in order of time", positional=True, metavar="CSV", holds="csv"
-    )
-    robot: str | None = robot_option("none: CSV files do not name the arm")
-    output: Path = option(
-        help="directory to create", flags=("-o", "--output"), metavar="BAG"
-    )
-    columns: str | None = option(
-        None,
-        "column names, separated by commas, for files without a header "
-        "line: actual_q or actual_q[6] names six columns, '-' skips one and "
-        "'-[3]' three",
-        metavar="NAMES",
-    )
-    layout: str | None = option(
-        None,
-        "column order of a known kind of file (listed below)",
-        metavar="LAYOUT",
-        offered=_csv_layouts,
-    )
-    rate: float | None = option(
-        None,
-        "samples per second, for files without a time column or with equal times",
-        metavar="HZ",
-        unit="Hz",
-        limits=(0.001, 2000),
-    )
-    time_unit: Literal["auto", "s", "ms", "us", "ns", "min", "h", "d"] = option(
-        "auto",
-        "unit of the time column; auto: as its name states, else by the "
-        "size of its numbers, their steps, and the motion of the arm",
-    )
-    overwrite: bool = overwrite_option()
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecoverOptions:
-    """Options of `ur_energy recover`."""
-
-    bag: Path = option(
-        help="recording to repair in place (a rosbag2 directory)",
-        positional=True,
-        metavar="BAG",
-        holds="recording",
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectOptions:
-    """Options of `ur_energy inspect`."""
-
-    bag: Path = bag_option()
-    robot: str | None = robot_option(
-        "the one named in the bag; needed for the condition number"
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateOptions:
-    """Options of `ur_energy evaluate`."""
-
-    model: Path | None = model_option()
-    bags: tuple[Path, ...] = bags_option("recordings to compare with")
-    no_anchor: bool = option(
-        False,
-        "use the model's standby power and friction, without adapting them "
-        "to the recording's standstill and first seconds of motion",
-    )
-    payload: tuple[float, ...] | None = payload_option(
-        "the controller's setting, from target_moment"
-    )
-    same_arm: bool = same_arm_option()
-    workers: int | None = workers_option()
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictOptions:
-    """Options of `ur_energy predict`."""
-
-    model: Path | None = model_or_robot_option()
-    robot: str | None = robot_of_model_option()
-    trajectory: Path = option(
-        help="planned motion of the joints",
-        positional=True,
-        metavar="TRAJECTORY.csv",
-        holds="trajectory",
-    )
-    payload: tuple[float, ...] | None = payload_option("the model's")
-    session: Path | None = option(
-        None,
-        "recording of the same day, to take standby power (from standstill) "
-        "and friction (from the first seconds of motion) from; without it "
-        "the interval is wider, to cover their spread between sessions",
-        metavar="BAG",
-        holds="recording",
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PayloadOptions:
-    """Options of `ur_energy payload`."""
-
-    model: Path | None = model_option()
-    bag: Path = option(
-        help="recording with the payload (a rosbag2 directory)",
-        positional=True,
-        metavar="BAG",
-        holds="recording",
-    )
-    known_payload: float | None = option(
-        None,
-        "actual mass, to calibrate with",
-        metavar="KG",
-        unit="kg",
-        limits=(-1000, 1000),
-    )
-    empty: Path | None = option(
-        None,
-        "recording of the same arm with an empty flange; the payload is the difference",
-        metavar="BAG",
-        holds="recording",
-    )
-    output: Path | None = option(
-        None,
-        "calibrated model to write (needs --known-payload)",
-        flags=("-o", "--output"),
-        metavar="MODEL.yaml",
-    )
-    overwrite: bool = overwrite_option()
-    robot: str | None = robot_option("the one named in the model")
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaseParametersOptions:
-    """Options of `ur_energy base-parameters`."""
-
-    bags: tuple[Path, ...] = bags_option("recordings to fit, all together")
-    robot: str | None = robot_option("the one that the bags name")
-    validate: tuple[Path, ...] = validate_option()
-    torque: Literal["current", "target_moment", "measured_torque"] = option(
-        "current", "source of the torque", flags=("--from",)
-    )
-    model: Path | None = option(
-        None,
-        "use the torque constants of this model (default: those of the robot file)",
-        metavar="MODEL.yaml",
-        holds="model",
-    )
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayoutsOptions:
-    """Options of `ur_energy layouts`."""
-
-    namespace: str = option("", "namespace of the nodes (default: none)", metavar="NAME")
-    tf_prefix: str = option(
-        "", "parameter tf_prefix of the nodes (default: none)", metavar="PREFIX"
-    )
-    robot: str | None = robot_option("ur5e")
-    output: Path = option(
-        help="folder for the files", flags=("-o", "--output"), metavar="DIR"
-    )
-    overwrite: bool = overwrite_option()
-    json: bool = json_option()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompletionOptions:
-    """Options of `ur_energy completion`."""
-
-    shell: Literal["bash", "zsh", "fish"] = option(
-        help="shell to complete in", positional=True
+    Args:
+        kinds: of sinks, of the rooms that are there; without any, the help mentions none.
+    """
+    summary = "show live power and energy of an arm"
+    notes = "q or Ctrl-C quits. The robot is only read, never commanded."
+    examples = ["ur_energy live --host 192.168.0.10 --model model.yaml"]
+    if kinds:
+        titles = ", ".join(kind.title for kind in kinds)
+        summary += f"; feed {titles}"
+    servers = [
+        f"{kind.flag} 127.0.0.1:{kind.default_port}" for kind in kinds if kind.listens
+    ]
+    if servers:
+        notes += "\nServers listen on this machine only unless --allow-network is given."
+        lines = [
+            "ur_energy live --host 192.168.0.10",
+            *servers,
+            "--state-file energy.db",
+        ]
+        examples.append(" \\\n    ".join(lines))
+    examples.append("ur_energy live --bag monday --json")
+    return Command(
+        name="live",
+        options=LiveViewOptions,
+        run="ur_energy_model.cli.live:run",
+        summary=summary,
+        description="Show power and energy of an arm while it works: each joint, the "
+        "whole arm beside the measured bus, standby, cycles and losses of "
+        "the connection. In a terminal it fills the screen; elsewhere it "
+        "prints one line a second, and one a minute while no samples come. "
+        "Without --model it uses the generic model of the arm's type, whose "
+        "intervals are wider. It ends with what can be done for less "
+        "energy, ranked. ROS is not needed.",
+        examples=tuple(examples),
+        notes=notes,
+        group=EVERYDAY,
+        subjects=(SINKS,),
     )
 
 
@@ -489,29 +103,7 @@ COMMANDS = (
         "missing\nis counted as lost.",
         group=EVERYDAY,
     ),
-    Command(
-        name="live",
-        options=LiveViewOptions,
-        run="ur_energy_model.cli.live:run",
-        summary="show live power and energy of an arm; feed Foxglove, Prometheus, MQTT, OPC UA",
-        description="Show power and energy of an arm while it works: each joint, the "
-        "whole arm beside the measured bus, standby, cycles and losses of "
-        "the connection. In a terminal it fills the screen; elsewhere it "
-        "prints one line a second, and one a minute while no samples come. "
-        "Without --model it uses the generic model of the arm's type, whose "
-        "intervals are wider. It ends with what can be done for less "
-        "energy, ranked. ROS is not needed.",
-        examples=(
-            "ur_energy live --host 192.168.0.10 --model model.yaml",
-            "ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \\\n"
-            "    --state-file energy.db",
-            "ur_energy live --bag monday --json",
-        ),
-        notes="q or Ctrl-C quits. The robot is only read, never commanded. Servers listen "
-        "on this\nmachine only unless --allow-network is given.",
-        group=EVERYDAY,
-        subjects=("sinks",),
-    ),
+    live_command(sink_kinds()),
     Command(
         name="estimate",
         options=EstimateOptions,
@@ -713,3 +305,4 @@ COMMANDS = (
         group=FILES,
     ),
 )
+"""In the order of the help, within their groups."""

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.commands import CompletionOptions, LayoutsOptions
+from ur_energy_model.cli.command_options import CompletionOptions, LayoutsOptions
 from ur_energy_model.cli.listing import PROGRAM, all_commands, commands_below
 from ur_energy_model.cli.output import note, print_json, print_table
 from ur_energy_model.cli.parser import command_tables

@@ -22,7 +22,7 @@ from ur_energy_model.cli.arguments import (
     tariff_of,
     with_payload,
 )
-from ur_energy_model.cli.commands import EstimateOptions
+from ur_energy_model.cli.command_options import EstimateOptions
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import (
     note,

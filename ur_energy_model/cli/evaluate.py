@@ -22,7 +22,7 @@ from ur_energy_model.cli.arguments import (
     stated_payload,
     with_payload,
 )
-from ur_energy_model.cli.commands import EvaluateOptions
+from ur_energy_model.cli.command_options import EvaluateOptions
 from ur_energy_model.cli.output import print_json, print_line, print_objects, warn
 from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.meter import CONFIDENCE

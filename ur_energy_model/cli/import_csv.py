@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ur_energy_model.cli.commands import ImportOptions
+from ur_energy_model.cli.command_options import ImportOptions
 from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
 from ur_energy_model.cli.recordings import note_packing, print_constants
 from ur_energy_model.consistency.arm_type import ArmTypeCheck

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ur_energy_model.cli.arguments import chosen_model, tariff_of
-from ur_energy_model.cli.commands import LiveViewOptions
+from ur_energy_model.cli.command_options import LiveViewOptions
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import note
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
@@ -79,8 +79,8 @@ def run(given: Given) -> None:
         script=None if options.script is None else read_script(options.script),
     )
     stop = threading.Event()
-    sinks = open_sinks(given, arm.actions, options.state_file)
-    outlets = SinkGroup(sinks, common_options(given).sink_rate)
+    opened = open_sinks(given, arm.actions, options.state_file)
+    sinks = SinkGroup(opened, common_options(given).sink_rate)
     console = Console(highlight=False)
     viewer: Screen | LinePrinter
     if options.json:
@@ -89,8 +89,8 @@ def run(given: Given) -> None:
         viewer = LinePrinter(arm.state, stop, text_line, note, patience=WAITING)
     else:
         viewer = Screen(console, arm.state, stop)
-    with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
-        arm.start(outlets)
+    with closing(sinks), on_stop_signal(stop.set), closing(arm), viewer:
+        arm.start(sinks)
         _watch(viewer, arm, options.duration)
     _end(options, arm)
 

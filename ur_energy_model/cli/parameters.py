@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.cli.arguments import model_needed
-from ur_energy_model.cli.commands import BaseParametersOptions, PayloadOptions
+from ur_energy_model.cli.command_options import BaseParametersOptions, PayloadOptions
 from ur_energy_model.cli.output import (
     note,
     picked,

@@ -14,7 +14,7 @@ from ur_energy_model.cli.arguments import (
     stated_payload,
     with_payload,
 )
-from ur_energy_model.cli.commands import PredictOptions
+from ur_energy_model.cli.command_options import PredictOptions
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, warn
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.meter import CONFIDENCE

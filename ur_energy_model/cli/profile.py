@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.arguments import ChosenModel, chosen_model
-from ur_energy_model.cli.commands import ProfileOptions
+from ur_energy_model.cli.command_options import ProfileOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,

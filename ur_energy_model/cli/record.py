@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ur_energy_model.cli.commands import RecordOptions
+from ur_energy_model.cli.command_options import RecordOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.commands import InspectOptions, RecoverOptions
+from ur_energy_model.cli.command_options import InspectOptions, RecoverOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,

@@ -16,7 +16,7 @@ from ur_energy_model.cli.arguments import (
     tariff_of,
     with_payload,
 )
-from ur_energy_model.cli.commands import ReportOptions
+from ur_energy_model.cli.command_options import ReportOptions
 from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import (
     note,

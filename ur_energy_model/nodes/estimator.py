@@ -180,8 +180,8 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(given.publish_rate)
         self._health.begin()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        sinks = open_sinks(self.given, self._actions, given.state_file)
-        self._outlets = SinkGroup(sinks, common_options(self.given).sink_rate)
+        opened = open_sinks(self.given, self._actions, given.state_file)
+        self._sinks = SinkGroup(opened, common_options(self.given).sink_rate)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(
@@ -199,7 +199,7 @@ class EstimatorNode(ManagedNode):
         self._reader = None
         if reader is not None:
             reader.stop()
-            self._outlets.close()
+            self._sinks.close()
         arm = self._arm
         snapshot = None
         if arm is not None:
@@ -379,10 +379,10 @@ class EstimatorNode(ManagedNode):
             return
         if snapshots:
             self._plans.follow(snapshots[-1])
-        if self._outlets.sinks:
+        if self._sinks.sinks:
             self._last_batch = batch
             with self._lock:
-                self._outlets.offer(float(batch.time[-1]), self._reading)
+                self._sinks.offer(float(batch.time[-1]), self._reading)
 
     def _publish_paced(
         self,
@@ -426,7 +426,7 @@ class EstimatorNode(ManagedNode):
             self._plans.follow(snapshot)
         if self._last_batch is not None:
             with self._lock:
-                self._outlets.offer_at_once(self._reading)
+                self._sinks.offer_at_once(self._reading)
 
     def _reading(self) -> ArmReading | None:
         """The present reading for the sinks; the estimator's lock is held.
@@ -490,7 +490,7 @@ class EstimatorNode(ManagedNode):
         if snapshot is not None and arm is not None:
             shown = replace(snapshot, arm_warning=arm.arm_warning)
             self._energy.publish_summary(shown, stamp, arm.words)
-        sinks = health.sinks(self._outlets.statuses)
+        sinks = health.sinks(self._sinks.statuses)
         self.publish_parts(
             health.parts(snapshot, reader, arm) | sinks, health.hardware, stamp
         )
@@ -498,7 +498,7 @@ class EstimatorNode(ManagedNode):
 
     def _on_cycle(self, cycle: Cycle) -> None:
         """Publish a complete cycle and hand it to the sinks (called with the lock held)."""
-        self._outlets.note_cycle(cycle)
+        self._sinks.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels)
 
     def _on_plan(self, message: bytes) -> None:

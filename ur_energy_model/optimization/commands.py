@@ -43,6 +43,7 @@ from ur_energy_model.optimization.page import (
     optimization_page,
 )
 from ur_energy_model.optimization.room import OptimizeOptions
+from ur_energy_model.options import options_of
 from ur_energy_model.report.page import render
 from ur_energy_model.rooms import Given, extensions
 
@@ -163,7 +164,12 @@ def _model_and_bag(given: Given, options: OptimizeOptions) -> tuple[Path | None,
         return options.model, options.bag
     if options.model is not None and is_recording(options.model):
         return None, options.model
-    given.refuse("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
+    others = ""
+    for extension in extensions(ALTERNATIVES):
+        if extension.options is not None:
+            first = options_of(extension.options)[0]
+            others += f", or {first.label} {first.placeholder}..."
+    given.refuse(f"MODEL.yaml and BAG are needed{others}")
 
 
 def _checked_page(options: OptimizeOptions) -> Path | None:

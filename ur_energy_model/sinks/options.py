@@ -63,6 +63,7 @@ class SinkKind:
 
     Attributes:
         name: of the option with an address, URL or file for each sink of this kind.
+        title: by which the help of commands names what these sinks feed.
         options: table that has this option, and further ones of the kind.
         factory: "module:function" of its `sink.SinkFactory`.
         default_port: where it listens if the user states no port; None for a kind that
@@ -71,6 +72,7 @@ class SinkKind:
     """
 
     name: str
+    title: str
     options: type
     factory: str
     default_port: int | None = None

@@ -44,11 +44,17 @@ FOXGLOVE_PORT = 8765
 """Default port of the servers of Foxglove's SDK, which its app suggests."""
 FOXGLOVE = SinkKind(
     "foxglove",
+    "Foxglove",
     FoxgloveOptions,
     "ur_energy_model.sinks.foxglove.sink:foxglove_sink",
     default_port=FOXGLOVE_PORT,
 )
-MCAP = SinkKind("mcap", FoxgloveOptions, "ur_energy_model.sinks.foxglove.sink:mcap_sink")
+MCAP = SinkKind(
+    "mcap",
+    "MCAP files",
+    FoxgloveOptions,
+    "ur_energy_model.sinks.foxglove.sink:mcap_sink",
+)
 ROOM = Room(
     name="sinks/foxglove",
     purpose="live values for Foxglove and Lichtblick, and MCAP files",

@@ -36,7 +36,11 @@ class MqttOptions:
 
 
 MQTT = SinkKind(
-    "mqtt", MqttOptions, "ur_energy_model.sinks.mqtt.sink:mqtt_sink", secrets="mqtt"
+    "mqtt",
+    "MQTT",
+    MqttOptions,
+    "ur_energy_model.sinks.mqtt.sink:mqtt_sink",
+    secrets="mqtt",
 )
 ROOM = Room(
     name="sinks/mqtt",

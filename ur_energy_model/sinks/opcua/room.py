@@ -31,6 +31,7 @@ OPCUA_PORT = 4840
 """Port that IANA has registered for OPC UA."""
 OPCUA = SinkKind(
     "opcua",
+    "OPC UA",
     OpcuaOptions,
     "ur_energy_model.sinks.opcua.sink:opcua_sink",
     default_port=OPCUA_PORT,

@@ -32,6 +32,7 @@ PROMETHEUS_PORT = 9464
 """Default port of the Prometheus exporters of OpenTelemetry."""
 PROMETHEUS = SinkKind(
     "prometheus",
+    "Prometheus",
     PrometheusOptions,
     "ur_energy_model.sinks.prometheus.sink:prometheus_sink",
     default_port=PROMETHEUS_PORT,
