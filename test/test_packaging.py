@@ -23,7 +23,7 @@ import pytest
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import IN_UBUNTU, NAMES_ON_PYPI
-from ur_energy_model.nodes.launch_files import VIEWERS
+from ur_energy_model.nodes.launch_checks import VIEWERS
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = f"ur_energy_model-{__version__}.data/data"

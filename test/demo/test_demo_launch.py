@@ -9,7 +9,7 @@ import pytest
 
 from test.launch.test_launch_files import actions, installed_viewers
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes import launch_files
+from ur_energy_model.nodes import launch_checks
 from ur_energy_model.nodes.parameters import parameter
 
 __all__ = ["installed_viewers"]  # a fixture
@@ -37,7 +37,7 @@ def test_rviz_has_a_model_of_the_simulated_arm(monkeypatch: pytest.MonkeyPatch) 
     def missing(package: str) -> str:
         raise LookupError(package)
 
-    monkeypatch.setattr(launch_files, "get_package_prefix", missing)
+    monkeypatch.setattr(launch_checks, "get_package_prefix", missing)
     needed = "rviz2 and robot_state_publisher"
     with pytest.raises(UrEnergyError, match=f"rviz:=true needs {needed}, which is not"):
         actions("demo", rviz="true")

@@ -18,7 +18,7 @@ import pytest
 from test.absent_rooms import absent_rooms
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import PACKAGE, config_file, share_directory
-from ur_energy_model.nodes import launch_files
+from ur_energy_model.nodes import launch_checks, launch_files
 from ur_energy_model.nodes.launch_files import (
     EXECUTABLES,
     default_parameter_file,
@@ -40,7 +40,7 @@ NEEDED = {
 @pytest.fixture(autouse=True)
 def installed_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
     """rviz2 and robot_state_publisher seem to be installed."""
-    monkeypatch.setattr(launch_files, "get_package_prefix", lambda package: "/opt/ros")
+    monkeypatch.setattr(launch_checks, "get_package_prefix", lambda package: "/opt/ros")
 
 
 class Node(NamedTuple):
@@ -238,7 +238,7 @@ def test_viewers_need_the_robot_model_and_their_packages(
     def missing(package: str) -> str:
         raise LookupError(package)
 
-    monkeypatch.setattr(launch_files, "get_package_prefix", missing)
+    monkeypatch.setattr(launch_checks, "get_package_prefix", missing)
     with pytest.raises(UrEnergyError, match="rviz:=true needs rviz2, which is not"):
         started("energy", rviz="true")
     assert started("energy")
@@ -294,7 +294,9 @@ def test_wrong_and_unknown_arguments_are_refused() -> None:
         "energy.launch.py",
         "robot_ip:=1.2.3.4",
     ]
-    launch_files.check_names("energy", [*command, "record:=true", "--debug"])
-    launch_files.check_names("identify", [*command, "mine:=3"])  # included
+    declared = ["robot_ip", "record"]
+    check_names = launch_checks.check_names
+    check_names("energy", declared, [*command, "record:=true", "--debug"])
+    check_names("identify", declared, [*command, "mine:=3"])  # included
     with pytest.raises(UrEnergyError, match="mean robot_ip"):
-        launch_files.check_names("energy", [*command, "robotip:=1"])
+        check_names("energy", declared, [*command, "robotip:=1"])

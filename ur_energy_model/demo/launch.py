@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ur_energy_model.nodes.launch_checks import Arguments, check_packages
 from ur_energy_model.nodes.launch_files import (
     COMMON_ARGUMENTS,
     RVIZ,
-    Arguments,
     LaunchArgument,
     LaunchFile,
     Started,
     changed_parameters,
-    check_packages,
     node_process,
     parameter_arguments,
     robot_state_publisher,
@@ -57,8 +56,10 @@ def start(arguments: Arguments) -> Iterator[Started]:
 
 
 def _learning() -> list[LaunchArgument]:
-    """The argument of the estimator that learns, where the package has its learning."""
-    return parameter_arguments("estimator", "learn") if has_room("learning") else []
+    """The argument that makes the estimator learn; none without the room `learning`."""
+    if not has_room("learning"):
+        return []
+    return parameter_arguments("estimator", "learn")
 
 
 DEMO = LaunchFile(

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The launch files: their arguments, what they start, and checks before anything is started.
+"""The launch files: their arguments, and what they start.
 
 Only `description` imports launch, so that tools, tests and the demo read the same tables
 as the files in launch/. An argument of a parameter has its name, default, help and
@@ -11,21 +11,25 @@ demo; `launch_files` returns them all.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-from ament_index_python.packages import get_package_prefix
-
-from ur_energy_model.errors import InputError, UrEnergyError, closest
-from ur_energy_model.files import PACKAGE, config_file, open_regular, user_path
-from ur_energy_model.model.model_file import load_model
+from ur_energy_model.files import PACKAGE, config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_export import urdf
+from ur_energy_model.nodes.launch_checks import (
+    VIEWERS,
+    Arguments,
+    check_address,
+    check_names,
+    check_packages,
+    described_robot,
+    ignored_arguments,
+    params_file,
+)
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.options import Value
 from ur_energy_model.rooms import loaded, rooms
@@ -51,10 +55,6 @@ class LaunchArgument(NamedTuple):
     default: str | None
     help: str
     choices: tuple[str, ...] = ()
-
-
-# text of all arguments of a launch file, by name
-Arguments: TypeAlias = Mapping[str, str]
 
 
 class Started(NamedTuple):
@@ -164,24 +164,31 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
     check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
     if not driver:
         check_address(arguments)
+    # An address that is not given must not replace that of the parameter file.
     without = () if arguments["robot_ip"] else ("robot_ip",)
-    both: dict[str, Value] = {}
+    estimator: dict[str, Value] = {}
+    logger: dict[str, Value] = {}
     if arguments.get("use_sim_time") == "true":
-        both["use_sim_time"] = True
-    estimator = both | changed_parameters("estimator", arguments, without=without)
-    logger = both | ({"publish_joint_states": False} if driver else {})
+        estimator["use_sim_time"] = True
+        logger["use_sim_time"] = True
+    if driver:
+        logger["publish_joint_states"] = False
+    estimator |= changed_parameters("estimator", arguments, without=without)
     logger |= changed_parameters("logger", arguments, without=without)
-    rtde = arguments["source"] == "rtde"
-    alone = "logger:=false" if arguments["logger"] == "false" else ""
-    if not (rtde or driver):
-        alone = f"source:={arguments['source']}"
-    if alone:
-        yield from ignored_arguments(arguments, alone)
+    reads_controller = arguments["source"] == "rtde"
+    composed = reads_controller if driver else arguments["composed"] == "true"
+    no_logger = ""  # the argument that excludes the logger
+    if not (reads_controller or driver):
+        no_logger = f"source:={arguments['source']}"
+    elif arguments["logger"] == "false":
+        no_logger = "logger:=false"
+    if no_logger:
+        yield from ignored_arguments(arguments, no_logger)
         yield node_process("estimator", arguments, estimator)
-    elif rtde if driver else arguments["composed"] == "true":
+    elif composed:
         # The process gets no name, which would rename both nodes, and no default files,
         # since the defaults are built in.
-        files = (*_params_file(arguments), {**estimator, **logger})
+        files = (*params_file(arguments), {**estimator, **logger})
         yield Started("cell_node", files, ("estimator", "logger"))
     else:
         yield node_process("estimator", arguments, estimator)
@@ -192,10 +199,17 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
 
 
 def identify(arguments: Arguments) -> Iterator[Started]:
-    """One identification, with the bags of the arguments; launch ends after it by default."""
-    parameters = {"identify_on_start": True} | changed_parameters(
-        "identification", arguments
-    )
+    """One identification, with the bags of the arguments; launch ends after it by default.
+
+    Args:
+        arguments: text of all launch arguments.
+
+    Raises:
+        InputError: the parameter file is missing.
+        ValueError: the text of an argument is no value of its parameter.
+    """
+    parameters: dict[str, Value] = {"identify_on_start": True}
+    parameters |= changed_parameters("identification", arguments)
     yield node_process("identification", arguments, parameters)
 
 
@@ -204,13 +218,14 @@ def changed_parameters(
 ) -> dict[str, Value]:
     """Values of launch arguments that differ from the default of the parameter of that name.
 
-    The others are left out, so that a parameter file given by the user can set them, and
-    so are those in `without`, which mean something else to this node.
+    Arguments with the default are left out, so that a parameter file of the user can set
+    these parameters.
 
     Args:
         node: name of the node.
         arguments: text of all launch arguments.
-        without: names that are left out.
+        without: arguments that are left out as well, because they do not mean the
+            parameter of this name.
 
     Raises:
         ValueError: the text of an argument is no value of its parameter.
@@ -228,13 +243,21 @@ def changed_parameters(
 def node_process(
     node: str, arguments: Arguments, parameters: Mapping[str, Value]
 ) -> Started:
-    """A process with one node, with the parameters of a file and these, which win.
+    """A process with one node.
 
-    The file is that of the user, else the installed one with the defaults. Not both: of
-    two files with values of different types, ROS silently takes that of the first, where
-    the node would refuse a wrong type in words.
+    The node gets the parameter file of the user, else the installed one with the
+    defaults. It never gets both: where two files have values of different types, ROS
+    silently takes the value of the first, and the node cannot refuse a wrong type.
+
+    Args:
+        node: name of the node.
+        arguments: text of all launch arguments.
+        parameters: values that win over the file.
+
+    Raises:
+        InputError: the parameter file of the user is missing.
     """
-    files = _params_file(arguments) or [str(default_parameter_file(node))]
+    files = params_file(arguments) or [str(default_parameter_file(node))]
     return Started(EXECUTABLES[node], (*files, dict(parameters)), (node,))
 
 
@@ -370,23 +393,26 @@ def description(file: str) -> LaunchDescription:
         """The action of launch that starts a process, or writes a line."""
         if isinstance(started, str):
             return LogInfo(msg=started)
-        named: dict[str, Any] = {
+        options: dict[str, Any] = {
             "package": started.executable,
             "name": started.executable,
         }
         if started.nodes:
-            named = _options(started.nodes, arguments)
-        for key in ("parameters", "arguments"):
-            if values := getattr(started, key):
-                named[key] = list(values)
-        space = arguments["namespace"]
+            options = _options(started.nodes, arguments)
+        if started.parameters:
+            options["parameters"] = list(started.parameters)
+        if started.arguments:
+            options["arguments"] = list(started.arguments)
         return Node(
-            executable=started.executable, namespace=space, output="screen", **named
+            executable=started.executable,
+            namespace=arguments["namespace"],
+            output="screen",
+            **options,
         )
 
     def start(context: LaunchContext) -> list[Any]:
         """The actions, once the values of the arguments are known."""
-        check_names(file, sys.argv)
+        check_names(file, [argument.name for argument in table], sys.argv)
         given = context.launch_configurations
         arguments = {argument.name: given[argument.name] for argument in table}
         return [action(each, arguments) for each in described.start(arguments)]
@@ -404,7 +430,15 @@ def description(file: str) -> LaunchDescription:
 
 
 def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
-    """Options of launch_ros for a process with these nodes of this package."""
+    """Options of launch_ros for a process with nodes of this package.
+
+    Args:
+        nodes: names of the nodes; several of them keep their names in the process.
+        arguments: text of all launch arguments.
+
+    Raises:
+        ValueError: respawn_delay is not a number.
+    """
     level = arguments["log_level"]
     respawn = arguments.get("respawn") == "true"
     delay = arguments.get("respawn_delay", "0")
@@ -419,183 +453,17 @@ def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
             text = f"{event.process_name} ended with exit code {event.returncode}"
             context.asyncio_loop.call_exception_handler({"message": text})
 
+    levels: list[str] = []
+    for name in nodes:
+        levels += ["--log-level", f"{name}:={level}"]
     return {
         "package": PACKAGE,
         "name": nodes[0] if len(nodes) == 1 else None,
-        "ros_arguments": [
-            word for name in nodes for word in ("--log-level", f"{name}:={level}")
-        ],
+        "ros_arguments": levels,
         "respawn": respawn,
         "respawn_delay": seconds,
         "on_exit": None if respawn else remember_failure,
     }
-
-
-# Checks of launch arguments before anything is started.
-
-VIEWERS: Mapping[str, tuple[str, ...]] = {
-    "rviz": ("rviz2",),
-    "robot_description": ("robot_state_publisher",),
-}
-"""Packages that launch arguments need, by argument."""
-
-
-def check_names(file: str, command: Sequence[str]) -> None:
-    """Refuse an argument on the command line that a launch file does not have.
-
-    Launch itself ignores it. What another launch file includes is not checked: its
-    command line has arguments of its own.
-
-    Args:
-        file: name of the launch file.
-        command: words of the command line of launch.
-
-    Raises:
-        UrEnergyError: there is such an argument; the message has the likely right one.
-    """
-    words = [Path(word).name for word in command]
-    name_of_file = f"{file}.launch.py"
-    if name_of_file not in words:
-        return
-    declared = [argument.name for argument in launch_files()[file].arguments]
-    given = command[words.index(name_of_file) + 1 :]
-    for name in (word.partition(":=")[0] for word in given if ":=" in word):
-        if name not in declared:
-            meant = closest(name, declared)
-            hint = "" if meant is None else f" (did you mean {meant}?)"
-            raise UrEnergyError(
-                f"nothing is started: {name_of_file} has no argument {name}{hint}; --show-args "
-                f"lists them, and other parameters belong into params_file"
-            )
-
-
-def check_address(arguments: Arguments) -> None:
-    """Refuse a missing address of the controller.
-
-    Without this check the nodes would connect to their default address, at which no
-    controller answers, and report that for ever.
-
-    Raises:
-        InputError: there is none, or the params_file cannot be read.
-    """
-    if arguments["source"] != "rtde" or arguments["robot_ip"]:
-        return
-    named = [name for path in _params_file(arguments) for name in _parameters_in(path)]
-    if "robot_ip" not in named:
-        raise InputError(
-            "nothing is started",
-            "robot_ip is missing",
-            "give the address of the controller, such as robot_ip:=192.168.0.10",
-        )
-
-
-def _params_file(arguments: Arguments) -> list[str]:
-    """Path of the params_file in a list; none without one.
-
-    launch only warns about a file that is not there, and starts all nodes with their
-    defaults: a misspelt path would start a cell with another address, model and folder
-    than the user means. What the file contains is checked by each node.
-
-    Raises:
-        InputError: there is no such file.
-    """
-    if not arguments["params_file"]:
-        return []
-    path = user_path(arguments["params_file"])
-    if not path.is_file():
-        problem = "is no file, nothing is started"
-        raise InputError(path, problem, "name a YAML file of parameters")
-    return [str(path)]
-
-
-def _parameters_in(path: str) -> Iterator[str]:
-    """Names of the parameters in a file, of whatever nodes; none if it is no such file."""
-    try:
-        with open_regular(Path(path)) as file:
-            content = yaml.safe_load(file.read())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        problem = f"cannot be read, nothing is started ({error})"
-        raise InputError(path, problem, "name a YAML file of parameters") from error
-    waiting = [content]
-    while waiting:
-        mapping = waiting.pop()
-        if not isinstance(mapping, dict):
-            continue
-        for name, value in mapping.items():
-            if name == "ros__parameters" and isinstance(value, dict):
-                yield from map(str, value)
-            else:
-                waiting.append(value)
-
-
-def check_packages(
-    arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS
-) -> None:
-    """Refuse arguments that are "true" and need a package which is not installed.
-
-    Args:
-        arguments: text of all launch arguments.
-        needed: packages by the argument that needs them.
-
-    Raises:
-        UrEnergyError: one is missing; the message has the command that installs it.
-    """
-
-    def is_installed(package: str) -> bool:
-        try:
-            return bool(get_package_prefix(package))
-        except (LookupError, OSError):
-            return False
-
-    missing = {
-        package: argument
-        for argument, packages in needed.items()
-        if arguments[argument] == "true"
-        for package in packages
-        if not is_installed(package)
-    }
-    if missing:
-        switches = " ".join(f"{name}:=true" for name in dict.fromkeys(missing.values()))
-        distribution = os.environ.get("ROS_DISTRO", "$ROS_DISTRO")
-        names = " ".join(
-            f"ros-{distribution}-{each.replace('_', '-')}" for each in missing
-        )
-        raise UrEnergyError(
-            f"nothing is started: {switches} needs {' and '.join(missing)}, which is not "
-            f"installed; install it with 'sudo apt install {names}', or leave out {switches}"
-        )
-
-
-def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
-    """Lines about what a cell lacks, and which arguments have no effect, without a logger.
-
-    Args:
-        arguments: text of all launch arguments.
-        reason: the argument because of which there is none, such as "logger:=false".
-    """
-    if arguments["record"] == "true":
-        yield f"nothing is recorded: no logger is started with {reason}"
-    folder = str(parameter("logger", "bag_directory").parameter)
-    for name, default in (("bag_directory", folder), ("composed", "false")):
-        if (value := arguments.get(name, default)) != default:
-            yield f"{name}:={value} has no effect: no logger is started with {reason}"
-
-
-def described_robot(arguments: Arguments) -> str:
-    """Name of the robot, or path of the robot file, that robot_state_publisher describes.
-
-    Raises:
-        UrEnergyError: neither robot_model nor model_file is given; the controller is asked
-            by the nodes only, later.
-    """
-    if arguments["robot_model"]:
-        return arguments["robot_model"]
-    if arguments["model_file"]:
-        return load_model(user_path(arguments["model_file"])).robot
-    raise UrEnergyError(
-        "nothing is started: robot_description:=true needs robot_model, such as "
-        "robot_model:=ur5e, or model_file"
-    )
 
 
 # Command lines that start nodes without launch; imports neither ROS nor launch.
@@ -630,7 +498,8 @@ def node_command(
         "--params-file",
         str(default_parameter_file(node)),
     ]
-    command += ["-r", f"__ns:={namespace}"] if namespace else []
+    if namespace:
+        command += ["-r", f"__ns:={namespace}"]
     for name, value in parameters.items():
         problem = parameter(node, name).problem(value)
         if problem is not None:
@@ -644,9 +513,10 @@ def _yaml(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return "[" + ", ".join(_yaml(item) for item in value) + "]"
+        items = ", ".join(map(_yaml, value))
+        return f"[{items}]"
     if isinstance(value, str):
-        # Quoted, since rcl reads the value as YAML: unquoted, 1e3 or yes would not be a
-        # text.
-        return "'" + value.replace("'", "''") + "'"
+        # Quoted: rcl reads the value as YAML, where 1e3 or yes would not be a text.
+        escaped = value.replace("'", "''")
+        return f"'{escaped}'"
     return str(value)
