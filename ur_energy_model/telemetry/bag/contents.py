@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ur_energy_model.telemetry.bag.cdr import CdrError
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, summary_of
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock, Summary, summary_of
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, decode_event
 
 MARK = "mark"
@@ -43,29 +44,13 @@ def file_contents(path: Path) -> FileContents:
         RecordingError: it cannot be read, or is damaged.
     """
     reader = McapReader(path)
-    counts = Counter[int]()
+    read = Counter[int]()  # messages by the number of the channel
     marked = False
     try:
         summary = summary_of(path)
-        blocks = reader.blocks()
-        if summary is not None:
-            reader.channels = summary.channels
-            events = {
-                n
-                for n, each in reader.channels.items()
-                if each.topic.endswith(EVENTS_TOPIC)
-            }
-            chunks = [
-                each
-                for each in summary.chunks
-                if events & each.message_index_offsets.keys()
-            ]
-            bodies = (reader.chunk(each.chunk_start_offset) for each in chunks)
-            blocks = (
-                block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC)
-            )
+        blocks = reader.blocks() if summary is None else _event_blocks(reader, summary)
         for block in blocks:
-            counts[block.channel] += len(block.records)
+            read[block.channel] += len(block.records)
             if reader.channels[block.channel].topic.endswith(EVENTS_TOPIC):
                 kinds = {decode_event(row.tobytes()).kind for row in block.payload}
                 marked = marked or MARK in kinds
@@ -75,8 +60,22 @@ def file_contents(path: Path) -> FileContents:
         ) from None
     except (ValueError, CdrError) as error:
         raise reader.refuse(f"is damaged ({error})", "recover the bag") from None
-    found = counts if summary is None else summary.counts
-    topics = {number: channel.topic for number, channel in reader.channels.items()}
-    return FileContents(
-        {topics[n]: count for n, count in found.items() if n in topics}, marked
-    )
+    counts = read if summary is None else summary.counts
+    messages: dict[str, int] = {}
+    for number, count in counts.items():
+        if number in reader.channels:
+            messages[reader.channels[number].topic] = count
+    return FileContents(messages, marked)
+
+
+def _event_blocks(reader: McapReader, summary: Summary) -> Iterator[MessageBlock]:
+    """Events of a file; only the chunks that have some by the summary are read."""
+    reader.channels = summary.channels
+    events = set[int]()
+    for number, channel in reader.channels.items():
+        if channel.topic.endswith(EVENTS_TOPIC):
+            events.add(number)
+    for chunk in summary.chunks:
+        if events & chunk.message_index_offsets.keys():
+            body = reader.chunk(chunk.chunk_start_offset)
+            yield from reader.blocks_of(body, EVENTS_TOPIC)

@@ -11,13 +11,15 @@ unpacked (`McapReader`). The specification is at https://mcap.dev/spec.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 from mcap.data_stream import ReadDataStream, RecordBuilder
@@ -39,7 +41,9 @@ from mcap.records import (
 )
 from numpy.typing import NDArray
 
-from ur_energy_model.typing import Bytes
+from ur_energy_model.files import open_regular
+from ur_energy_model.telemetry.samples import equal_runs
+from ur_energy_model.typing import Bytes, Indices
 
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""
@@ -50,6 +54,11 @@ RECORD_HEAD = struct.Struct("<BQH")
 """The same and the first number of the content, which is the channel of a message."""
 MESSAGE_HEAD = 22
 """Size of channel, sequence number, log time and publish time of a message [bytes]."""
+_LOG_TIME_PLACE = 6
+"""Place of the log time in the content of a message: behind channel and sequence number."""
+_BLOCK_ROWS = 4096  # most messages of a block
+Places: TypeAlias = tuple[Indices, Indices]
+"""Offsets [n] and lengths [n] of the contents of messages in the records of a chunk."""
 
 _PARSERS: Mapping[int, Callable[[ReadDataStream], McapRecord]] = {
     Opcode.HEADER: Header.read,
@@ -126,7 +135,13 @@ class MessageBlock(NamedTuple):
 
     @classmethod
     def of(cls, channel: int, time: NDArray[np.int64], payload: Bytes) -> MessageBlock:
-        """Messages with log times [n], ns, and payload [n, size]."""
+        """Messages without sequence numbers.
+
+        Args:
+            channel: number of the channel in the file.
+            time: log times [n], ns since the epoch, which are the publish times too.
+            payload: of the messages [n, size].
+        """
         count, size = payload.shape
         records = np.zeros(count, record_type(size))
         records["op"] = Opcode.MESSAGE
@@ -220,3 +235,183 @@ class Summary:
 
 PROVISIONAL_TAIL = packed([DataEnd(0), Footer(0, 0, 0)]) + MAGIC
 """End of a growing file, without summary, so that every reader opens it."""
+
+
+# Records of an open file, and what its summary holds, without reading its chunks.
+
+
+def read_at(file: BinaryIO, place: int, count: int) -> bytes:
+    """Bytes of a file from a place on; fewer than `count` at its end."""
+    file.seek(place)
+    return file.read(count)
+
+
+_NO_RECORD = (0, 0, 0)
+
+
+def record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
+    """The record of a file that begins at a place.
+
+    Args:
+        file: that is read.
+        place: of the prefix of the record [bytes].
+        stop: place behind which the record must not reach [bytes].
+
+    Returns:
+        Type of the record, and start and end of its content in the file [bytes]; zeros if
+        the record does not fit in front of `stop`.
+    """
+    head = read_at(file, place, PREFIX.size)
+    if len(head) < PREFIX.size:
+        return _NO_RECORD
+    op, length = PREFIX.unpack(head)
+    start = place + PREFIX.size
+    if start + length > stop:
+        return _NO_RECORD
+    return op, start, start + length
+
+
+_SUMMARY = frozenset({
+    Opcode.SCHEMA, Opcode.CHANNEL, Opcode.CHUNK_INDEX, Opcode.METADATA_INDEX, Opcode.STATISTICS,
+})  # fmt: skip
+_MOST_SUMMARY = 32 << 20
+"""Largest summary that is read [bytes]; files with a larger one are read without it."""
+_FOOTER_SIZE = 20  # of the content of a footer [bytes]
+_END = PREFIX.size + _FOOTER_SIZE + len(MAGIC)  # size of footer and magic [bytes]
+
+
+def summary_of(path: Path) -> Summary | None:
+    """The summary of a file, without reading its chunks.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The summary; None of a file without a complete end, or whose summary is malformed
+        or too large.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    summary = Summary()
+    with open_regular(path) as file:
+        stop = file.seek(0, os.SEEK_END) - _END
+        place = _summary_place(file, stop)
+        if place is None:
+            return None
+        known = 0
+        try:
+            while place < stop:
+                op, start, place = record_at(file, place, stop)
+                if not place:
+                    return None
+                if op in _SUMMARY:
+                    known += 1
+                    record = parsed(op, read_at(file, start, place - start))
+                    _add_to_summary(summary, record, stop)
+        except ValueError:
+            return None
+    return summary if known else None
+
+
+def _summary_place(file: BinaryIO, footer: int) -> int | None:
+    """Place of the summary by the footer at this place [bytes]; None without a usable one."""
+    if footer <= len(MAGIC):
+        return None
+    tail = read_at(file, footer, _END)
+    if PREFIX.unpack_from(tail) != (Opcode.FOOTER, _FOOTER_SIZE):
+        return None
+    place = int.from_bytes(tail[PREFIX.size : PREFIX.size + 8], "little")
+    if not tail.endswith(MAGIC) or not 0 < place < footer <= place + _MOST_SUMMARY:
+        return None
+    return place
+
+
+def _add_to_summary(summary: Summary, record: McapRecord, stop: int) -> None:
+    """Add a record to a summary, unless it refers to a place behind `stop` [bytes]."""
+    if isinstance(record, Schema):
+        summary.schemas[record.id] = record
+    elif isinstance(record, Channel):
+        summary.channels[record.id] = record
+    elif isinstance(record, Statistics):
+        summary.counts.update(record.channel_message_counts)
+    elif isinstance(record, ChunkIndex):
+        if record.chunk_start_offset < stop:
+            summary.chunks.append(record)
+    elif isinstance(record, MetadataIndex) and record.offset < stop:
+        summary.metadata.append(record)
+
+
+# Messages in the records of a chunk, as arrays.
+
+
+def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[MessageBlock]:
+    """Messages of a channel in order of their log times.
+
+    Args:
+        channel: number of the channel in the file.
+        blocks: of messages of perhaps several sizes; messages of equal times stay in
+            order.
+
+    Yields:
+        Blocks of messages of one size, some thousands at most.
+    """
+    times = np.concatenate([block.time for block in blocks])
+    sizes = np.repeat(
+        [block.payload.shape[1] for block in blocks],
+        [len(block.records) for block in blocks],
+    )
+    order = np.argsort(times, kind="stable")
+    of_size: dict[int, list[NDArray[np.void]]] = {}
+    for block in blocks:
+        of_size.setdefault(block.payload.shape[1], []).append(block.records)
+    records = {size: np.concatenate(parts) for size, parts in of_size.items()}
+    numbers = {size: np.flatnonzero(sizes == size) for size in records}
+    for run in equal_runs(sizes[order]):
+        size = int(sizes[order[run.start]])
+        for first in range(run.start, run.stop, _BLOCK_ROWS):
+            chosen = order[first : min(first + _BLOCK_ROWS, run.stop)]
+            rows = np.searchsorted(numbers[size], chosen)
+            yield MessageBlock(channel, records[size][rows])
+
+
+def _in_order_of_log_time(data: Bytes, places: Places) -> Places:
+    """Places of messages in the records of a chunk, in order of their log times."""
+    starts, lengths = places
+    if len(starts) < 2:
+        return places
+    first_bytes = starts + _LOG_TIME_PLACE
+    bytes_of_times = data[first_bytes[:, None] + np.arange(8)]
+    times = bytes_of_times.copy().view("<u8")[:, 0]
+    if (times[1:] >= times[:-1]).all():
+        return places
+    order = np.argsort(times, kind="stable")
+    return starts[order], lengths[order]
+
+
+def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBlock]:
+    """The messages of a channel at these places in a chunk, in order of their log times.
+
+    Args:
+        body: records of the chunk.
+        channel: number of the channel in the file.
+        places: of its messages in the chunk.
+
+    Yields:
+        Blocks of messages of one size, some thousands at most.
+    """
+    data = np.frombuffer(body, np.uint8)
+    starts, lengths = _in_order_of_log_time(data, places)
+    for part in equal_runs(lengths):
+        length = int(lengths[part.start])
+        size = PREFIX.size + length  # of a whole record [bytes]
+        kind = record_type(length - MESSAGE_HEAD)
+        for first in range(part.start, part.stop, _BLOCK_ROWS):
+            heads = starts[first : min(first + _BLOCK_ROWS, part.stop)] - PREFIX.size
+            records = np.empty((len(heads), size), np.uint8)
+            # Stretches without other records are copied at once.
+            for run in equal_runs(heads - size * np.arange(len(heads))):
+                place = int(heads[run.start])
+                count = run.stop - run.start
+                records[run] = data[place : place + count * size].reshape(-1, size)
+            yield MessageBlock(channel, records.view(kind)[:, 0])

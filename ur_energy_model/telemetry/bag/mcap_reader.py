@@ -24,9 +24,7 @@ from mcap.records import (
     Header,
     McapRecord,
     Metadata,
-    MetadataIndex,
     Schema,
-    Statistics,
 )
 
 from ur_energy_model.errors import RecordingError
@@ -39,36 +37,40 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     RECORD_HEAD,
     RECOVER,
     MessageBlock,
+    Places,
     Summary,
+    blocks_at,
+    merged_blocks,
     parsed,
-    record_type,
+    read_at,
+    record_at,
+    summary_of,
 )
 from ur_energy_model.telemetry.samples import equal_runs
-from ur_energy_model.typing import Bytes, Indices
 
-Places = tuple[Indices, Indices]
-"""Offsets [n] and lengths [n] of the contents of messages in a chunk."""
 MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of large files (that of an arm at rest is below 50)."""
-_FREE = 512 << 20
-_MEMORY = 128 << 20
-_ITEMS = 500_000
+_FREE = 512 << 20  # unpacked volume that is allowed for files of any size [bytes]
+_MEMORY = 128 << 20  # memory for definitions [bytes]
+_ITEMS = 500_000  # number of records beside messages
 _DEFINITIONS = frozenset({Opcode.SCHEMA, Opcode.CHANNEL, Opcode.METADATA, Opcode.HEADER})
 _INDEXES = frozenset({Opcode.MESSAGE_INDEX, Opcode.CHUNK_INDEX})
+_LAST_RECORDS = ((Opcode.DATA_END, 4), (Opcode.FOOTER, 20))
+"""Records with which the messages of a file end, and the sizes of their contents [bytes]."""
 _KNOWN = frozenset(Opcode)
 _CHUNK_MARK = re.compile(rb"\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4")
 """The name of the compression, by which a chunk is found among arbitrary bytes."""
-_LONGEST_MARK = 8  # of these names with their lengths [bytes]
-_MARK_OFFSET = PREFIX.size + 28
+_LONGEST_MARK = 8  # longest of these names, with its length in front of it [bytes]
+_CHUNK_HEAD = 28
+"""Size of what a chunk has in front of the name: times, unpacked size and checksum [bytes]."""
+_MARK_OFFSET = PREFIX.size + _CHUNK_HEAD
+_PACKED_SIZE = 8  # size of the number behind the name, the packed size [bytes]
 _WINDOW = 64 << 10
 _MOST_WINDOW = 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
 _LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
-_BLOCK_ROWS = 4096
 _MOST_SORTED = 128 << 20  # largest volume of messages that are sorted together [bytes]
-# of the log time in the content of a message: behind channel and sequence
-_LOG_TIME_OFFSET = 6
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
@@ -86,8 +88,9 @@ def budget_of(source: Path, files: Sequence[Path]) -> Budget:
         The budget, whose `spend` raises RecordingError beyond it.
     """
     size = sum(file.stat().st_size for file in files if file.is_file())
+    volume = max(_FREE, MAX_RATIO * size)
     items = _ITEMS + 20 * len(files)
-    return Budget(source, RecordingError, max(_FREE, MAX_RATIO * size), _MEMORY, items)
+    return Budget(source, RecordingError, volume, _MEMORY, items)
 
 
 class McapReader:
@@ -132,11 +135,14 @@ class McapReader:
         self._contents: dict[tuple[int, int], bytes] = {}
 
     def blocks(self, end: str = "") -> Iterator[MessageBlock]:
-        """Messages of the topics whose names end so, some thousands of one size at once.
+        """Messages of some topics, some thousands of one size at once.
 
-        Those of one channel are in order of their log times, as rosbag2 reads them:
-        chunks that overlap in time are sorted together. Files without an index are sorted
-        chunk by chunk.
+        The messages of one channel are in order of their log times, as rosbag2 reads
+        them: chunks that overlap in time are sorted together. Files without an index are
+        sorted chunk by chunk.
+
+        Args:
+            end: end of the names of the topics; with "" all topics.
         """
         groups = self._overlapping_chunks()
         if groups is None:
@@ -149,31 +155,33 @@ class McapReader:
     def _overlapping_chunks(self) -> list[list[ChunkIndex]] | None:
         """Groups of chunks that overlap in time, in order; None if the file is in order itself."""
         summary = self.summary
-        chunks = (
-            []
-            if summary is None
-            else [each for each in summary.chunks if each.message_end_time]
-        )
+        if summary is None:
+            return None
+        chunks = [each for each in summary.chunks if each.message_end_time]
+        chunks.sort(key=lambda each: (each.message_start_time, each.chunk_start_offset))
         groups: list[list[ChunkIndex]] = []
         latest = -1
-        for chunk in sorted(
-            chunks, key=lambda each: (each.message_start_time, each.chunk_start_offset)
-        ):
+        for chunk in chunks:
             if groups and chunk.message_start_time < latest:
                 groups[-1].append(chunk)
             else:
                 groups.append([chunk])
             latest = max(latest, chunk.message_end_time)
-        offsets = [chunk.chunk_start_offset for group in groups for chunk in group]
-        in_order = all(len(group) == 1 for group in groups) and offsets == sorted(offsets)
-        return None if in_order else groups
+        offsets = [chunk.chunk_start_offset for chunk in chunks]
+        none_overlap = len(groups) == len(chunks)
+        return None if none_overlap and offsets == sorted(offsets) else groups
 
     def _sorted_blocks(
         self, chunks: Sequence[ChunkIndex], end: str
     ) -> Iterator[MessageBlock]:
-        """Such messages of chunks that overlap in time, in order of their log times.
+        """Messages of chunks that overlap in time, in order of their log times.
 
-        RecordingError: they are too many to be sorted in memory.
+        Args:
+            chunks: that overlap.
+            end: end of the names of the topics, as in `blocks`.
+
+        Raises:
+            RecordingError: the messages are too many to be sorted in memory.
         """
         blocks: dict[int, list[MessageBlock]] = {}
         volume = 0
@@ -197,20 +205,17 @@ class McapReader:
             return None
         try:
             summary = summary_of(self.path)
-            if summary is not None:
-                with open_regular(self.path) as file:
-                    op, start, end = _record_at(
-                        file, len(MAGIC), file.seek(0, os.SEEK_END)
-                    )
-                    if op == Opcode.HEADER:
-                        self.note(
-                            op, _read(file, start, min(end - start, MAX_DEFINITION + 1))
-                        )
-        except OSError:  # it is read again
+            if summary is None:
+                return None
+            with open_regular(self.path) as file:
+                stop = file.seek(0, os.SEEK_END)
+                op, start, end = record_at(file, len(MAGIC), stop)
+                if op == Opcode.HEADER:
+                    self.note(op, _definition(file, start, end))
+        except OSError:  # whoever reads the records meets the error again
             return None
-        if summary is not None:
-            self.schemas.update(summary.schemas)
-            self.channels.update(summary.channels)
+        self.schemas.update(summary.schemas)
+        self.channels.update(summary.channels)
         return summary
 
     def bodies(self) -> Iterator[bytes]:
@@ -253,20 +258,24 @@ class McapReader:
             RecordingError: it is damaged, or too large.
         """
         with open_regular(self.path) as file:
-            return self._content(
-                file, *_record_at(file, place, file.seek(0, os.SEEK_END))
-            )
+            stop = file.seek(0, os.SEEK_END)
+            op, start, end = record_at(file, place, stop)
+            return self._content(file, op, start, end)
 
     def _scan(self, file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
         """Types and contents of the records of a file, see `_content`.
 
         With `report`, reading continues at the next chunk behind damage: chunks have
         checksums, and a mark by which they are found among arbitrary bytes.
+
+        Args:
+            file: that is read.
+            size: of the file [bytes].
         """
         report = self._report
         place = len(MAGIC)
         intact = True
-        if _read(file, 0, len(MAGIC)) != MAGIC:
+        if read_at(file, 0, len(MAGIC)) != MAGIC:
             if report is None:
                 raise self.refuse(
                     "is not an MCAP file", "name a bag that ur_energy recorded"
@@ -274,25 +283,34 @@ class McapReader:
             place = self._next_chunk(file, 0, size, "the beginning")
             intact = False
         while size - place >= PREFIX.size:
-            op, start, end = _record_at(file, place, size)
-            if end and (op, end - start) in ((Opcode.DATA_END, 4), (Opcode.FOOTER, 20)):
+            op, start, end = record_at(file, place, size)
+            if end and (op, end - start) in _LAST_RECORDS:
                 return
-            damaged = "" if end else f"the record at byte {place}"
-            if damaged and report is None:
-                return
-            try:
-                if end and (content := self._content(file, op, start, end)):
-                    yield op, content
-            except RecordingError:
+            damaged = ""
+            if not end:  # the record does not fit into the file
                 if report is None:
-                    raise
-                if self.budget.exhausted:
-                    report(f"more than any recording holds, from byte {place} on", True)
                     return
-                if op not in _DEFINITIONS:
-                    damaged = f"the {'chunk' if op == Opcode.CHUNK else 'record'} at byte {place}"
-            intact = intact and not damaged
-            place = self._next_chunk(file, place + 1, size, damaged) if damaged else end
+                damaged = f"the record at byte {place}"
+            else:
+                try:
+                    content = self._content(file, op, start, end)
+                    if content:
+                        yield op, content
+                except RecordingError:
+                    if report is None:
+                        raise
+                    if self.budget.exhausted:
+                        problem = f"more than any recording holds, from byte {place} on"
+                        report(problem, True)
+                        return
+                    if op not in _DEFINITIONS:
+                        kind = "chunk" if op == Opcode.CHUNK else "record"
+                        damaged = f"the {kind} at byte {place}"
+            if damaged:
+                intact = False
+                place = self._next_chunk(file, place + 1, size, damaged)
+            else:
+                place = end
         if report is not None and place < size:
             report("the last record is incomplete", False)
         elif report is not None and intact:
@@ -302,24 +320,36 @@ class McapReader:
         """The records of a chunk, or a whole message record; empty for other records.
 
         A definition is noted, and everything else is passed over.
+
+        Args:
+            file: that is read.
+            op: type of the record.
+            start: of the content of the record in the file [bytes].
+            end: of the content [bytes].
+
+        Raises:
+            RecordingError: the record is damaged, too large or beyond the budget; with
+                `report` also if its type is unknown.
         """
         length = end - start
         if op == Opcode.CHUNK:
             if length > MAX_CHUNK:
-                raise self.refuse(
-                    f"has a chunk of {length} bytes", "convert it to smaller chunks"
-                )
-            return self._unpacked(_read(file, start, length))
+                problem = f"has a chunk of {length} bytes"
+                raise self.refuse(problem, "convert it to smaller chunks")
+            return self._unpacked(read_at(file, start, length))
         if op == Opcode.MESSAGE:
+            if length > MAX_CHUNK:
+                return b""
             place = start - PREFIX.size
-            return _read(file, place, end - place) if length <= MAX_CHUNK else b""
+            return read_at(file, place, end - place)
         if op not in _KNOWN and self._report is not None:
             raise self.refuse(f"has a record of the unknown type {op}")
-        if op not in _INDEXES and not (op == Opcode.METADATA and self._is_indexed):
-            known = op in _DEFINITIONS
-            self.note(
-                op, _read(file, start, min(length, MAX_DEFINITION + 1)) if known else b""
-            )
+        is_taken_already = op == Opcode.METADATA and self._is_indexed
+        if op in _DEFINITIONS:
+            if not is_taken_already:
+                self.note(op, _definition(file, start, end))
+        elif op not in _INDEXES:
+            self.note(op, b"")
         return b""
 
     def _next_chunk(self, file: BinaryIO, place: int, stop: int, damaged: str) -> int:
@@ -342,24 +372,30 @@ class McapReader:
         mark = place + _MARK_OFFSET
         size = _WINDOW
         while mark < stop:
-            window = _read(file, mark, size + _LONGEST_MARK + 8)
-            for found in _CHUNK_MARK.finditer(window, 0, size + _LONGEST_MARK):
+            searched = size + _LONGEST_MARK
+            window = read_at(file, mark, searched + _PACKED_SIZE)
+            for found in _CHUNK_MARK.finditer(window, 0, searched):
                 chunk = mark + found.start() - _MARK_OFFSET
-                op, start, end = _record_at(file, chunk, stop)
-                packed = int.from_bytes(window[found.end() : found.end() + 8], "little")
-                head = 28 + len(found.group()) + 8
+                op, start, end = record_at(file, chunk, stop)
+                number = window[found.end() : found.end() + _PACKED_SIZE]
+                packed = int.from_bytes(number, "little")
+                head = _CHUNK_HEAD + len(found.group()) + _PACKED_SIZE
                 if op == Opcode.CHUNK and end and end - start == packed + head:
                     return chunk
-            mark = mark + size
+            mark += size
             size = min(4 * size, _MOST_WINDOW)
         return stop
 
     def _unpacked(self, content: bytes) -> bytes:
-        """Records of a chunk with this content.
+        """The records of a chunk, one behind the other.
+
+        Args:
+            content: of the chunk record, without its prefix.
 
         Raises:
-            RecordingError: malformed, larger than MAX_CHUNK or than it says, packed by an
-                unknown compression, with a wrong checksum, or beyond the budget.
+            RecordingError: the chunk is malformed, larger than MAX_CHUNK or than the size
+                that it states, packed by an unknown compression, has a wrong checksum, or
+                is beyond the budget.
         """
         try:
             chunk = parsed(Opcode.CHUNK, content)
@@ -369,18 +405,14 @@ class McapReader:
         size = chunk.uncompressed_size
         compression = chunk.compression
         if size > MAX_CHUNK:
-            remedy = "convert the bag to smaller chunks"
-            raise self.refuse(
-                f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}", remedy
-            )
+            problem = f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}"
+            raise self.refuse(problem, "convert the bag to smaller chunks")
         self.budget.spend(volume=size)
         try:
             body = unpacked(compression, chunk.data, size)
         except KeyError:
-            remedy = "convert the bag to zstd"
-            raise self.refuse(
-                f"has a chunk compressed by {compression[:20]!r}", remedy
-            ) from None
+            problem = f"has a chunk compressed by {compression[:20]!r}"
+            raise self.refuse(problem, "convert the bag to zstd") from None
         except UnpackingError:
             raise self.refuse("has a chunk that cannot be unpacked") from None
         if chunk.uncompressed_crc and zlib.crc32(body) != chunk.uncompressed_crc:
@@ -409,7 +441,7 @@ class McapReader:
             )
         key = op, int.from_bytes(content[:2], "little")
         if self._contents.get(key) == content:
-            return  # some writers repeat them in each chunk
+            return
         self.budget.spend(items=1, memory=len(content))
         if op == Opcode.METADATA:
             self._metadata.append(content)
@@ -428,16 +460,18 @@ class McapReader:
 
         Recovered files have their metadata behind all messages, whose gaps they describe.
         """
-        summary = self.summary
-        with suppress(OSError), open_regular(self.path) as file:  # it is read again
-            for each in [] if summary is None else summary.metadata:
+        if self.summary is None:
+            return
+        # An error of the disk comes again where the records are read.
+        with suppress(OSError), open_regular(self.path) as file:
+            for each in self.summary.metadata:
                 stop = each.offset + each.length
-                op, start, end = _record_at(file, each.offset, stop)
+                op, start, end = record_at(file, each.offset, stop)
                 self._is_indexed = op == Opcode.METADATA and end == stop
                 if not self._is_indexed:
                     self._metadata.clear()
                     return
-                self.note(op, _read(file, start, min(end - start, MAX_DEFINITION + 1)))
+                self.note(op, _definition(file, start, end))
 
     def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Metadata records that were read since the last call, in order of the file.
@@ -466,26 +500,25 @@ class McapReader:
             raise self.refuse(f"has {error}") from None
 
     def blocks_of(self, body: bytes, end: str) -> Iterator[MessageBlock]:
-        """Messages in the records of a chunk, of the topics whose names end so.
+        """Messages of some topics in the records of a chunk.
 
         Args:
             body: records of a chunk.
-            end: of the names of topics.
+            end: end of the names of the topics, as in `blocks`.
 
         Yields:
-            Messages of one channel and one size; those of a channel are in order of their
-            log times.
+            Messages of one channel and one size; the messages of a channel are in order
+            of their log times.
         """
-        for channel, places in self.message_places(body).items():
-            if channel in self.channels and self.channels[channel].topic.endswith(end):
-                yield from blocks_at(body, channel, places)
+        for number, places in self.message_places(body).items():
+            channel = self.channels.get(number)
+            if channel is not None and channel.topic.endswith(end):
+                yield from blocks_at(body, number, places)
 
     def message_places(self, body: bytes) -> dict[int, Places]:
-        """Places of the messages of each channel in the records of a chunk; others are noted.
+        """Places of the messages of each channel in the records of a chunk.
 
-        Every message of a recording passes here, a hundred thousand in three minutes: the
-        loop only steps from record to record, and the messages themselves are copied as
-        arrays.
+        The other records of the chunk are noted.
 
         Args:
             body: records of a chunk.
@@ -495,7 +528,7 @@ class McapReader:
             first message.
 
         Raises:
-            RecordingError: the records do not fit.
+            RecordingError: the records do not fit into the chunk.
         """
         channels = array("q")
         starts = array("q")
@@ -524,168 +557,20 @@ class McapReader:
                 lengths.append(length)
         if place != stop:
             raise self.refuse("has a chunk whose records do not fit")
-        number, start_of, length_of = (
-            np.frombuffer(each, np.int64) for each in (channels, starts, lengths)
-        )
+        channel_of = np.frombuffer(channels, np.int64)
+        start_of = np.frombuffer(starts, np.int64)
+        length_of = np.frombuffer(lengths, np.int64)
         if (length_of < MESSAGE_HEAD).any():
             raise self.refuse("has a message without header")
-        order = np.argsort(number, kind="stable")
-        runs = sorted(equal_runs(number[order]), key=lambda run: int(order[run.start]))
-        return {
-            int(number[order[run.start]]): (start_of[order[run]], length_of[order[run]])
-            for run in runs
-        }
-
-
-def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[MessageBlock]:
-    """Messages of a channel in order of their log times.
-
-    Args:
-        channel: its number.
-        blocks: of messages of perhaps several sizes; messages of equal times stay in
-            order.
-
-    Yields:
-        Blocks of messages of one size, some thousands at most.
-    """
-    times = np.concatenate([block.time for block in blocks])
-    widths = np.concatenate(
-        [np.full(len(block.records), block.payload.shape[1]) for block in blocks]
-    )
-    order = np.argsort(times, kind="stable")
-    of_width = {
-        width: np.flatnonzero(widths == width) for width in np.unique(widths).tolist()
-    }
-    records = {
-        width: np.concatenate(
-            [each.records for each in blocks if each.payload.shape[1] == width]
-        )
-        for width in of_width
-    }
-    for run in equal_runs(widths[order]):
-        width = int(widths[order[run.start]])
-        for first in range(run.start, run.stop, _BLOCK_ROWS):
-            rows = order[first : min(first + _BLOCK_ROWS, run.stop)]
-            places = np.searchsorted(of_width[width], rows)
-            yield MessageBlock(channel, records[width][places])
-
-
-def _in_order_of_log_time(data: Bytes, places: Places) -> Places:
-    """Places of messages in the records of a chunk, in order of their log times."""
-    starts, lengths = places
-    if len(starts) < 2:
+        by_channel = np.argsort(channel_of, kind="stable")
+        messages = [by_channel[run] for run in equal_runs(channel_of[by_channel])]
+        messages.sort(key=lambda rows: int(rows[0]))  # by the first message
+        places: dict[int, Places] = {}
+        for rows in messages:
+            places[int(channel_of[rows[0]])] = start_of[rows], length_of[rows]
         return places
-    bytes_of_times = data[(starts + _LOG_TIME_OFFSET)[:, None] + np.arange(8)]
-    times = bytes_of_times.copy().view("<u8")[:, 0]
-    if (times[1:] >= times[:-1]).all():
-        return places
-    order = np.argsort(times, kind="stable")
-    return starts[order], lengths[order]
 
 
-def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBlock]:
-    """The messages of a channel at these places in a chunk, in order of their log times.
-
-    Args:
-        body: records of the chunk.
-        channel: its number.
-        places: offsets and lengths of the contents of its messages.
-
-    Yields:
-        Blocks of messages of one size, some thousands at most.
-    """
-    data = np.frombuffer(body, np.uint8)
-    starts, lengths = _in_order_of_log_time(data, places)
-    for part in equal_runs(lengths):
-        length = int(lengths[part.start])
-        step = PREFIX.size + length
-        for first in range(part.start, part.stop, _BLOCK_ROWS):
-            heads = starts[first : min(first + _BLOCK_ROWS, part.stop)] - PREFIX.size
-            out = np.empty((len(heads), step), np.uint8)
-            # Stretches without other records are copied at once.
-            for run in equal_runs(heads - step * np.arange(len(heads))):
-                place = int(heads[run.start])
-                count = run.stop - run.start
-                out[run] = data[place : place + count * step].reshape(-1, step)
-            yield MessageBlock(
-                channel, out.view(record_type(length - MESSAGE_HEAD))[:, 0]
-            )
-
-
-def _read(file: BinaryIO, position: int, count: int) -> bytes:
-    file.seek(position)
-    return file.read(count)
-
-
-def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
-    """Type, start and end of the content of a record; zeros if it does not fit before `stop`."""
-    file.seek(place)
-    head = file.read(PREFIX.size)
-    start = place + PREFIX.size
-    if len(head) < PREFIX.size:
-        return 0, 0, 0
-    op, length = PREFIX.unpack(head)
-    return (op, start, start + length) if start + length <= stop else (0, 0, 0)
-
-
-# What the summary of a file holds, without reading its chunks.
-
-_SUMMARY = frozenset({
-    Opcode.SCHEMA, Opcode.CHANNEL, Opcode.CHUNK_INDEX, Opcode.METADATA_INDEX, Opcode.STATISTICS,
-})  # fmt: skip
-_MOST_SUMMARY = 32 << 20
-"""Largest summary that is read [bytes]; larger files are read as a whole."""
-_END = PREFIX.size + 20 + len(MAGIC)  # size of footer and magic [bytes]
-
-
-def summary_of(path: Path) -> Summary | None:
-    """The summary of a file, without reading its chunks.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The summary; None of a file without a complete end, or whose summary is malformed
-        or too large.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    summary = Summary()
-    with open_regular(path) as file:
-        stop = file.seek(0, os.SEEK_END) - _END
-        tail = _read(file, max(stop, 0), _END)
-        place = int.from_bytes(tail[PREFIX.size : PREFIX.size + 8], "little")
-        intact = (
-            PREFIX.unpack_from(tail) == (Opcode.FOOTER, 20)
-            if stop > len(MAGIC)
-            else False
-        )
-        if not (
-            intact and tail.endswith(MAGIC) and 0 < place < stop <= place + _MOST_SUMMARY
-        ):
-            return None
-        known = 0
-        try:
-            while place < stop:
-                op, start, place = _record_at(file, place, stop)
-                if not place:
-                    return None
-                if op not in _SUMMARY:
-                    continue
-                known += 1
-                record = parsed(op, _read(file, start, place - start))
-                if isinstance(record, Schema):
-                    summary.schemas[record.id] = record
-                elif isinstance(record, Channel):
-                    summary.channels[record.id] = record
-                elif isinstance(record, Statistics):
-                    summary.counts.update(record.channel_message_counts)
-                elif isinstance(record, ChunkIndex):
-                    if record.chunk_start_offset < stop:
-                        summary.chunks.append(record)
-                elif isinstance(record, MetadataIndex) and record.offset < stop:
-                    summary.metadata.append(record)
-        except ValueError:
-            return None
-    return summary if known else None
+def _definition(file: BinaryIO, start: int, end: int) -> bytes:
+    """Content of a record from `start` to `end`; of a larger one than allowed, a byte too many."""
+    return read_at(file, start, min(end - start, MAX_DEFINITION + 1))

@@ -22,8 +22,8 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import is_locked, remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.decoding import TelemetryDecoder
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
-from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, blocks_at, summary_of
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock, blocks_at, summary_of
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY, McapWriter
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC, TOPICS, topics_in
 from ur_energy_model.telemetry.bag.metadata import (
