@@ -20,9 +20,9 @@ from ur_energy_model.rooms import PACKAGE, Room
 
 ROOT = Path(ur_energy_model.__file__).parent
 FLOORS = (
-    "errors typing codec options typed_numbers files interrupts processes arm_names yaml_reader "
-    "formats ranges robot_modes low_pass many_bags state_file topics_and_services rooms "
-    "cli.tables sinks.options",
+    "errors typing codec addresses options typed_numbers files interrupts processes arm_names "
+    "yaml_reader forms formats ranges robot_modes low_pass many_bags state_file "
+    "topics_and_services rooms cli.tables sinks.options",
     "telemetry model",
     "trajectory",
     "consistency",

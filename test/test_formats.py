@@ -13,21 +13,17 @@ import pytest
 
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
-from ur_energy_model.formats import (
+from ur_energy_model.formats import UNKNOWN, Key, Section, rows, table_of
+from ur_energy_model.forms import (
     ANY_TEXT,
-    UNKNOWN,
     Constant,
     Covariance,
     Estimate,
     Estimated,
-    Key,
     Measured,
     Numbers,
     Scope,
-    Section,
     one_of,
-    rows,
-    table_of,
 )
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import Origin, Quantity, YamlTree

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import pytest
 
+from ur_energy_model.addresses import is_address
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.options import (
     add_options,
-    is_address,
     option,
     options_of,
     part,

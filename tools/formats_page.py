@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ur_energy_model.files import share_directory
-from ur_energy_model.formats import Form, rows
+from ur_energy_model.formats import rows
+from ur_energy_model.forms import Form
 from ur_energy_model.model.geometry import GEOMETRY
 from ur_energy_model.model.model_file import MODEL
 from ur_energy_model.model.robots import ROBOT

@@ -51,14 +51,13 @@ def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any
     if type(value) in (str, int, bool) or (arrays and isinstance(value, np.ndarray)):
         return value  # most values; the tests below take longer
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {
-            field.name: getattr(value, field.name) for field in dataclasses.fields(value)
-        }
+        names = [field.name for field in dataclasses.fields(value)]
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
-        return {
-            str(key): plain(item, digits=digits, arrays=arrays)
-            for key, item in value.items()
-        }
+        entries: dict[str, Any] = {}
+        for key, item in value.items():
+            entries[str(key)] = plain(item, digits=digits, arrays=arrays)
+        return entries
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item, digits=digits, arrays=arrays) for item in value]
     if isinstance(value, enum.Enum):
@@ -99,6 +98,16 @@ def built(kind: type[T], content: Any) -> T:
 
 
 def _built(kind: Any, content: Any, at: str) -> Any:
+    """The value of a type from its plain content.
+
+    Args:
+        kind: type of a field, or a dataclass.
+        content: of JSON or YAML, or with arrays as they are.
+        at: place of the content, such as ".gaps[3].start"; "" for the whole.
+
+    Raises:
+        ValueError: the content is not of the type; the text names the place.
+    """
     origin = get_origin(kind)
     arguments = get_args(kind)
     if kind is Any:
@@ -106,9 +115,8 @@ def _built(kind: Any, content: Any, at: str) -> Any:
     if origin in {Union, UnionType}:
         if content is None and NoneType in arguments:
             return None
-        return _built(
-            next(other for other in arguments if other is not NoneType), content, at
-        )
+        first = next(each for each in arguments if each is not NoneType)
+        return _built(first, content, at)
     if origin is np.ndarray:
         return _array(arguments[1], content, at)
     if dataclasses.is_dataclass(kind):
@@ -119,16 +127,26 @@ def _built(kind: Any, content: Any, at: str) -> Any:
         entries = _checked(content, dict, at).items()
         return {key: _built(arguments[1], entry, f"{at}.{key}") for key, entry in entries}
     if origin in {list, tuple, Sequence}:
-        items = _checked(content, list | tuple, at)
-        fixed = origin is tuple and arguments[-1] is not Ellipsis
-        kinds = arguments if fixed else [arguments[0]] * len(items)
-        if len(kinds) != len(items):
-            raise ValueError(f"{at[1:]}: {len(kinds)} items expected, not {len(items)}")
-        values = [
-            _built(each, item, f"{at}[{i}]")
-            for i, (each, item) in enumerate(zip(kinds, items, strict=True))
-        ]
-        return values if origin is list else tuple(values)
+        items = _items(kind, _checked(content, list | tuple, at), at)
+        return items if origin is list else tuple(items)
+    return _single(kind, content, at)
+
+
+def _items(kind: Any, content: Sequence[Any], at: str) -> list[Any]:
+    """Items of a list or a tuple; a tuple such as tuple[int, str] has a type for each."""
+    arguments = get_args(kind)
+    has_type_for_each = get_origin(kind) is tuple and arguments[-1] is not Ellipsis
+    kinds = arguments if has_type_for_each else [arguments[0]] * len(content)
+    if len(kinds) != len(content):
+        raise ValueError(f"{at[1:]}: {len(kinds)} items expected, not {len(content)}")
+    items = []
+    for number, item in enumerate(content):
+        items.append(_built(kinds[number], item, f"{at}[{number}]"))
+    return items
+
+
+def _single(kind: Any, content: Any, at: str) -> Any:
+    """A value that is no container: a number, text, a path or a member of an enumeration."""
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(_known(content, [member.value for member in kind], at))
     if kind is Path:
@@ -141,19 +159,20 @@ def _built(kind: Any, content: Any, at: str) -> Any:
 
 
 def _object(kind: Any, content: dict[str, Any], at: str) -> Any:
+    """An object of a dataclass from its fields; missing ones have their defaults."""
     hints = _hints(kind)
     values = {}
     for field in dataclasses.fields(kind):
-        if field.name in content:
-            values[field.name] = _built(
-                hints[field.name], content[field.name], f"{at}.{field.name}"
-            )
+        name = field.name
+        if name in content:
+            values[name] = _built(hints[name], content[name], f"{at}.{name}")
         elif field.default is field.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{at[1:] or kind.__name__}: {field.name} is missing")
+            raise ValueError(f"{at[1:] or kind.__name__}: {name} is missing")
     return kind(**values)
 
 
 def _array(kind: Any, content: Any, at: str) -> Any:
+    """An array of a type such as np.dtype[np.float64] from nested lists, or an array."""
     if not isinstance(content, list | tuple | np.ndarray):
         raise ValueError(f"{at[1:]}: an array expected, not {type(content).__name__}")
     try:
@@ -163,6 +182,7 @@ def _array(kind: Any, content: Any, at: str) -> Any:
 
 
 def _checked(content: Any, kind: Any, at: str) -> Any:
+    """The content, if it is of this type."""
     if not isinstance(content, kind):
         name = getattr(kind, "__name__", str(kind))
         raise ValueError(f"{at[1:]}: {name} expected, not {type(content).__name__}")
@@ -170,6 +190,7 @@ def _checked(content: Any, kind: Any, at: str) -> Any:
 
 
 def _known(content: Any, choices: Sequence[Any], at: str) -> Any:
+    """The content, if it is one of these values."""
     if content not in choices:
         raise ValueError(f"{at[1:]}: one of {', '.join(map(str, choices))} expected")
     return content
@@ -177,4 +198,5 @@ def _known(content: Any, choices: Sequence[Any], at: str) -> Any:
 
 @cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Types of the fields of a dataclass by name; they take long to find out."""
     return get_type_hints(kind)

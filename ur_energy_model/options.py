@@ -29,11 +29,8 @@ The type of a field states what the command line takes:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType
 from typing import (
@@ -47,27 +44,27 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from urllib.parse import SplitResult, urlsplit
 
-from ur_energy_model.errors import InputError, UrEnergyError, closest
+from ur_energy_model.addresses import address_hint, host_address, is_address
+from ur_energy_model.errors import UrEnergyError, closest
 from ur_energy_model.files import user_path
-from ur_energy_model.typed_numbers import likely_form, right_form
+from ur_energy_model.typed_numbers import likely_form, number, number_hint
 
 if TYPE_CHECKING:  # for commands only, and lists of them do without
     import argparse
 
-_NO_HOST = re.compile(r"[\s/@\[\]?#]")
-"""What no address of a host contains."""
+_ANY_NUMBER = (-1e9, 1e9)  # range of numbers without limits of their own
 Value: TypeAlias = bool | int | float | str | list[str]
 """Value of a ROS parameter; ROS has no type for an empty list, which is [""]."""
-N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 
 class _Arguments(Protocol):
     """A parser of argparse, or a group of its arguments."""
 
-    def add_argument(self, *names: str, **how: Any) -> argparse.Action: ...
+    def add_argument(self, *names: str, **how: Any) -> argparse.Action:
+        """See argparse.ArgumentParser.add_argument."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -167,8 +164,8 @@ class Option:
         return f" ({'; '.join(notes)})" if notes else ""
 
     @property
-    def wanted(self) -> str:
-        """What a value must be, in words."""
+    def expected(self) -> str:
+        """What the value of the ROS parameter must be, in words, such as "true or false"."""
         if self.many:
             return "a list of text, such as \"['first', 'second']\""
         if self.kind is bool:
@@ -181,7 +178,10 @@ class Option:
         return f"{number}, {self.limits[0]:.12g} to {self.limits[1]:.12g}"
 
     def normalized(self, value: Any) -> Any:
-        """The value with on and off as text, which YAML reads as true and false, and 50 as 50.0."""
+        """The value of a ROS parameter in the type of the option, where YAML reads another.
+
+        YAML reads on and off as true and false, and 50 as a whole number.
+        """
         if self.is_switch and isinstance(value, bool):
             return "on" if value else "off"
         if self.kind is float and type(value) is int:
@@ -190,18 +190,16 @@ class Option:
 
     def problem(self, value: object) -> str | None:
         """Reason why the value of a ROS parameter is refused; None if it is accepted."""
-        kinds = (int, float) if self.kind is float else (type(self.parameter),)
-        of_text = not isinstance(value, list) or all(
-            isinstance(item, str) for item in value
-        )
-        if type(value) not in kinds or not of_text:
-            of_number = self.kind in (int, float) and isinstance(value, str)
-            hint = number_hint(str(value), self.unit) if of_number else ""
-            return f"{self.name} must be {self.wanted}, not {value!r}{hint}"
+        if not self._has_type(value):
+            hint = ""
+            if self.kind in (int, float) and isinstance(value, str):
+                hint = number_hint(value, self.unit)
+            return f"{self.name} must be {self.expected}, not {value!r}{hint}"
         if self.choices and value not in self.choices:
             return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
         if self.address and not is_address(str(value)):
-            return f"{self.name} must be the address of a host, not {value!r}{address_hint(value)}"
+            hint = address_hint(value)
+            return f"{self.name} must be the address of a host, not {value!r}{hint}"
         if isinstance(value, int | float) and self.limits is not None:
             low, high = self.limits
             if not low <= value <= high:
@@ -215,6 +213,14 @@ class Option:
                 return f"{self.name}: {error}"
         return None
 
+    def _has_type(self, value: object) -> bool:
+        """Whether a value has the type of the ROS parameter; a whole number may be a float."""
+        if self.kind is float:
+            return type(value) in (int, float)
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            return False
+        return type(value) is type(self.parameter)
+
     def typed(self, value: Any) -> Any:
         """The value of the table's field that the value of a ROS parameter stands for.
 
@@ -222,8 +228,10 @@ class Option:
             InputError: a path in the home folder of a user who does not exist.
         """
         if self.many:
-            return tuple(map(self._item, filter(None, value)))
-        return self._item(value) if value != "" or self.default is not None else None
+            return tuple(self._item(item) for item in value if item)
+        if value == "" and self.default is None:
+            return None
+        return self._item(value)
 
     def _item(self, value: Any) -> Any:
         return user_path(value) if self.kind is Path else value
@@ -250,7 +258,7 @@ class Option:
             except ValueError as error:
                 hint = number_hint(text, self.unit)
                 raise ValueError(
-                    f"{self.name}:={text} is not {self.wanted}{hint}"
+                    f"{self.name}:={text} is not {self.expected}{hint}"
                 ) from error
         if problem := self.problem(value):
             raise ValueError(problem)
@@ -260,19 +268,18 @@ class Option:
         """Items of a list as typed, without empty ones."""
         import yaml  # takes long, and commands do not need it
 
-        items: object = text.split(",")
+        refusal = ValueError(f"{self.name}:={text} is not {self.expected}")
+        items: list[Any] = text.split(",")
         if text.lstrip()[:1] in ("[", "'", '"'):
             try:
                 # BaseLoader leaves 1e3 and on as they are.
                 items = yaml.load(f"[{text}]", yaml.BaseLoader)
             except yaml.YAMLError:
-                items = None
-            if isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+                raise refusal from None
+            if len(items) == 1 and isinstance(items[0], list):  # it had brackets
                 items = items[0]
-        if not isinstance(items, list) or not all(
-            isinstance(item, str) for item in items
-        ):
-            raise ValueError(f"{self.name}:={text} is not {self.wanted}")
+        if not all(isinstance(item, str) for item in items):
+            raise refusal
         return [item.strip() for item in items if item.strip()]
 
     def ignored(self, values: object) -> str | None:
@@ -283,10 +290,11 @@ class Option:
         """
         if self.only_with is None or getattr(values, self.name) == self.default:
             return None
-        name, wanted = self.only_with
-        if (found := getattr(values, name)) == wanted:
+        name, needed = self.only_with
+        found = getattr(values, name)
+        if found == needed:
             return None
-        return f"{self.name} is ignored: it needs {name}:={wanted}, and {name} is {found}"
+        return f"{self.name} is ignored: it needs {name}:={needed}, and {name} is {found}"
 
     # On the command line.
 
@@ -303,13 +311,11 @@ class Option:
     @property
     def description(self) -> str:
         """The help with the default at its end, where the help does not state it."""
-        shown = self.default not in (None, "", (), MISSING) and self.kind is not bool
-        stated = "(default:" in self.help
-        return (
-            f"{self.help} (default: {self.default})"
-            if shown and not stated
-            else self.help
-        )
+        has_default = self.default not in (None, "", (), MISSING)
+        is_stated = "(default:" in self.help
+        if not has_default or is_stated or self.kind is bool:
+            return self.help
+        return f"{self.help} (default: {self.default})"
 
     def add_to(self, parser: _Arguments) -> argparse.Action:
         """Add the option to a command; argparse only splits the words, `read` reads them.
@@ -365,13 +371,13 @@ class Option:
         if self.parse_text is not None and self.several:
             return self._value(" ".join(words))
         if self.many:
-            return tuple(map(self._values, words))
+            return tuple(self._values(each) for each in words)
         return self._values(words)
 
     def _values(self, words: Any) -> Any:
         """One value, or a tuple of `count` of them."""
         if self.count > 1:
-            return tuple(map(self._value, words))
+            return tuple(self._value(word) for word in words)
         return self._value(words)
 
     def _value(self, text: str) -> Any:
@@ -380,7 +386,8 @@ class Option:
             if self.parse_text is not None:
                 return self.parse_text(text)
             if self.kind in (int, float):
-                return number(self.kind, *(self.limits or (-1e9, 1e9)), self.unit)(text)
+                least, most = self.limits or _ANY_NUMBER
+                return number(self.kind, least, most, self.unit)(text)
             if self.address:
                 return host_address(text)
         except ValueError as error:
@@ -441,7 +448,7 @@ def part(table: Callable[[], T], heading: str = "") -> T:
 
 
 def options_of(table: type) -> tuple[Option, ...]:
-    """All options of a table, in its order, with those of the tables that it contains."""
+    """All options of a table, in its order, with the options of the tables that it contains."""
     hints = get_type_hints(table)
     found: list[Option] = []
     for each in fields(table):
@@ -465,7 +472,15 @@ def options_of(table: type) -> tuple[Option, ...]:
 
 
 def _shape(hint: Any) -> dict[str, Any]:
-    """What the type of a field states of an option: kind, many, count and choices."""
+    """What the type of a field states of an option.
+
+    Args:
+        hint: type of the field, see the table at the top of this module.
+
+    Returns:
+        Attributes of `Option` by name: kind, and many, count and allowed where they are
+        not the default.
+    """
     found: dict[str, Any] = {}
     kind = _without_none(hint)
     if get_origin(kind) is tuple and get_args(kind)[-1] is ...:
@@ -498,7 +513,8 @@ def table_of(table: type[T], values: Mapping[str, Any]) -> T:
     hints = get_type_hints(table)
     found = {}
     for each in fields(table):  # type: ignore[arg-type]
-        if is_dataclass(kind := hints[each.name]):
+        kind = hints[each.name]
+        if is_dataclass(kind):
             found[each.name] = table_of(kind, values)  # type: ignore[arg-type]
         elif each.name in values:
             found[each.name] = values[each.name]
@@ -529,23 +545,21 @@ def add_options(
     groups: dict[str, Any] = {"": parser}
     sets: dict[str, Any] = {}
     actions: dict[str, argparse.Action] = {}
-    titled = [
-        (each, each.heading or (headings or {}).get(table, ""))
-        for table in tables
-        for each in options_of_tables([table])
-    ]
-    for each, heading in titled:
-        if each.name in actions:
-            raise ValueError(f"{parser.prog} has two options of the name {each.name}")
-        if heading not in groups:
-            groups[heading] = parser.add_argument_group(heading)
-        place = groups[heading]
-        if each.one_of:
-            if each.one_of not in sets:
-                exclusive = place.add_mutually_exclusive_group(required=each.needed)
-                sets[each.one_of] = exclusive
-            place = sets[each.one_of]
-        actions[each.name] = each.add_to(place)
+    for table in tables:
+        heading_of_table = "" if headings is None else headings.get(table, "")
+        for each in options_of_tables([table]):
+            if each.name in actions:
+                raise ValueError(f"{parser.prog} has two options of the name {each.name}")
+            heading = each.heading or heading_of_table
+            if heading not in groups:
+                groups[heading] = parser.add_argument_group(heading)
+            place = groups[heading]
+            if each.one_of:
+                if each.one_of not in sets:
+                    exclusive = place.add_mutually_exclusive_group(required=each.needed)
+                    sets[each.one_of] = exclusive
+                place = sets[each.one_of]
+            actions[each.name] = each.add_to(place)
     return actions
 
 
@@ -579,7 +593,11 @@ def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     Args:
         word: as typed.
         known: words that would be right.
-        before: what stands before each of them, such as "--".
+        before: what stands before each of them, such as "--"; the words are not listed
+            then.
+
+    Returns:
+        Such as ": did you mean fast? use one of fast, slow"; "" if nothing is known.
     """
     near = closest(word, known)
     text = "" if near is None else f": did you mean {before}{near}?"
@@ -590,110 +608,3 @@ def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
 
 _FEW = 9
 """Fewer words than these are listed in a message."""
-
-
-def number(
-    kind: type[N], least: float, most: float, unit: str = ""
-) -> Callable[[str], N]:
-    """A function that reads a finite number within a range.
-
-    Args:
-        kind: int or float.
-        least: smallest number that is allowed.
-        most: largest number that is allowed.
-        unit: of the option; a text with another unit is refused with the number to write.
-
-    Returns:
-        The number of a text; raises ValueError for any other text.
-    """
-
-    def read(text: str) -> N:
-        try:
-            value = kind(text)
-        except ValueError:
-            word = "a whole number" if kind is int else "a number"
-            hint = number_hint(text, unit)
-            raise ValueError(f"{text[:40]!r} is not {word}{hint}") from None
-        if not least <= value <= most:
-            meant = likely_form(value, unit, least, most)
-            hint = "" if meant is None else f"; write {meant}"
-            raise ValueError(f"{text[:40]!r} must be {least:g} to {most:g}{hint}")
-        return value
-
-    return read
-
-
-def number_hint(text: str, unit: str) -> str:
-    """What to write in place of a text that is no number, "" if that is not known."""
-    right = right_form(text, unit)
-    return "" if right is None else f", write {right}"
-
-
-def host_address(text: str) -> str:
-    """The text, if it is an address or name of a host.
-
-    Raises:
-        ValueError: it is not; of a URL, the message has the address to write.
-    """
-    if not is_address(text):
-        problem = f"{text!r} is not an address of a host{address_hint(text)}"
-        raise ValueError(problem)
-    return text
-
-
-def address_hint(text: object) -> str:
-    """What to write in place of a URL, or of an address with a port; "" for other texts."""
-    host = None
-    if is_address(str(text)):
-        return ""
-    with suppress(ValueError):
-        host = urlsplit(str(text) if "//" in str(text) else f"//{text}").hostname
-    found = host is not None and host != text and is_address(host)
-    return f", write {host} (without protocol, port and path)" if found else ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    with suppress(ValueError):
-        return ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
-    return False
-
-
-def is_address(text: str) -> bool:
-    """Whether a text can be the address or the name of a host, as "192.168..10" cannot.
-
-    A URL, or an address with a port, is none; of colons, only IPv6 addresses have any.
-    """
-    try:
-        text.encode("idna")
-        if ":" in text:
-            ip_address(text.partition("%")[0])
-    except ValueError:  # of idna a UnicodeError
-        return False
-    return text.isprintable() and text != "" and not _NO_HOST.search(text)
-
-
-def split_url(
-    option: str, url: str, schemes: Collection[str], kind: str, form: str, secrets: str
-) -> SplitResult:
-    """Parts of a URL that the user gives; InputError for one that is not of this kind.
-
-    `form` is how to write it, `secrets` where user name and password belong; the message
-    never repeats a password.
-    """
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        raise InputError(option, "the URL is not valid", form) from None
-    if "@" in (parts.netloc or url):
-        problem = "a URL must not hold a user name or password, which all users of this machine "
-        raise InputError(option, f"{problem}can read", secrets)
-    if (
-        parts.scheme not in schemes
-        or not parts.netloc
-        or not (host is None or is_address(host))
-    ):
-        raise InputError(option, f"'{url}' is not the URL of {kind}", form)
-    return parts

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+N = TypeVar("N", int, float)
 _SPELLINGS: Mapping[str, Mapping[str, float]] = {
     "s": {
         "s sec secs second seconds": 1.0,
@@ -77,6 +79,53 @@ _SMALLER = {"kg": "g", "m": "mm", "m/s": "mm/s", "s": "ms", "share": "%", "price
 """Units in which a number is often meant that is too large in the unit of the option."""
 
 
+def number(
+    kind: type[N], least: float, most: float, unit: str = ""
+) -> Callable[[str], N]:
+    """A reader of finite numbers within a range, for the values of an option.
+
+    Args:
+        kind: int or float.
+        least: smallest number that is allowed.
+        most: largest number that is allowed.
+        unit: of the option; a text with another unit is refused with the number to write.
+
+    Returns:
+        A function from a text to its number; it raises ValueError for a text that is no
+        number, or one out of range.
+    """
+
+    def read(text: str) -> N:
+        """The number that a text states."""
+        try:
+            value = kind(text)
+        except ValueError:
+            word = "a whole number" if kind is int else "a number"
+            hint = number_hint(text, unit)
+            raise ValueError(f"{text[:40]!r} is not {word}{hint}") from None
+        if not least <= value <= most:
+            meant = likely_form(value, unit, least, most)
+            hint = "" if meant is None else f"; write {meant}"
+            raise ValueError(f"{text[:40]!r} must be {least:g} to {most:g}{hint}")
+        return value
+
+    return read
+
+
+def number_hint(text: str, unit: str) -> str:
+    """The end of a message about a text that is no number: ", write 120" for "2m".
+
+    Args:
+        text: as typed.
+        unit: of the option.
+
+    Returns:
+        What to write instead; "" if the text has no known meaning.
+    """
+    right = right_form(text, unit)
+    return "" if right is None else f", write {right}"
+
+
 def right_form(text: str, unit: str = "") -> str | None:
     """The number to write in place of a text that is none as it stands.
 
@@ -87,7 +136,6 @@ def right_form(text: str, unit: str = "") -> str | None:
     Returns:
         The number in the unit of the option; None if the text has no known meaning.
     """
-    known = _OF_UNIT.get(unit, {})
     text = _PER.sub("", text)
     if unit in _DURATIONS:
         seconds = _duration(text)
@@ -95,27 +143,31 @@ def right_form(text: str, unit: str = "") -> str | None:
             return _written(seconds / _OF_UNIT["s"][unit])
     if grouped := _THOUSANDS.fullmatch(text):
         plain = _written(float(re.sub(r"[,'\u2019 _]", "", grouped[1])))
-        as_decimals = text.strip().replace(",", ".")
+        as_decimals = text.strip().replace(",", ".")  # 1,234 may be meant as 1.234
         return f"{plain}, or {as_decimals}" if as_decimals.count(".") == 1 else plain
     if behind := _WITH_UNIT.fullmatch(text):
-        number = behind[1]
+        digits = behind[1]
         word = (behind[2] or "").strip()
     elif in_front := _UNIT_FIRST.fullmatch(text):
-        number = in_front[2]
+        digits = in_front[2]
         word = in_front[1]
     else:
         return None
-    value = float(number.replace(",", "."))
-    if not word:
+    value = float(digits.replace(",", "."))
+    if word.lower() in ("", unit.lower()):
         return _written(value)
-    if word.lower() == unit.lower():
-        return _written(value)
-    factor = known.get(word.lower())
+    factor = _OF_UNIT.get(unit, {}).get(word.lower())
     return None if factor is None else _written(value * factor)
 
 
 def likely_form(value: float, unit: str, least: float, most: float) -> str | None:
     """The number to write for one that is too large, and probably in a smaller unit.
+
+    Args:
+        value: as typed.
+        unit: of the option.
+        least: smallest number that is allowed, in the unit of the option.
+        most: largest number that is allowed.
 
     Returns:
         Such as "0.5 for 500 g"; None if it would not be in range either.
@@ -124,11 +176,9 @@ def likely_form(value: float, unit: str, least: float, most: float) -> str | Non
     if smaller is None or not value > most:
         return None
     meant = value * _OF_UNIT[unit][smaller]
-    return (
-        f"{_written(meant)} for {value:.12g} {smaller}"
-        if least <= meant <= most
-        else None
-    )
+    if not least <= meant <= most:
+        return None
+    return f"{_written(meant)} for {value:.12g} {smaller}"
 
 
 def _duration(text: str) -> float | None:
@@ -145,9 +195,10 @@ def _duration(text: str) -> float | None:
             return None
         total += factor * float(part[1].replace(",", "."))
         place = part.end()
-        parts = parts + 1
+        parts += 1
     return total if parts > 1 and place == len(text) else None
 
 
 def _written(value: float) -> str:
+    """A number as users write it, without the rounding errors of its last digits."""
     return f"{value:.12g}"

@@ -11,7 +11,7 @@ import yaml
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
-from ur_energy_model.formats import Scope
+from ur_energy_model.forms import Scope
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_constants import ARM, constants
 from ur_energy_model.simulation.arm_options import draw_session, with_drive_set

@@ -23,16 +23,14 @@ import pinocchio as pin
 
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
-from ur_energy_model.formats import (
+from ur_energy_model.formats import Found, Key, Section
+from ur_energy_model.forms import (
     TEXT,
-    Found,
-    Key,
     ListOf,
     Number,
     Numbers,
     Schema,
     Scope,
-    Section,
     whole_number,
 )
 from ur_energy_model.model.dynamics import ArmDynamics

@@ -17,23 +17,19 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import ranges
-from ur_energy_model.formats import (
+from ur_energy_model.formats import Found, Key, Section, table_of, unit
+from ur_energy_model.forms import (
     ANY_TEXT,
     CHANCE,
     Covariance,
     Estimate,
     Estimated,
     Form,
-    Found,
-    Key,
     Measured,
     Number,
     Numbers,
     Scope,
-    Section,
     one_of,
-    table_of,
-    unit,
     whole_number,
 )
 from ur_energy_model.model.cable import Cable

@@ -24,18 +24,8 @@ from ur_energy_model import ranges
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.formats import (
-    ANY_KEYS,
-    TEXT,
-    Constant,
-    Found,
-    Key,
-    Measured,
-    Plain,
-    Schema,
-    Scope,
-    Section,
-)
+from ur_energy_model.formats import Found, Key, Section
+from ur_energy_model.forms import ANY_KEYS, TEXT, Constant, Measured, Plain, Schema, Scope
 from ur_energy_model.model.energy_model import (
     EnergyModel,
 )

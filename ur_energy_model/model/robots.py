@@ -16,21 +16,16 @@ from ur_energy_model import ranges
 from ur_energy_model.arm_names import is_reported_model, product_name
 from ur_energy_model.errors import InputError, RobotFileError
 from ur_energy_model.files import config_file
-from ur_energy_model.formats import (
-    EMPTY,
+from ur_energy_model.formats import EMPTY, UNKNOWN, Found, Key, Section, Variants
+from ur_energy_model.forms import (
     UNIQUE_NAMES,
-    UNKNOWN,
     Form,
-    Found,
-    Key,
     ListOf,
     Number,
     Numbers,
     Plain,
     Schema,
     Scope,
-    Section,
-    Variants,
     one_of,
     whole_number,
 )

@@ -15,24 +15,20 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import ranges
-from ur_energy_model.formats import (
+from ur_energy_model.formats import Found, Key, Section, table_of, unit
+from ur_energy_model.forms import (
     ANY,
     ANY_TEXT,
     CHANCE,
     Covariance,
     Estimate,
     Estimated,
-    Found,
-    Key,
     Measured,
     Number,
     Numbers,
     Scope,
-    Section,
     one_of,
-    table_of,
     unbounded,
-    unit,
 )
 from ur_energy_model.model.drives import MOTION_STD, BusModel
 from ur_energy_model.model.joint_format import FREE_FIT, JOINT

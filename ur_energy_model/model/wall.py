@@ -23,7 +23,8 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
-from ur_energy_model.formats import Key, Number, Numbers, Schema, Scope, Section
+from ur_energy_model.formats import Key, Section
+from ur_energy_model.forms import Number, Numbers, Schema, Scope
 from ur_energy_model.model.robots import GENERATIONS
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import Quantity, YamlTree

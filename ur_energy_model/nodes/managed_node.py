@@ -392,7 +392,7 @@ class ManagedNode(LifecycleNode):
                 entry.name, entry.parameter, descriptor(entry)
             ).value
         except (InvalidParameterTypeException, InvalidParameterValueException):
-            text = f"{self.get_name()}: {entry.name} must be {entry.wanted}"
+            text = f"{self.get_name()}: {entry.name} must be {entry.expected}"
             raise UrEnergyError(text) from None
         normalized = entry.normalized(value)
         if (problem := entry.problem(normalized)) is not None:

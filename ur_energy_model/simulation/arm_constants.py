@@ -15,17 +15,8 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
-from ur_energy_model.formats import (
-    TEXT,
-    Form,
-    Key,
-    ListOf,
-    Number,
-    Numbers,
-    Schema,
-    Scope,
-    Section,
-)
+from ur_energy_model.formats import Key, Section
+from ur_energy_model.forms import TEXT, Form, ListOf, Number, Numbers, Schema, Scope
 from ur_energy_model.yaml_reader import Quantity, YamlTree
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.addresses import is_loopback
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError, printable
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.options import is_loopback
 from ur_energy_model.simulation.arm_options import ArmOptions, DriveSet, default_version
 from ur_energy_model.simulation.client_interfaces import (
     ControlPortSession,

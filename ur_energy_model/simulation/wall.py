@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ur_energy_model.addresses import split_url
 from ur_energy_model.errors import (
     ControllerError,
     InputError,
     optional_import,
     problem_words,
 )
-from ur_energy_model.options import split_url
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.arm_constants import constants
 from ur_energy_model.telemetry.fields import METER_FIELDS

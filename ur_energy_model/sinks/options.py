@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ur_energy_model.addresses import is_loopback
 from ur_energy_model.errors import InputError
-from ur_energy_model.options import is_loopback, option
+from ur_energy_model.options import option
 from ur_energy_model.rooms import Given, extensions
 
 if TYPE_CHECKING:

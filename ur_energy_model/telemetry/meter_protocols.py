@@ -29,9 +29,9 @@ from urllib.parse import SplitResult, parse_qs, unquote
 
 import numpy as np
 
+from ur_energy_model.addresses import split_url
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.files import config_file, user_path
-from ur_energy_model.options import split_url
 from ur_energy_model.telemetry.meter_values import (
     PowerPath,
     Reading,

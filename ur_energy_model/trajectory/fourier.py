@@ -27,17 +27,15 @@ from scipy.linalg import block_diag, null_space
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.formats import (
+from ur_energy_model.formats import Found, Key, Section
+from ur_energy_model.forms import (
     ANY_KEYS,
     TEXT,
     Constant,
-    Found,
-    Key,
     Number,
     Numbers,
     Schema,
     Scope,
-    Section,
     whole_number,
 )
 from ur_energy_model.typing import Array

@@ -18,8 +18,8 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.reasoncodes import ReasonCode
 
+from ur_energy_model.addresses import split_url
 from ur_energy_model.errors import InputError
-from ur_energy_model.options import split_url
 from ur_energy_model.sinks.mqtt.credentials import VARIABLE, MqttCredentials
 from ur_energy_model.sinks.mqtt.edge_node import Message
 from ur_energy_model.sinks.mqtt.room import MQTT

@@ -27,9 +27,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from ur_energy_model.addresses import split_url
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
-from ur_energy_model.options import split_url
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.opcua.credentials import OpcuaCredentials, read_credentials
 from ur_energy_model.sinks.opcua.nodes import AddressSpace, MachineNodes

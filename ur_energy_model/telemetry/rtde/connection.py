@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import cast
 
+from ur_energy_model.addresses import is_address
 from ur_energy_model.errors import ControllerError, ProtocolError, printable
-from ur_energy_model.options import is_address
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
 from ur_energy_model.telemetry.rtde.protocol import (
     CHECK_PORT,
