@@ -44,7 +44,8 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import open_regular, user_path, write_text
 from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.sinks.credentials import read_section
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.contents import file_contents
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
@@ -85,7 +86,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "opened": open_regular,
     "csv": lambda path: read_csv([path], "ur5e"),
     "bag": lambda path: read_bag(_in_bag(path)),
-    "events": lambda path: read_events(_in_bag(path)),
+    "events": file_contents,
     "recovered": lambda path: recover_bag(_in_bag(path)),
     "urdf": robot_content,
     "credentials": lambda path: read_section(path, "mqtt", YamlTree.plain, None),

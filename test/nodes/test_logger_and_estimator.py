@@ -33,6 +33,7 @@ from test.layouts.viewers import (
 from test.nodes.conftest import LEARNING_OFF, Cell
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
+from test.telemetry.recorded_events import read_events
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.layouts.files import ArmTopics, layout_files
@@ -40,7 +41,7 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.ros import seconds_of
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.topics_and_services import (
     CLOCK,

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
+from test.telemetry.recorded_events import read_events
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.gaps import NO_LOSSES, Gap, Losses

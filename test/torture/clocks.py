@@ -15,9 +15,10 @@ import time
 
 import numpy as np
 
+from test.telemetry.recorded_events import read_events
 from test.torture.harness import Case, Family, Verdict
 from test.torture.subjects import Subject, ros_client
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag
 
 DURATION = 6.0
 DRIFT = 0.5

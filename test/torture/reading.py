@@ -29,7 +29,8 @@ from test.torture.harness import ROOT, Surroundings, Verdict, bound_memory, peak
 from test.torture.hostile_files import READERS as YAML_READERS
 from ur_energy_model.cli.main import main as command
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.contents import file_contents
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.typing import Array
 
@@ -121,7 +122,7 @@ def _table(path: Path) -> None:
 READERS: dict[str, Callable[[Path], Any]] = {
     "bag": read_bag,
     "iterate": _iterate,
-    "events": read_events,
+    "events": file_contents,
     "recover": recover_bag,
     **YAML_READERS,
     "csv": _import,

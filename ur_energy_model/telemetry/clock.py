@@ -37,16 +37,21 @@ class HostClock:
 
     Sources stamp samples and events by `now`, which never steps. Consumers add the
     `correction` (`corrected`, `stamp`), which is constant while it is held.
+
+    Attributes:
+        correction: what steps of the system's clock have added to `now` [ns].
+        steps: number of steps noticed so far.
+        last_step: extent of the last step [s], positive where the clock was set forward.
     """
 
     def __init__(self) -> None:
-        self.correction = 0  # what steps of the system's clock have added to `now` [ns]
-        self.steps = 0  # number of steps noticed so far
-        # extent of the last one [s], positive where the clock was set forward
+        self.correction = 0
+        self.steps = 0
         self.last_step = 0.0
         self._lock = threading.Lock()
         self._holders = 0
-        self._offset = self._seen = _wall_minus_monotonic()
+        self._offset = _wall_minus_monotonic()  # when the process started [ns]
+        self._seen = self._offset  # behind the last step [ns]
 
     def now(self) -> int:
         """Nanoseconds since the epoch by the system's clock as it was when the process started."""
@@ -63,7 +68,7 @@ class HostClock:
         return replace(batch, stamp=batch.stamp + self.correction)
 
     def check(self) -> int:
-        """Look for steps of the system's clock; returns `steps`."""
+        """Compare the system's clock with `now`, and note a step; returns `steps`."""
         offset = _wall_minus_monotonic()
         with self._lock:
             step = (offset - self._seen) * 1e-9
@@ -110,14 +115,24 @@ class HostClock:
 
 
 def _wall_minus_monotonic() -> int:
-    """Offset between the clocks [ns]; the process may be interrupted between two readings."""
-    readings: list[tuple[int, int]] = []
-    while len(readings) < _ATTEMPTS and not (readings and readings[-1][0] < READING_NS):
+    """The system's clock minus the monotonic clock [ns].
+
+    The process may be interrupted between two readings: of some attempts, the one that
+    took the shortest time counts.
+    """
+    shortest: int | None = None
+    offset = 0
+    for _ in range(_ATTEMPTS):
         before = time.monotonic_ns()
         wall = time.time_ns()
         after = time.monotonic_ns()
-        readings.append((after - before, wall - (before + after) // 2))
-    return min(readings)[1]
+        duration = after - before
+        if shortest is None or duration < shortest:
+            shortest = duration
+            offset = wall - (before + after) // 2
+        if shortest < READING_NS:
+            break
+    return offset
 
 
 HOST_CLOCK = HostClock()  # the clock of this process
@@ -126,12 +141,12 @@ HOST_CLOCK = HostClock()  # the clock of this process
 # controller's clock advances from sample to sample and starts again when the controller
 # does. A recording whose times run backwards or stand still would have no energy at all.
 
-_FEW = 3
+_FEW = 3  # steps back that are allowed in any recording
 _SHARE = 1e-3
 _SHARE_OF_FEW = 0.1
 _MANY = 20_000
-"""Largest share of samples at which the clock goes back: of all, of the first ones, and how many
-these are."""
+"""Largest share of samples at which the clock goes back: of all samples, and of the first ones;
+and the number of these first samples."""
 _SHORTEST_STEP = 1e-5  # shortest mean step of a controller's clock [s]
 _LONGEST_STEP = 60.0  # longest step between samples that is not taken for a gap [s]
 _JUMP_RULE = GapRule(_LONGEST_STEP, None)
@@ -170,10 +185,12 @@ class ClockCheck:
             RecordingError: too many of them go back, or they advance by less than 10 us.
         """
         use = possible_times(time)
-        followed = time[use] if self._last is None else np.append(self._last, time[use])
-        steps = np.diff(followed)
-        if len(followed):
-            self._last = float(followed[-1])
+        clock = time[use]
+        if self._last is not None:
+            clock = np.append(self._last, clock)
+        steps = np.diff(clock)
+        if len(clock):
+            self._last = float(clock[-1])
         forward = steps[steps > 0]
         self._samples += len(time)
         self._impossible += int(np.count_nonzero(~use))
@@ -191,8 +208,9 @@ class ClockCheck:
             RecordingError: the times go back, stand still, or too many are impossible.
         """
         self._check_order(_SHARE)
-        most = min(max(1.0, IMPOSSIBLE_SHARE * self._samples), max(self._samples - 1, 0))
-        if self._impossible > most:
+        allowed = max(1.0, IMPOSSIBLE_SHARE * self._samples)
+        all_but_one = max(self._samples - 1, 0)
+        if self._impossible > min(allowed, all_but_one):
             raise self._refusal(
                 f"{self._impossible} of {self._samples} samples have times that are impossible"
             )
@@ -200,6 +218,7 @@ class ClockCheck:
             raise self._refusal(f"the time does not advance in {self._samples} samples")
 
     def _check_order(self, share: float) -> None:
+        """Refuse times that go back at more than this share of the samples, and some more."""
         if self._back > _FEW + share * self._samples:
             raise self._refusal(
                 f"the time goes back {self._back} times in {self._samples} samples, "
@@ -207,6 +226,7 @@ class ClockCheck:
             )
 
     def _refusal(self, problem: str) -> RecordingError:
+        """The error about the times of the recording."""
         remedy = "record again, or import the CSV recording again"
         return RecordingError(self._source, problem, remedy, field="timestamp")
 
@@ -230,30 +250,34 @@ def checked_clock(
         RecordingError: the times cannot be those of a controller, see `ClockCheck`.
     """
     check = ClockCheck(source)
-    last = np.nan
-    dropped = 0
+    last = np.nan  # time of the last sample that was kept
+    dropped = 0  # samples behind it that were left out
     for batch in batches:
         check.update(batch.time)
         use = possible_times(batch.time)
-        places = np.flatnonzero(use)
-        if not len(places):
+        rows = np.flatnonzero(use)
+        if not len(rows):
             dropped += len(batch)
             continue
         kept = batch.select(use)
-        # Samples left out in front of each one that is kept; unknown for the first one.
-        lost = np.diff(places, prepend=-1 - dropped) - 1
+        # Samples left out in front of each sample that is kept.
+        missing = np.diff(rows, prepend=-1 - dropped) - 1
+        if np.isnan(last):
+            missing[0] = 0  # no gap in front of the first sample of all
         before = np.append(last, kept.time[:-1])
-        lost[0] *= not np.isnan(last)
-        jumps = [
-            gap if gap.end < gap.start else replace(gap, cause=CLOCK_JUMPED)
-            for gap in _JUMP_RULE.find_behind(last, kept.time)
-        ]
-        left_out = [
-            Gap(i, float(before[i]), float(kept.time[i]), int(lost[i]), IMPOSSIBLE_TIMES)
-            for i in np.flatnonzero(lost).tolist()
-        ]
-        gaps = with_found_gaps(kept.gaps, with_found_gaps(left_out, jumps))
-        yield replace(kept, gaps=gaps) if len(gaps) > len(kept.gaps) else kept
-        dropped = len(batch) - 1 - int(places[-1])
+        gaps: list[Gap] = []
+        for i in np.flatnonzero(missing).tolist():
+            start = float(before[i])
+            end = float(kept.time[i])
+            gaps.append(Gap(i, start, end, int(missing[i]), IMPOSSIBLE_TIMES))
+        jumps: list[Gap] = []
+        for gap in _JUMP_RULE.find_behind(last, kept.time):
+            goes_back = gap.end < gap.start
+            jumps.append(gap if goes_back else replace(gap, cause=CLOCK_JUMPED))
+        all_gaps = with_found_gaps(kept.gaps, with_found_gaps(gaps, jumps))
+        if len(all_gaps) > len(kept.gaps):
+            kept = replace(kept, gaps=all_gaps)
+        yield kept
+        dropped = len(batch) - 1 - int(rows[-1])
         last = float(kept.time[-1])
     check.finish()

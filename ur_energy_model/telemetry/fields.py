@@ -60,36 +60,50 @@ class Field:
 
 
 def _joint(name: str, unit: str, description: str, kind: ValueKind = "VECTOR6D") -> Field:
+    """A field whose six values belong to the six joints, of all software versions."""
     return Field(name, kind, unit, description, per_joint=True)
 
 
 def _meter(name: str, unit: str, description: str) -> Field:
+    """A reading of a power meter, which no controller sends."""
     return Field(name, "DOUBLE", unit, description, since=None, since_cb3=None)
 
 
 def _since_5_23(field: Field) -> Field:
+    """The field as one that e-Series controllers have from software 5.23 on."""
     return replace(field, since=(5, 23, 0), since_cb3=None)
 
 
 def _registers(way: str) -> tuple[Field, ...]:
     """General-purpose registers, "output" (written by the robot's program) or "input"."""
-    first: Version = (3, 0, 0) if way == "output" else (3, 4, 0)
+    first: Version = (5, 0, 0)
+    first_cb3: Version = (3, 0, 0) if way == "output" else (3, 4, 0)
+    later: Version = (5, 3, 0)
+    later_cb3: Version = (3, 9, 0)
+    found: list[Field] = []
 
-    def register(name: str, kind: ValueKind, text: str, *, late: bool) -> Field:
-        since, since_cb3 = ((5, 3, 0), (3, 9, 0)) if late else ((5, 0, 0), first)
-        return Field(
-            f"{way}_{name}", kind, "", f"{way} {text}", since=since, since_cb3=since_cb3
+    def add(name: str, kind: ValueKind, text: str, *, is_late: bool) -> None:
+        """Add a register; those above the first ones came with a later software."""
+        found.append(
+            Field(
+                name=f"{way}_{name}",
+                kind=kind,
+                unit="",
+                description=f"{way} {text}",
+                since=later if is_late else first,
+                since_cb3=later_cb3 if is_late else first_cb3,
+            )
         )
 
-    numbers: tuple[tuple[str, ValueKind], ...] = (("int", "INT32"), ("double", "DOUBLE"))
-    return (
-        register("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", late=False),
-        register("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", late=False),
-        *(register(f"bit_register_{i}", "BOOL", f"bit register {i}", late=True)
-          for i in range(64, 128)),
-        *(register(f"{name}_register_{i}", kind, f"{name} register {i}", late=i >= 24)
-          for name, kind in numbers for i in range(48)),
-    )  # fmt: skip
+    add("bit_registers0_to_31", "UINT32", "bit registers 0 to 31", is_late=False)
+    add("bit_registers32_to_63", "UINT32", "bit registers 32 to 63", is_late=False)
+    for i in range(64, 128):
+        add(f"bit_register_{i}", "BOOL", f"bit register {i}", is_late=True)
+    for i in range(48):
+        add(f"int_register_{i}", "INT32", f"int register {i}", is_late=i >= 24)
+    for i in range(48):
+        add(f"double_register_{i}", "DOUBLE", f"double register {i}", is_late=i >= 24)
+    return tuple(found)
 
 
 _TABLE: tuple[Field, ...] = (
@@ -216,6 +230,5 @@ def column_names(field: Field, joints: int = 6) -> tuple[str, ...]:
     """
     if field.width == 1:
         return (field.name,)
-    return tuple(
-        f"{field.name}_{i}" for i in range(joints if field.per_joint else field.width)
-    )
+    width = joints if field.per_joint else field.width
+    return tuple(f"{field.name}_{i}" for i in range(width))

@@ -156,23 +156,23 @@ class GapRule:
         return cls(TYPICAL_LIMIT * step, step)
 
     def missing(self, step: float) -> int:
-        """Number of samples that are missing in a step [s]."""
-        return 0 if self.period is None else max(0, round(step / self.period) - 1)
+        """Number of samples that are missing in a step [s]; 0 if the period is not known."""
+        if self.period is None:
+            return 0
+        return max(0, round(step / self.period) - 1)
 
     def find(self, time: Array) -> tuple[Gap, ...]:
         """Gaps in a series of controller times [n], s."""
         steps = np.diff(np.clip(time, -_LATEST, _LATEST))
-        places = np.flatnonzero((steps > self.limit) | (steps < 0))
-        return tuple(
-            Gap(
-                index=place + 1,
-                start=float(time[place]),
-                end=float(time[place + 1]),
-                missing=self.missing(float(steps[place])),
-                cause=SKIPPED if steps[place] > 0 else RESTARTED,
-            )
-            for place in places.tolist()
-        )
+        is_gap = (steps > self.limit) | (steps < 0)
+        gaps: list[Gap] = []
+        for before in np.flatnonzero(is_gap).tolist():
+            start = float(time[before])
+            end = float(time[before + 1])
+            step = float(steps[before])
+            cause = SKIPPED if step > 0 else RESTARTED
+            gaps.append(Gap(before + 1, start, end, self.missing(step), cause))
+        return tuple(gaps)
 
     def find_behind(self, before: float | None, time: Array) -> tuple[Gap, ...]:
         """Gaps in and in front of controller times [n], s, that follow another sample.
@@ -212,10 +212,14 @@ def find_gaps(
 
 
 def with_found_gaps(known: Iterable[Gap], found: Iterable[Gap]) -> tuple[Gap, ...]:
-    """Known gaps and those found by the clock elsewhere, in order of their indexes.
+    """Known gaps, and gaps that the clock shows at other places, in order of their indexes.
 
-    What is known of a gap (its cause, its time by the host's clock) is better than what
-    its step of the clock shows.
+    What is known of a gap (its cause, its time by the host's clock) has precedence over
+    what its step of the clock shows.
+
+    Args:
+        known: recorded gaps of a recording.
+        found: gaps by the clock, with indexes in the same recording.
     """
     gaps = list(known)
     indexes = {gap.index for gap in gaps}

@@ -44,17 +44,18 @@ def run_starts(values: ArrayLike) -> Indices:
     rows = np.asarray(values)
     if not len(rows):
         return np.zeros(0, dtype=np.intp)
-    changes = rows[1:] != rows[:-1]
+    differs = rows[1:] != rows[:-1]
     if rows.ndim > 1:
-        changes = changes.any(axis=1)
-    if not changes.any():  # as nearly always in small batches
+        differs = differs.any(axis=1)
+    if not differs.any():  # as nearly always in small batches
         return np.zeros(1, dtype=np.intp)
-    return np.concatenate([[0], changes.nonzero()[0] + 1])
+    return np.concatenate([[0], differs.nonzero()[0] + 1])
 
 
 def equal_runs(values: ArrayLike) -> Iterator[slice]:
     """Slices of equal values [n] or equal rows [n, k], in order; together they cover all."""
-    return slices_between(run_starts(values)[1:].tolist(), len(np.asarray(values)))
+    rows = np.asarray(values)
+    return slices_between(run_starts(rows)[1:].tolist(), len(rows))
 
 
 def slices_between(cuts: Iterable[int], count: int) -> Iterator[slice]:
@@ -68,9 +69,9 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
     """Slices of the samples that fall into the same block of time.
 
     Args:
-        time: ascending [n], s.
+        time: of the samples, ascending [n], s.
         duration: of a block [s].
-        origin: time at which a block starts [s].
+        origin: time at which some block starts [s].
     """
     return equal_runs(np.floor((time - origin) / duration))
 
@@ -170,11 +171,10 @@ class Telemetry:
     @property
     def duration(self) -> float:
         """Time covered by samples, without gaps [s]."""
-        if len(self.time) < 2:
-            return 0.0
-        return float(
-            sum(self.time[s.stop - 1] - self.time[s.start] for s in self.segments())
-        )
+        total = 0.0
+        for segment in self.segments():
+            total += float(self.time[segment.stop - 1] - self.time[segment.start])
+        return total
 
     @property
     def lost(self) -> int:
@@ -212,37 +212,51 @@ class Telemetry:
         return self.select(np.diff(self.time, prepend=np.nan) != 0)
 
     def select(self, keep: Mask) -> Telemetry:
-        """The samples with keep [n] True; a gap moves to the next kept sample.
+        """Some of the samples; leaving out samples makes no gaps.
 
-        Leaving out samples makes no gaps.
+        Args:
+            keep: whether each sample [n] stays. A gap in front of one that does not stay
+                moves to the next one that does; without one it is left out.
+
+        Returns:
+            The samples; the same object if all stay.
         """
         if keep.all():
             return self
         count = int(np.count_nonzero(keep))
-        number: Indices = np.append(np.cumsum(keep) - keep, count)
-        gaps = tuple(
-            replace(gap, index=int(number[gap.index]))
-            for gap in self.gaps
-            if number[gap.index] < count or gap.index == len(keep)
-        )
-        return self._rows(keep, gaps, self.repeated)
+        # Index of each sample, or of the next one that stays; the last of all samples.
+        new_index: Indices = np.append(np.cumsum(keep) - keep, count)
+        gaps: list[Gap] = []
+        for gap in self.gaps:
+            index = int(new_index[gap.index])
+            is_at_end = gap.index == len(keep)
+            if index < count or is_at_end:
+                gaps.append(replace(gap, index=index))
+        return self._rows(keep, tuple(gaps), self.repeated)
 
     def cut(self, part: slice) -> Telemetry:
-        """A contiguous part (step 1), gaps renumbered; arrays are views."""
+        """A contiguous part of the samples; its arrays are views of these.
+
+        Args:
+            part: slice with step 1. The gap in front of its first sample is left out, and
+                the gap at the end of all samples belongs to the last part.
+
+        Raises:
+            ValueError: another step.
+        """
         start, stop, step = part.indices(len(self.time))
         if step != 1:
             raise ValueError("cut takes contiguous parts only")
-        inner = stop + 1 if stop == len(self.time) else stop
-        gaps = tuple(
-            replace(gap, index=gap.index - start)
-            for gap in self.gaps
-            if start < gap.index < inner
-        )
+        inside = [gap for gap in self.gaps if start < gap.index < stop]
+        if start < stop == len(self.time):
+            inside += [gap for gap in self.gaps if gap.index == stop]
+        gaps = tuple(replace(gap, index=gap.index - start) for gap in inside)
         return self._rows(slice(start, stop), gaps, 0)
 
     def _rows(
         self, rows: Mask | slice, gaps: tuple[Gap, ...], repeated: int
     ) -> Telemetry:
+        """Samples by a mask or slice, with the gaps among them."""
         columns = {name: values[rows] for name, values in self.columns.items()}
         stamp = None if self.stamp is None else self.stamp[rows]
         return Telemetry(self.time[rows], columns, self.info, gaps, stamp, repeated)
@@ -267,13 +281,18 @@ def host_times(samples: Telemetry) -> NDArray[np.int64]:
     """
     if samples.stamp is not None:
         return samples.stamp
-    return np.asarray(
-        np.round(np.clip(samples.time, 0.0, _LAST_TIME) * 1e9), dtype=np.int64
-    )
+    seconds = np.clip(samples.time, 0.0, _LAST_TIME)
+    return np.round(seconds * 1e9).astype(np.int64)
 
 
 def with_host_time(samples: Telemetry, now: int) -> Telemetry:
-    """The samples with host stamps, the last of them `now` [ns] where nothing is known of them."""
+    """The samples with host stamps.
+
+    Args:
+        samples: at least one.
+        now: host time of the last sample [ns since the epoch], for samples whose host
+            time is not known (`has_host_time`).
+    """
     if samples.stamp is not None:
         return samples
     if has_host_time(samples):
@@ -283,7 +302,7 @@ def with_host_time(samples: Telemetry, now: int) -> Telemetry:
 
 
 def repetition(samples: int) -> tuple[str, ...]:
-    """Warning about a number of repeated samples of a recording; none if there are none."""
+    """Warnings about samples that a recording has twice: one for a number above 0, else none."""
     if not samples:
         return ()
     return (
@@ -293,42 +312,51 @@ def repetition(samples: int) -> tuple[str, ...]:
 
 
 def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-    """Columns of consecutive parts as one, those that all parts have.
+    """Columns of consecutive parts as one; only columns that all parts have.
 
-    Each column is removed from the parts once it is joined, so that memory is needed once
-    only.
+    Args:
+        parts: at least one, values [n] or [n, width] by name. Each column is removed from
+            them once it is joined, so that memory is needed only once.
     """
     if len(parts) == 1:
         return parts[0]
     names = [name for name in parts[0] if all(name in part for part in parts)]
-    return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+    joined: dict[str, Array] = {}
+    for name in names:
+        joined[name] = np.concatenate([part.pop(name) for part in parts])
+    return joined
 
 
 def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
-    """Join batches of one recording, at least one, in order, with the fields that all of them have.
+    """Join batches of one recording.
 
-    Gaps between them are found from the clock, at the rate of the first one's info.
+    Args:
+        parts: at least one, in order. Gaps between them are found by the clock, at the
+            rate of the first one.
+
+    Returns:
+        The samples with the fields that all parts have, and the info of the first one.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
     time = np.concatenate([part.time for part in parts])
-    offsets = np.cumsum([0, *(len(part) for part in parts)])
-    gaps = [
-        replace(gap, index=gap.index + int(offset))
-        for part, offset in zip(parts, offsets, strict=False)
-        for gap in part.gaps
-    ]
+    gaps: list[Gap] = []
+    starts: list[int] = []  # of each part among all samples
+    count = 0
+    for part in parts:
+        gaps += [replace(gap, index=gap.index + count) for gap in part.gaps]
+        starts.append(count)
+        count += len(part)
     rate = first.info.rate
     found = find_gaps(time, None if rate is None else 1.0 / rate)
-    between = {int(offset) for offset in offsets[1:-1]}
-    new = [gap for gap in found if gap.index in between]
+    between = [gap for gap in found if gap.index in starts[1:]]
     stamps = [part.stamp for part in parts if part.stamp is not None]
     return Telemetry(
         time=time,
         columns=join_columns([dict(part.columns) for part in parts]),
         info=first.info,
-        gaps=with_found_gaps(gaps, new),
+        gaps=with_found_gaps(gaps, between),
         stamp=np.concatenate(stamps) if len(stamps) == len(parts) else None,
         repeated=sum(part.repeated for part in parts),
     )
@@ -355,7 +383,12 @@ class DroppedSamples:
         return self._before if self.gap is None else self._before.after([self.gap])
 
     def add(self, batch: Telemetry, cause: str) -> None:
-        """Leave a batch out: its samples, and those of the gaps in it."""
+        """Leave a batch out: its samples, and those missing in its gaps.
+
+        Args:
+            batch: at least one sample.
+            cause: of the gap, such as "recorder overflow".
+        """
         away = None
         if any(gap.away is not None for gap in batch.gaps):
             away = batch.duration + sum(gap.seconds for gap in batch.gaps)
@@ -376,17 +409,22 @@ class DroppedSamples:
         return gap
 
     def in_front_of(self, batch: Telemetry) -> Telemetry:
-        """The next batch that is kept, with a gap at index 0 for what was left out before it."""
-        whole = self.gap
-        if whole is None:
+        """The next batch that is kept, with a gap at index 0 for what was left out before it.
+
+        Args:
+            batch: at least one sample. Its own gap at index 0 becomes part of that gap.
+        """
+        dropped = self.gap
+        if dropped is None:
             return batch
         first = float(batch.time[0])
         in_front = [gap for gap in batch.gaps if gap.index == 0]
         behind = [gap for gap in batch.gaps if gap.index > 0]
-        self.gap = replace(whole, end=in_front[0].start if in_front else first)
+        self.gap = replace(dropped, end=in_front[0].start if in_front else first)
         self.take()
+        whole = dropped
         for gap in in_front:
-            whole = replace(whole.before(gap), cause=whole.cause)
+            whole = replace(whole.before(gap), cause=dropped.cause)
         return replace(batch, gaps=(replace(whole, end=first), *behind))
 
 
@@ -398,9 +436,9 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def arm_name(info: RecordingInfo) -> str:
-    """Serial number of the arm, or else its type; letters, digits and ._- only.
+    """Serial number of the arm, or else its type, as part of file names, labels and topics.
 
-    The name is a part of file names, labels and topics.
+    Letters, digits and ._- only; UNKNOWN_ARM where neither is known.
     """
     text = info.serial or info.robot or UNKNOWN_ARM
     return _FORBIDDEN.sub("_", text).strip("._") or UNKNOWN_ARM

@@ -20,35 +20,60 @@ if TYPE_CHECKING:  # scipy.interpolate is slow to import
 
 
 def freedrive_samples(telemetry: Telemetry) -> Mask:
-    """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
+    """Samples taken in freedrive: the target follows the hand, but target_qdd stays zero.
 
     A stretch counts when target_qdd is exactly zero on all joints while the target speed
-    changes by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does
-    not).
+    of a joint changes by more than 0.05 rad/s^2 somewhere within it. A cruise at constant
+    speed does not count.
+
+    Args:
+        telemetry: with target_qd and target_qdd.
+
+    Returns:
+        Mask [n] of these samples.
     """
     speed = telemetry["target_qd"]
-    time = telemetry.time
-    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(
-        axis=1
-    )
-    out = np.zeros(len(time), dtype=bool)
-    if not coasting.any():
-        return out
-    step = np.maximum(np.diff(time), 1e-6)[:, None]
-    rates = np.abs(np.diff(speed, axis=0)) / step
-    changing = np.asarray((rates > 0.05).any(axis=1))
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], coasting.astype(int), [0]])))
-    for start, stop in edges.reshape(-1, 2):
-        if changing[start : max(start, stop - 1)].any():
-            out[start:stop] = True
-    return out
+    is_unaccelerated = (telemetry["target_qdd"] == 0).all(axis=1)
+    is_moving = (np.abs(speed) > _MOVING).any(axis=1)
+    is_freedrive = np.zeros(len(telemetry), dtype=bool)
+    if not (is_unaccelerated & is_moving).any():
+        return is_freedrive
+    step = np.maximum(np.diff(telemetry.time), _SHORTEST_STEP)
+    acceleration = np.abs(np.diff(speed, axis=0)) / step[:, None]
+    is_changing = np.asarray((acceleration > _ACCELERATED).any(axis=1))
+    for start, stop in _stretches(is_unaccelerated & is_moving):
+        if is_changing[start : max(start, stop - 1)].any():
+            is_freedrive[start:stop] = True
+    return is_freedrive
+
+
+_MOVING = 1e-4  # least target speed of a joint that moves [rad/s]
+_ACCELERATED = 0.05  # change of the target speed that is no cruise [rad/s^2]
+_SHORTEST_STEP = 1e-6  # steps of the clock are not taken for shorter [s]
+
+
+def _stretches(mask: Mask) -> list[tuple[int, int]]:
+    """First index, and index behind the last, of each stretch in which a mask [n] is True."""
+    edges = np.flatnonzero(np.diff(mask.astype(int), prepend=0, append=0))
+    starts = edges[::2].tolist()
+    stops = edges[1::2].tolist()
+    return list(zip(starts, stops, strict=True))
 
 
 def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
-    """Samples [n] at which these columns are finite and the robot runs, freedrive left out."""
+    """Samples for which the physics of the arm holds: the robot runs, and is not moved by hand.
+
+    Args:
+        telemetry: robot mode and target motion are considered as far as it has them.
+        names: RTDE fields that must be finite.
+
+    Returns:
+        Mask [n] of these samples.
+    """
     good = np.ones(len(telemetry), dtype=bool)
     for name in names:
-        good &= np.isfinite(telemetry[name].reshape(len(telemetry), -1)).all(axis=1)
+        values = telemetry[name].reshape(len(telemetry), -1)
+        good &= np.isfinite(values).all(axis=1)
     if "robot_mode" in telemetry:
         good &= telemetry["robot_mode"] == RUNNING
     if "target_qd" in telemetry and "target_qdd" in telemetry:
@@ -60,7 +85,7 @@ def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
 # samples at irregular multiples of the controller's tick; filters and derivatives need an
 # even grid. Each gap-free stretch has its own grid.
 
-_MINIMUM_SAMPLES = 16
+_MINIMUM_SAMPLES = 16  # of a stretch that is resampled
 
 
 def resampled_runs(
@@ -72,21 +97,32 @@ def resampled_runs(
     bandwidth: float = 15.0,
     shortest: float = 1.6,
 ) -> Iterator[list[Array]]:
-    """Gap-free stretches of good samples, on an even grid and low-pass filtered (Butterworth).
+    """Stretches of usable samples on an even grid of times, low-pass filtered (Butterworth).
 
-    Yields times of the grid [samples], s, and the channels of these names [samples, k].
-    Rate and bandwidth are in Hz, `shortest` is the shortest stretch used [s].
+    Args:
+        telemetry: of the recording.
+        names: RTDE fields to resample.
+        good: mask [n] of the samples to use, see `usable_samples`.
+        rate: of the grid [Hz].
+        bandwidth: cut-off of the filter [Hz].
+        shortest: duration of the shortest stretch that is used [s].
+
+    Yields:
+        For each stretch without gaps the times of its grid [samples], s, and behind them
+        the values of each field [samples, k].
     """
     for segment in telemetry.segments():
-        flags = np.concatenate([[0], good[segment].astype(int), [0]])
-        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist():
+        for start, stop in _stretches(good[segment]):
             rows = slice(segment.start + start, segment.start + stop)
             time = telemetry.time[rows]
             if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
                 continue
             grid = np.arange(time[0], time[-1], 1 / rate)
-            even = [spline(time, telemetry[name][rows])(grid) for name in names]
-            yield [grid, *(low_pass(values, 1 / rate, bandwidth) for values in even)]
+            run = [grid]
+            for name in names:
+                even = spline(time, telemetry[name][rows])(grid)
+                run.append(low_pass(even, 1 / rate, bandwidth))
+            yield run
 
 
 def spline(x: Array | np.ndarray, y: Array) -> CubicSpline:

@@ -22,9 +22,10 @@ from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 from test.layouts.viewers import STORE
 from test.telemetry.bag.bag_files import offered_qos, write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
+from test.telemetry.recorded_events import read_events
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag import mcap_reader
-from ur_energy_model.telemetry.bag.reader import read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Event

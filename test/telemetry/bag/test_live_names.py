@@ -17,6 +17,7 @@ from test.energy.known_arm import ROBOT, known_model, motion
 from test.layouts.viewers import STORE, messages_of_bag
 from test.telemetry.bag.bag_files import in_sqlite, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
+from test.telemetry.recorded_events import read_events
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.contents import file_contents
@@ -28,7 +29,7 @@ from ur_energy_model.telemetry.bag.messages import (
     encode_diagnostics,
 )
 from ur_energy_model.telemetry.bag.metadata import read_metadata
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry

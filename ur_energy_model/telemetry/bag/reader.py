@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads telemetry and events from bags: rosbag2 directories with MCAP or sqlite3 storage."""
+"""Reads the telemetry of bags: rosbag2 directories with MCAP or sqlite3 storage."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.files import Budget
-from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.decoding import (
     MAX_MESSAGE,
     STAMP,
@@ -30,10 +28,7 @@ from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.messages import (
     DYNAMIC_JOINT_STATE,
-    EVENTS_TOPIC,
-    LOG,
     TELEMETRY_TOPIC,
-    decode_event,
 )
 from ur_energy_model.telemetry.bag.metadata import (
     RECORD_NAME,
@@ -47,7 +42,6 @@ from ur_energy_model.telemetry.gaps import Gap, find_gaps, with_found_gaps
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.repeated_samples import SeenSamples
 from ur_energy_model.telemetry.samples import (
-    Event,
     RecordingInfo,
     Telemetry,
     join_columns,
@@ -148,50 +142,6 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
     raise InputError(
         source, problem, "give --robot NAME, such as --robot ur5e, or a model file"
     )
-
-
-def read_events(path: Path | str) -> list[Event]:
-    """Events of a bag in order of their stamps.
-
-    Args:
-        path: rosbag2 directory, or one of its files.
-
-    Returns:
-        Marks, gaps, messages of the controller and changes of its mode.
-
-    Raises:
-        RecordingError: no such bag, not a bag, or damaged.
-    """
-    files, _ = bag_files(Path(path))
-    budget = budget_of(Path(path), files)
-    try:
-        events = [decode_event(message) for message in _event_messages(files, budget)]
-    except CdrError as error:
-        raise RecordingError(
-            path, f"has a malformed event ({error})", "record again"
-        ) from None
-    return sorted(events, key=lambda event: event.stamp)
-
-
-def _event_messages(files: Sequence[Path], budget: Budget) -> Iterator[bytes]:
-    """Messages of the topics of events of storage files."""
-    for file in files:
-        with plain_file(file, budget) as (plain, kind):
-            blocks: Iterator[Bytes]
-            if kind == "mcap":
-                blocks = (
-                    block.payload
-                    for block in McapReader(plain, budget).blocks(EVENTS_TOPIC)
-                )
-            else:
-                found = sqlite_messages(plain, EVENTS_TOPIC, LOG.name, MAX_MESSAGE)
-                blocks = (messages for _, messages in found)
-            for messages in blocks:
-                packed = are_packed(messages)
-                parts = (
-                    unpacked_messages(file, messages, budget) if packed else (messages,)
-                )
-                yield from (row.tobytes() for part in parts for row in part)
 
 
 # Each sample once, with the notes that belong to it.

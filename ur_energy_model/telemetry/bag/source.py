@@ -71,7 +71,7 @@ class BagSource(ClosedOnExit):
         return LinkStatus(losses=self._losses)
 
     def take_events(self) -> list[Event]:
-        """No events; `read_events` returns those recorded in the bag."""
+        """No events: those recorded in a bag are for people who open it in a viewer."""
         return []
 
     def read(self, timeout: float) -> Telemetry | None:
