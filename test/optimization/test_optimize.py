@@ -120,7 +120,7 @@ def test_locks_and_speedup_are_kept_and_the_others_share_the_time(
     assert kept.ceiling.most_saving_percent == pytest.approx(
         result.ceiling.most_saving_percent, abs=0.1
     )
-    assert max(step.faster for step in kept.sheet) <= 1.2 * 1.01
+    assert max(step.speedup for step in kept.sheet) <= 1.2 * 1.01
     for each, (_, qd, _) in zip(kept.moves, motions(kept.stretches), strict=True):
         assert np.abs(qd).max() <= 1.03 * 1.2 * np.abs(each.move.qd).max()
 

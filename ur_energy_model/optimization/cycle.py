@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -109,9 +108,8 @@ class Dwell:
     @property
     def slack(self) -> float:
         """Time that need not stay [s]."""
-        return min(
-            sum(wait.duration for wait in self.waits if not wait.kept), self.duration
-        )
+        free = sum(wait.duration for wait in self.waits if not wait.kept)
+        return min(free, self.duration)
 
     @property
     def kept(self) -> float:
@@ -120,7 +118,7 @@ class Dwell:
 
     @property
     def pause(self) -> float:
-        """What the controller takes beside the waits of the program [s], as to plan a line."""
+        """Time beside the waits of the program [s]: the controller plans, the arm settles."""
         return self.duration - sum(wait.duration for wait in self.waits)
 
 
@@ -168,7 +166,7 @@ class Move:
 
     @property
     def duration(self) -> float:
-        """Of the move as recorded [s]."""
+        """Duration of the move as recorded [s]."""
         return float(self.time[-1])
 
 
@@ -186,19 +184,17 @@ class Switching(NamedTuple):
     power: float
 
 
-class OtherWork(NamedTuple):
-    """What a recording has between its cycles that is other work, as another branch.
+@dataclass(frozen=True)
+class OtherWork:
+    """Work that a recording contains between its cycles, as of another branch of the program.
 
     Attributes:
-        times: how often cycles were interrupted by it.
-        lines: moves that each line of the program runs there.
+        times: how often it interrupted the cycles.
+        lines: number of moves that each line of the program runs in it, by the line.
     """
 
     times: int = 0
-    lines: Mapping[int, int] = MappingProxyType({})
-
-
-NO_OTHER_WORK = OtherWork()
+    lines: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -235,7 +231,7 @@ class WorkCycle:
     switching: Switching | None = None
     leading: int = 0
     scaling: float = 1.0
-    others: OtherWork = NO_OTHER_WORK
+    others: OtherWork = OtherWork()
 
     def with_payload(self, payload: Payload) -> WorkCycle:
         """The same cycle of an arm that carries this payload in all moves and rests."""
@@ -266,38 +262,47 @@ class WorkCycle:
 
         Waits of one line that last differently are for a signal: each is its own.
         """
-        waits = {
-            (k, j): w
-            for k, rest in enumerate(self.rests)
-            for j, w in enumerate(rest.waits)
-        }
+        waits: dict[tuple[int, int], Wait] = {}
+        for move, rest in enumerate(self.rests):
+            for number, wait in enumerate(rest.waits):
+                waits[move, number] = wait
         found: list[tuple[tuple[int, int], ...]] = []
-        for place in _sharing({place: wait.lines for place, wait in waits.items()}):
-            lasting = [waits[each].duration for each in place]
-            same = max(lasting) - min(lasting) <= SAME_WAIT
-            found += [place] if same else [(each,) for each in place]
+        for places in _sharing({place: wait.lines for place, wait in waits.items()}):
+            durations = [waits[place].duration for place in places]
+            if max(durations) - min(durations) <= SAME_WAIT:
+                found.append(places)
+            else:
+                found += [(place,) for place in places]
         return tuple(found)
 
     @property
     def program(self) -> tuple[tuple[int, int | None], ...]:
         """Steps of the program in order: number of a move, and of a wait after it or None."""
-        waits = [
-            [(k, j) for j in range(len(rest.waits))] for k, rest in enumerate(self.rests)
-        ]
-        cut = len(waits[-1]) - self.leading
-        first = waits[-1][cut:]
-        waits[-1] = waits[-1][:cut]
-        steps: list[tuple[int, int | None]] = list(first)
-        for k, after in enumerate(waits):
-            steps += [(k, None), *after]
-        return tuple(steps)
+        steps: list[tuple[int, int | None]] = []
+        for move, rest in enumerate(self.rests):
+            steps.append((move, None))
+            steps += [(move, number) for number in range(len(rest.waits))]
+        # Waits of the last rest with which the program begins, moved to its begin.
+        cut = len(steps) - self.leading
+        return (*steps[cut:], *steps[:cut])
 
 
 Place = TypeVar("Place")
 
 
 def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], ...]:
-    """Places of a program that have a line in common, from the lines of each."""
+    """Places of a program (moves or waits), grouped by the lines that run them.
+
+    Two places are in one group if they have a line in common, or if a chain of others
+    connects them.
+
+    Args:
+        lines: of the program that run each place, in the order of the places; empty if
+            unknown, which is a group of its own.
+
+    Returns:
+        Groups in the order of their first places.
+    """
     groups: list[tuple[list[Place], set[int]]] = []
     for place, own in lines.items():
         joined = [place]
@@ -310,13 +315,11 @@ def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], .
             else:
                 others.append((group, known))
         groups = [*others, (joined, all_lines)]
-    order = {place: number for number, place in enumerate(lines)}
-    return tuple(
-        sorted((tuple(group) for group, _ in groups), key=lambda group: order[group[0]])
-    )
+    of_first = {group[0]: tuple(group) for group, _ in groups}
+    return tuple(of_first[place] for place in lines if place in of_first)
 
 
-# A cycle as it is run: its stretches, and the motion that they make.
+# A cycle as it is run: its stretches, and their motion.
 
 SHORTEST_REST = 1e-6  # rest that is a stretch of its own [s]
 PERIOD = 0.004  # sample period of a typed move [s]
@@ -355,7 +358,7 @@ def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretc
 
 
 def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
-    """A move from rest to rest as it is run."""
+    """A move from rest to rest, sampled every `PERIOD`."""
     samples = max(2, round(motion.duration / PERIOD) + 1)
     time = np.linspace(0.0, motion.duration, samples)
     return Stretch(Plan(time, *motion.sample(time)), payload)
@@ -364,7 +367,13 @@ def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
 def with_rest(
     stretch: Stretch, duration: float, payload: Payload | None
 ) -> list[Stretch]:
-    """A move, and standstill at its end for a duration [s] if that is any."""
+    """A move, and a standstill at its end unless its duration [s] is zero.
+
+    Args:
+        stretch: the move.
+        duration: of the standstill [s].
+        payload: in the standstill; None for the model's.
+    """
     if duration <= SHORTEST_REST:
         return [stretch]
     points = np.repeat(stretch.plan.q[-1:], 2, axis=0)
@@ -440,7 +449,7 @@ class StretchEnergy(NamedTuple):
 
 
 def total_energy(parts: Sequence[StretchEnergy]) -> float:
-    """Of a cycle [J]."""
+    """Energy of a cycle from its stretches [J]."""
     return sum(part.energy for part in parts)
 
 
@@ -487,6 +496,7 @@ class CycleEnergies:
     def _in_turn(
         self, powers: PlanPowers, stretches: Sequence[Stretch]
     ) -> list[StretchEnergy]:
+        """Energies of stretches in order, by powers that continue from one to the next."""
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
         out = []
         start = 0.0

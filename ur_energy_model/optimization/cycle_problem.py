@@ -70,12 +70,13 @@ class Allocator:
 
     For a cycle time, the sum of the moves' energies is least where a second more saves
     the same in every move (the Lagrange condition). All moves are therefore solved for
-    one shadow price of time [W], what a second more saves in a move beside waiting that
-    second, and the price is searched for. Beyond the time at which it is zero, waiting
-    where the arm is held most cheaply costs less than moving slower.
+    one shadow price of time [W]: the energy that a second more of a move saves, compared
+    with waiting for this second. The price that gives the cycle time is searched for.
+    Beyond the time at which the price is zero, waiting in the cheapest pose costs less
+    than moving slower.
 
     Args:
-        moves: the arm on each path, and its limits; a move that comes again has the same
+        moves: the arm on each path, and its limits; a move that is repeated has the same
             arm, and is solved once.
         holding: least power of waiting [W].
         fastest: the moves' time-optimal laws.
@@ -100,18 +101,19 @@ class Allocator:
     def at(self, shadow_price: float) -> tuple[TimeLaw, ...]:
         """The moves' laws for a shadow price of time [W]."""
         known = self._known
-        if shadow_price not in known:
-            near = min(
-                known, key=lambda price: abs(np.log(price / shadow_price)), default=None
-            )
-            starts = [] if near is None else known[near]
-            start = dict(zip(map(id, self._arms), starts, strict=False))
-            found: dict[int, TimeLaw] = {}
-            for arm, move in self._laws.items():
-                law = move.cheapest(self._holding - shadow_price, start.get(arm))
-                found[arm] = with_jerk_limit(law, self._jerk)
-                self._step()
-            known[shadow_price] = tuple(found[id(arm)] for arm in self._arms)
+        if shadow_price in known:
+            return known[shadow_price]
+        starts: dict[int, TimeLaw] = {}
+        if known:
+            nearest = min(known, key=lambda price: abs(np.log(price / shadow_price)))
+            for arm, law in zip(self._arms, known[nearest], strict=True):
+                starts[id(arm)] = law
+        found: dict[int, TimeLaw] = {}
+        for key, move in self._laws.items():
+            law = move.cheapest(self._holding - shadow_price, starts.get(key))
+            found[key] = with_jerk_limit(law, self._jerk)
+            self._step()
+        known[shadow_price] = tuple(found[id(arm)] for arm in self._arms)
         return known[shadow_price]
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
@@ -119,8 +121,8 @@ class Allocator:
 
         Args:
             duration: of moves and waiting [s].
-            near: shadow price [W] from which the search starts, as a coarser calculation gives;
-                None for none.
+            near: shadow price from which the search starts, for instance that of a coarser
+                calculation [W]; `MIDDLE` where None.
         """
         shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
@@ -128,85 +130,105 @@ class Allocator:
             return Allocation(found, duration - _total(found))
         laws = self._fitted(found, duration)
         price = self._holding - shadow_price
-        energies = [
-            (move.energy(new.b), move.energy(old.b), old.duration)
-            for move, new, old in zip(self._each(), laws, found, strict=True)
-        ]
-        bound = sum(old - price * time for _, old, time in energies) + price * duration
-        return Allocation(laws, 0.0, max(sum(new for new, _, _ in energies) - bound, 0.0))
-
-    def _each(self) -> list[EnergyLaws]:
-        return [self._laws[id(arm)] for arm in self._arms]
+        energy = 0.0
+        # The laws found minimise energy minus price times duration. Any laws that take
+        # this duration together therefore take at least this energy.
+        lower_bound = price * duration
+        for arm, law, cheapest in zip(self._arms, laws, found, strict=True):
+            move = self._laws[id(arm)]
+            energy += move.energy(law.b)
+            lower_bound += move.energy(cheapest.b) - price * cheapest.duration
+        return Allocation(laws, 0.0, max(energy - lower_bound, 0.0))
 
     def _search(self, duration: float, near: float) -> float:
         """The shadow price at which the moves take a duration [s].
 
-        In logarithms, duration is nearly a straight line over price: from the two prices
-        that are nearest on both sides, or a usual slope where there is one side only.
+        The logarithm of the duration is nearly a straight line over that of the price. The
+        line goes through the nearest prices that are too low and too high, or through one
+        of them with the usual slope where the other is unknown.
+
+        Args:
+            duration: of all moves [s].
+            near: price of the first trial [W].
         """
         target = np.log(duration)
         trial = float(np.clip(near, SLOWEST, FASTEST))
-        slower = {
-            np.log(price): np.log(_total(laws)) - target
-            for price, laws in self._known.items()
-        }
+        # Logarithm of duration over target, by the logarithm of the price.
+        excess: dict[float, float] = {}
+        for price, laws in self._known.items():
+            excess[np.log(price)] = np.log(_total(laws)) - target
         for _ in range(_MOST_TRIALS):
             late = np.log(_total(self.at(trial))) - target
-            slower[np.log(trial)] = late
+            excess[np.log(trial)] = late
             if abs(late) < _TOLERANCE:
                 return trial
-            low = max((price for price, by in slower.items() if by > 0.0), default=None)
-            high = min((price for price, by in slower.items() if by <= 0.0), default=None)
-            if low is None:
-                assert high is not None
+            too_low = [at for at, late in excess.items() if late > 0.0]
+            too_high = [at for at, late in excess.items() if late <= 0.0]
+            if not too_low:
+                high = min(too_high)
                 if high == np.log(SLOWEST):
                     return SLOWEST
-                price = high + slower[high] / USUAL_SLOPE - _BEYOND
-            elif high is None:
+                following = high + excess[high] / USUAL_SLOPE - _BEYOND
+            elif not too_high:
+                low = max(too_low)
                 if low == np.log(FASTEST):
                     return FASTEST
-                price = low + slower[low] / USUAL_SLOPE + _BEYOND
+                following = low + excess[low] / USUAL_SLOPE + _BEYOND
             else:
-                share = slower[low] / max(slower[low] - slower[high], 1e-12)
-                price = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
-            trial = float(np.clip(np.exp(price), SLOWEST, FASTEST))
+                low = max(too_low)
+                high = min(too_high)
+                share = excess[low] / max(excess[low] - excess[high], 1e-12)
+                following = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
+            trial = float(np.clip(np.exp(following), SLOWEST, FASTEST))
         return trial
 
     def _fitted(self, found: tuple[TimeLaw, ...], duration: float) -> tuple[TimeLaw, ...]:
         """Laws that take exactly a duration [s], from those found, stretched evenly.
 
         Where energy over duration is not convex, no price gives the durations in between:
-        there they are mixed with laws of a price on the other side, by their slowness, so
-        that durations mix evenly.
+        there the laws found are mixed with laws of a price on the other side.
         """
-        ratio = duration / _total(found)
-        if abs(ratio - 1.0) > 2 * _TOLERANCE:
-            longer = ratio > 1.0
+        total = _total(found)
+        if abs(duration / total - 1.0) > 2 * _TOLERANCE:
             known = (*self._known.values(), self._fastest)
-            beyond = [laws for laws in known if (_total(laws) > duration) == longer]
-            if beyond:
-                near = min(beyond, key=lambda laws: abs(_total(laws) - duration))
-                slow, fast = (near, found) if longer else (found, near)
-                share = (_total(slow) - duration) / (_total(slow) - _total(fast))
-                mixed = []
-                for law, other in zip(slow, fast, strict=True):
-                    b = law.b.copy()
-                    own = (1 - share) / np.sqrt(b[1:-1])
-                    b[1:-1] = (own + share / np.sqrt(other.b[1:-1])) ** -2.0
-                    mixed.append(TimeLaw(law.arm, b, max(law.window, other.window)))
-                found = tuple(mixed)
-        return tuple(
-            law.stretched(law.duration * duration / _total(found)) for law in found
-        )
+            slower = [laws for laws in known if _total(laws) > duration]
+            faster = [laws for laws in known if _total(laws) <= duration]
+            if total < duration and slower:
+                found = _mixed(min(slower, key=_total), found, duration)
+            elif total > duration and faster:
+                found = _mixed(found, max(faster, key=_total), duration)
+        ratio = duration / _total(found)
+        return tuple(law.stretched(law.duration * ratio) for law in found)
 
 
 def _total(laws: Sequence[TimeLaw]) -> float:
+    """Duration of all laws [s]."""
     return sum(law.duration for law in laws)
 
 
-# difference of the ends of two moves up to which they are the same [rad]
+def _mixed(
+    slow: Sequence[TimeLaw], fast: Sequence[TimeLaw], duration: float
+) -> tuple[TimeLaw, ...]:
+    """Laws of a total duration [s] between slower and faster laws of the same moves.
+
+    The means are those of slowness, the inverse of the path speed: then durations mix in
+    the same proportion.
+    """
+    share = (_total(slow) - duration) / (_total(slow) - _total(fast))
+    mixed = []
+    for law, other in zip(slow, fast, strict=True):
+        b = law.b.copy()
+        own = (1 - share) / np.sqrt(b[1:-1])
+        slowness = own + share / np.sqrt(other.b[1:-1])
+        b[1:-1] = slowness**-2.0
+        mixed.append(TimeLaw(law.arm, b, max(law.window, other.window)))
+    return tuple(mixed)
+
+
 SAME_PATH = 1e-4
-SAME_PACE = 0.01  # relative difference of their durations up to which they are the same
+"""Difference of the ends of two moves up to which their paths are the same [rad]."""
+SAME_PACE = 0.01
+"""Relative difference of the durations of two moves up to which they are equally fast."""
 
 
 def same_moves(cycle: WorkCycle) -> tuple[int, ...]:
@@ -230,19 +252,17 @@ def _same_motion(one: Move, other: Move) -> bool:
         return False
     ends = np.abs([first.start - second.start, first.end - second.end]).max()
     pace = abs(one.duration / other.duration - 1.0)
-    return bool(ends < SAME_PATH and pace < SAME_PACE) and _same_payload(
-        one.payload, other.payload
-    )
+    same_motion = bool(ends < SAME_PATH and pace < SAME_PACE)
+    return same_motion and _same_payload(one.payload, other.payload)
 
 
 def _same_payload(one: Payload | None, other: Payload | None) -> bool:
+    """Whether two payloads have equal mass, centre of mass and inertia, or both are None."""
     if one is None or other is None:
         return one is other
-    return one is other or (
-        one.mass == other.mass
-        and bool((one.center_of_mass == other.center_of_mass).all())
-        and bool((one.inertia == other.inertia).all())
-    )
+    same_center = np.array_equal(one.center_of_mass, other.center_of_mass)
+    same_inertia = np.array_equal(one.inertia, other.inertia)
+    return one.mass == other.mass and same_center and same_inertia
 
 
 SAMPLE_PERIOD = 0.002  # period of the new time laws [s]: that of an e-Series controller
@@ -253,18 +273,27 @@ PATH_RESOLUTION = 1e-4
 class CycleProblem:
     """One recorded cycle to be optimized.
 
-    The model is best in the session of the recording; `arms` of a problem of the same
-    cycle can be used again; `step` is called after each move that was solved. Moves that
-    come again in a cycle have the same arm.
+    Moves that are repeated in a cycle share their arm on the path.
+
+    Args:
+        model: of the arm, best in the session of the recording.
+        cycle: as recorded, with what it must keep.
+        options: what the cycle may become.
+        robot: type of the arm.
+        arms: of another problem of the same cycle, to be used again; they are computed
+            where empty.
+        step: called after each move that was solved.
 
     Attributes:
         energies: of cycles of this arm.
-        recorded: the cycle as it was run.
-        limits: that the new moves keep: the usual ones, where the recording goes beyond
-            them its own, except for the tool speed.
-        beyond: where it does, in words.
+        recorded: energies of the stretches of the recorded cycle.
         shown: largest values of each recorded move.
+        arms: the arm on the path of each move.
+        kept: time of the cycle that stays: rests and moves that are kept [s].
         tool_speed: highest of flange and elbow in the recording [m/s].
+        limits: of the new moves: the usual limits, raised to those of the recording where
+            it exceeds them, except for the tool speed.
+        beyond: names of the limits that the recording exceeds, as text.
     """
 
     def __init__(
@@ -287,29 +316,27 @@ class CycleProblem:
         self.recorded = self.energies.of(recorded_stretches(cycle))
         self.shown = [self.reached(part) for part in self.recorded if part.stretch.moving]
         self.arms = arms or self._arms()
-        self.kept = sum(rest.kept for rest in cycle.rests) + sum(
-            move.duration for move in cycle.moves if move.kept
-        )
+        kept_rests = sum(rest.kept for rest in cycle.rests)
+        kept_moves = sum(move.duration for move in cycle.moves if move.kept)
+        self.kept = kept_rests + kept_moves
+        largest = self.shown[0].at_least(*self.shown)
+        self.tool_speed = largest.tool_speed
+        self.beyond = ""
         usual = PathLimits.of_robot(robot)
         if options.tool_speed is not None:
             usual = replace(usual, tool_speed=TOOL_SPEED_SHARE * options.tool_speed)
         if options.jerk is not None:
             usual = replace(usual, jerk=options.jerk)
-        largest = self.shown[0].at_least(*self.shown)
-        self.tool_speed = largest.tool_speed
-        self.beyond = ""
-        names = ("speed", "acceleration", "torque")
         if options.recorded_limits:
             still = replace(
-                usual, **{name: STILL * getattr(usual, name) for name in names}
+                usual,
+                speed=STILL * usual.speed,
+                acceleration=STILL * usual.acceleration,
+                torque=STILL * usual.torque,
             )
             self.limits = replace(still.at_least(largest), recorded=True)
         else:
-            self.beyond = ", ".join(
-                name
-                for name in names
-                if (getattr(largest, name) > getattr(usual, name)).any()
-            )
+            self.beyond = ", ".join(_exceeded(largest, usual))
             self.limits = usual.at_least(replace(largest, tool_speed=0.0))
 
     def _arms(self) -> list[PathDynamics]:
@@ -323,7 +350,7 @@ class CycleProblem:
         return [found[k] for k in self._same]
 
     def limits_of(self, index: int) -> PathLimits:
-        """Limits of a move."""
+        """Limits of the move with this number."""
         factor = self.options.max_speedup
         if factor is None:
             return self.limits
@@ -332,9 +359,8 @@ class CycleProblem:
     def reached(self, part: StretchEnergy) -> PathLimits:
         """The largest values of a stretch."""
         _, q, qd, qdd = part.stretch.plan.sampled()
-        return reached(
-            q, qd, qdd, part.torque, self.energies.dynamics(part.stretch.payload)
-        )
+        dynamics = self.energies.dynamics(part.stretch.payload)
+        return reached(q, qd, qdd, part.torque, dynamics)
 
     @property
     def _free(self) -> list[int]:
@@ -342,7 +368,7 @@ class CycleProblem:
         return [k for k, move in enumerate(self.cycle.moves) if not move.kept]
 
     def trapezoids(self, index: int) -> TrapezoidEnergies:
-        """A moveJ or moveL with any speed and acceleration."""
+        """Energies of the programmed move with this number, for speeds and accelerations."""
         same = self._same[index]
         if same not in self._trapezoids:
             programmed = self.cycle.moves[same].programmed
@@ -353,16 +379,18 @@ class CycleProblem:
 
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
-        """Of all free moves."""
+        """Time-optimal laws of all free moves."""
         source = self.cycle.source
-        found = dict[int, TimeLaw]()
-        for k in self._free:
-            if self._same[k] not in found:
-                found[self._same[k]] = fastest_law(
-                    self.arms[k], self.limits_of(k), source
-                )
+        found: dict[int, TimeLaw] = {}
+        laws = []
+        for number in self._free:
+            same = self._same[number]
+            if same not in found:
+                limits = self.limits_of(number)
+                found[same] = fastest_law(self.arms[number], limits, source)
                 self._step()
-        return tuple(found[self._same[k]] for k in self._free)
+            laws.append(found[same])
+        return tuple(laws)
 
     @property
     def shortest(self) -> float:
@@ -373,36 +401,39 @@ class CycleProblem:
     def holding(self) -> list[float]:
         """Power of waiting after each move [W]."""
         temperature = self.cycle.temperature
-        out = []
+        powers = []
         for move in self.cycle.moves:
             dynamics = self.energies.dynamics(move.rest.payload)
-            out.append(
-                float(holding_power(self.model, dynamics, move.q[-1:], temperature)[0])
-            )
-        return out
+            power = holding_power(self.model, dynamics, move.q[-1:], temperature)
+            powers.append(float(power[0]))
+        return powers
 
     @property
     def waiting_after(self) -> int:
-        """Number of the move after which time is waited that is left over.
+        """Number of the move after which left-over time is waited.
 
-        Where it costs least among the places at which the program waits already, as the
-        part comes there; at the end of the cycle if there are none.
+        It is the place with the least power of holding among those at which the program
+        waits already, for instance until a part arrives; without any, the end of the cycle.
         """
-        slack = [k for k, rest in enumerate(self.cycle.rests) if rest.slack > 0.0]
-        return min(slack, key=lambda k: self.holding[k], default=len(self.holding) - 1)
+        slack = [number for number, rest in enumerate(self.cycle.rests) if rest.slack > 0]
+        last = len(self.holding) - 1
+        return min(slack, key=self.holding.__getitem__, default=last)
 
     @cached_property
     def allocator(self) -> Allocator:
-        """Of the time over the moves, where waiting takes the power of holding the arm."""
+        """Distributes time over the moves, where waiting takes the power of holding the arm."""
         return self.allocator_with(self.holding[self.waiting_after])
 
     def allocator_with(self, waiting: float) -> Allocator:
-        """Of the time over the moves, where waiting takes a power [W]."""
+        """An allocator of time over the moves, where waiting takes this power [W]."""
         moves = [(self.arms[k], self.limits_of(k)) for k in self._free]
         return Allocator(moves, waiting, self.fastest_laws, self._step)
 
     def allocate(self, duration: float, near: float | None = None) -> Allocation:
-        """The moves' laws of least energy for a cycle time [s]; `near` as for `Allocator`."""
+        """The moves' laws of least energy for a cycle time [s].
+
+        `near` is the shadow price from which the search starts, as for `Allocator.allocate`.
+        """
         return self.allocator.allocate(duration - self.kept, near)
 
     def run(
@@ -423,31 +454,33 @@ class CycleProblem:
             std: whether sensitivities are computed.
             period: of the samples from which the energies are computed [s].
         """
-        out: list[Stretch] = []
-        left = iter(laws)
+        stretches: list[Stretch] = []
+        remaining = iter(laws)
         waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]
         waits[self.waiting_after] += waiting
         recorded = (part.stretch for part in self.recorded if part.stretch.moving)
         for move, stretch, wait in zip(self.cycle.moves, recorded, waits, strict=True):
             if not move.kept:
-                plan = Plan(*next(left).sample(period), self.cycle.source)
-                stretch = Stretch(plan, move.payload)
-            out += with_rest(stretch, wait, move.rest.payload)
-        return self.energies.of(out, std=std)
+                samples = next(remaining).sample(period)
+                stretch = Stretch(Plan(*samples, self.cycle.source), move.payload)
+            stretches += with_rest(stretch, wait, move.rest.payload)
+        return self.energies.of(stretches, std=std)
 
     def scaled(self, duration: float) -> list[StretchEnergy]:
         """The recorded cycle slowed (or sped up) by speed scaling to a cycle time [s]."""
         moving = sum(move.duration for move in self.cycle.moves)
         kept = sum(rest.kept for rest in self.cycle.rests)
-        return self.energies.of(
-            recorded_stretches(self.cycle, stretch=(duration - kept) / moving)
-        )
+        factor = (duration - kept) / moving
+        return self.energies.of(recorded_stretches(self.cycle, stretch=factor))
 
     def permits(self, parts: Sequence[StretchEnergy]) -> bool:
-        """Whether a scaled cycle keeps limits and kept moves."""
+        """Whether a scaled cycle keeps all limits; never where a move must stay as recorded."""
         moving = [part for part in parts if part.stretch.moving]
-        return len(self._free) == len(moving) and all(
-            self.reached(part).within(self.limits_of(k)) for k, part in enumerate(moving)
+        if len(self._free) < len(moving):
+            return False
+        return all(
+            self.reached(part).within(self.limits_of(number))
+            for number, part in enumerate(moving)
         )
 
     def notes(self) -> list[str]:
@@ -472,10 +505,20 @@ class CycleProblem:
         return out
 
 
+def _exceeded(largest: PathLimits, limits: PathLimits) -> list[str]:
+    """Names of the limits of the joints that the largest values of a motion exceed."""
+    names = []
+    for name in ("speed", "acceleration", "torque"):
+        values = getattr(largest, name)
+        if (values > getattr(limits, name)).any():
+            names.append(name)
+    return names
+
+
 def switched_off(
     problem: CycleProblem, parts: Sequence[StretchEnergy]
 ) -> tuple[list[StretchEnergy], list[str]]:
-    """Energies of a cycle whose long waits are spent switched off.
+    """Energies of a cycle in whose long waits the arm is switched off, as far as that saves.
 
     Args:
         problem: the recorded cycle.
@@ -494,21 +537,21 @@ def switched_off(
             "Switching off is left out: the recording does not show what it takes on this arm "
             "(record robot_mode and the bus while it is switched off and on once)."
         ]
-    out = []
+    new_parts = []
     count = 0
     for part in parts:
         wait = part.stretch.plan.duration
-        off = switching.energy + switching.power * (wait - switching.time)
+        energy = switching.energy + switching.power * (wait - switching.time)
         long = not part.stretch.moving and wait > max(after, switching.time)
-        if long and off < part.energy:
+        if long and energy < part.energy:
             count += 1
-            part = part._replace(
-                energy=off, motion=0.0, sensitivity=0.0 * part.sensitivity
-            )
-        out.append(part)
-    return out, [
-        f"{count} of the waits are spent switched off; switching takes {switching.time:.1f} s and "
-        f"{switching.energy:.0f} J as recorded."
-        if count
-        else "No wait is long enough for switching off to save energy."
-    ]
+            sensitivity = np.zeros_like(part.sensitivity)
+            part = part._replace(energy=energy, motion=0.0, sensitivity=sensitivity)
+        new_parts.append(part)
+    note = "No wait is long enough for switching off to save energy."
+    if count:
+        note = (
+            f"{count} of the waits are spent switched off; switching takes "
+            f"{switching.time:.1f} s and {switching.energy:.0f} J as recorded."
+        )
+    return new_parts, [note]

@@ -30,6 +30,7 @@ from ur_energy_model.optimization.cycle_problem import (
     CycleProblem,
     switched_off,
 )
+from ur_energy_model.optimization.kept_steps import with_locks
 from ur_energy_model.optimization.optimized_cycle import (
     ArmLoad,
     Ceiling,
@@ -43,7 +44,6 @@ from ur_energy_model.optimization.pendant import (
     shared_notes,
     sheet_notes,
     with_energies,
-    with_locks,
 )
 from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.optimization.typed_cycle import SheetProblem, TypedCycle
@@ -163,7 +163,7 @@ def optimize_cycle(
         )
         curve = pareto_curve(problem)
     stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
-    sheet = with_energies(cycle, typed.sheet, before, typed.parts)
+    sheet = with_energies(typed.sheet, before, typed.parts)
     typed_moves = _moving(typed.parts)
     typed_durations = [part.stretch.plan.duration for part in typed_moves]
     energy = total_energy(before)

@@ -14,16 +14,9 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, Literal
 
-import numpy as np
-
-from ur_energy_model.errors import InputError
-from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import (
-    Dwell,
-    OptimizationOptions,
     Reason,
     Stretch,
     StretchEnergy,
@@ -34,19 +27,11 @@ from ur_energy_model.optimization.cycle import (
 )
 from ur_energy_model.optimization.programmed import (
     TYPED_DIGITS,
-    ProgrammedMove,
     as_typed,
     pendant_unit,
 )
 from ur_energy_model.optimization.typed_values import Values
-from ur_energy_model.typing import Array
 
-SLOW = 0.6
-SLOW_TOOL = 0.25
-"""Share of the typical speed of its kind, and of the typical speed of the tool, below which a move
-counts as deliberately slow."""
-# share of the distance that a triangular profile needs at least for its ramps
-TRIANGLE = 0.95
 LATE = 0.01
 """Share of the cycle time that typed moves may be shorter in all before a wait is added."""
 WORTH_COPYING = 0.2  # further saving from which copies of a subprogram are advised [%]
@@ -134,43 +119,62 @@ class Step:
         else:
             first = _digits(old)
             last = _digits(new)
-            per = "/s" if what == "speed" else "/s²"
-            unit = ("°" if self.do == "moveJ" else "mm") + per
-        return f"{last} {unit}" if old == new else f"{first} → {last} {unit}"
+            length = "°" if self.do == "moveJ" else "mm"
+            unit = f"{length}/s" if what == "speed" else f"{length}/s²"
+        if old == new:
+            return f"{last} {unit}"
+        return f"{first} → {last} {unit}"
 
     @property
-    def faster(self) -> float:
-        """Largest factor on speed or acceleration; 1 for a wait."""
-        pairs = ((self.speed, self.new_speed), (self.acceleration, self.new_acceleration))
-        return max((new / old for old, new in pairs if old and new), default=1.0)
+    def speedup(self) -> float:
+        """Factor on the recorded speed or on the acceleration, the larger one; 1 for a wait."""
+        if not (self.speed and self.new_speed):
+            return 1.0
+        if not (self.acceleration and self.new_acceleration):
+            return 1.0
+        of_acceleration = self.new_acceleration / self.acceleration
+        return max(self.new_speed / self.speed, of_acceleration)
 
 
 _OTHERS = ("do", "move", "waypoint", "lines", "reason", "energy", "new_energy")
+"""Fields of a `Step` that have a place of their own in its JSON, or none."""
 
 
 def _digits(value: float) -> str:
-    """A typed number, with all its digits."""
-    return f"{value:.{max(0, TYPED_DIGITS - 1 - math.floor(math.log10(value)))}f}"
+    """A positive number with `TYPED_DIGITS` significant digits, zeros at its end included."""
+    before_point = math.floor(math.log10(value)) + 1
+    decimals = max(0, TYPED_DIGITS - before_point)
+    return f"{value:.{decimals}f}"
 
 
 def typed_units(cycle: WorkCycle, kind: str) -> Values:
-    """Units of typed speeds and accelerations in SI, at the speed scaling of the recording."""
+    """Units of typed speeds and accelerations in SI, at the speed scaling of the recording.
+
+    Args:
+        cycle: as recorded.
+        kind: of the move, moveJ or moveL.
+    """
     unit = pendant_unit(kind)
     return Values(unit * cycle.scaling, unit * cycle.scaling**2)
 
 
 def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
-    """Values that a line was run with, SI, with the digits of the pendant, from all of its moves.
+    """Speed and acceleration that a line was run with, SI, rounded to the digits of the pendant.
 
-    A move that is too short to reach its speed does not show it: the fastest one counts.
+    A move that is too short to reach the speed of the line does not show this speed:
+    the values are those of the fastest move.
+
+    Args:
+        cycle: as recorded.
+        moves: numbers of all moves that the line runs, at least one of them programmed.
     """
-    runs = [run for k in moves if (run := cycle.moves[k].programmed) is not None]
-    fastest = max(runs, key=lambda run: run.speed)
+    runs = [cycle.moves[number].programmed for number in moves]
+    programmed = [run for run in runs if run is not None]
+    fastest = max(programmed, key=lambda run: run.speed)
     units = typed_units(cycle, fastest.kind)
-    shown = (fastest.speed, fastest.acceleration)
-    return Values(
-        *(as_typed(x, unit) * unit for x, unit in zip(shown, units, strict=True))
-    )
+    typed_speed = as_typed(fastest.speed, units.speed)
+    typed_acceleration = as_typed(fastest.acceleration, units.acceleration)
+    return Values(typed_speed * units.speed, typed_acceleration * units.acceleration)
 
 
 def sheet_of(
@@ -183,26 +187,27 @@ def sheet_of(
 
     Args:
         cycle: as recorded; what it keeps stays.
-        values: SI, by number of the move; others stay as recorded.
-        waiting: waits in which time that is left is spent, by numbers of their moves and
-            their own; one at the end of the cycle where there are none.
-        left: that time [s].
+        values: SI, by number of the move; other moves stay as recorded.
+        waiting: waits in which the time that is left is spent, each by the number of its
+            move and its own number; without any, a wait is added at the end of the cycle.
+        left: time that neither moves nor kept waits take [s].
     """
-    moves = [_move_step(cycle, k, values.get(k)) for k in range(len(cycle.moves))]
-    each = max(math.floor(100.0 * left / max(len(waiting), 1) + 1e-6) / 100.0, 0.0)
+    per_wait = left / max(len(waiting), 1)
+    hundredths = math.floor(100.0 * per_wait + 1e-6)
+    spent = max(hundredths / 100.0, 0.0)
     steps = []
-    for k, j in cycle.program:
-        if j is None:
-            steps.append(moves[k])
+    for number, wait_number in cycle.program:
+        if wait_number is None:
+            steps.append(_move_step(cycle, number, values.get(number)))
             continue
-        wait = cycle.rests[k].waits[j]
+        wait = cycle.rests[number].waits[wait_number]
         new_wait = wait.duration if wait.kept else 0.0
-        if (k, j) in waiting:
-            new_wait = each
+        if (number, wait_number) in waiting:
+            new_wait = spent
         steps.append(
             Step(
                 "wait",
-                k,
+                number,
                 None,
                 wait.lines,
                 wait=wait.duration,
@@ -211,7 +216,7 @@ def sheet_of(
             )
         )
     if not waiting and left > LATE * cycle.duration:
-        steps.append(Step("wait", len(moves) - 1, wait=0.0, new_wait=each))
+        steps.append(Step("wait", len(cycle.moves) - 1, wait=0.0, new_wait=spent))
     return tuple(steps)
 
 
@@ -224,12 +229,12 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
         if reason != "asked with --keep":
             reason = "neither moveJ nor moveL"
         return Step("move", number, waypoint, move.lines, reason=reason)
-    line = next(moves for moves in cycle.shared_moves if number in moves)
+    line = _moves_of_line(cycle, number)
     if new is None and not move.kept:
-        others = [cycle.moves[k] for k in line]
         reason = "no other values within the limits"
-        if any(each.kept or each.programmed is None for each in others):
-            reason = "same line as another kept step"
+        for other in line:
+            if cycle.moves[other].kept or cycle.moves[other].programmed is None:
+                reason = "same line as another kept step"
     old = recorded_values(cycle, line)
     units = typed_units(cycle, move.kind)
     chosen = old if new is None else new
@@ -244,6 +249,11 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
         new_acceleration=as_typed(chosen.acceleration, units.acceleration),
         reason=reason,
     )
+
+
+def _moves_of_line(cycle: WorkCycle, number: int) -> tuple[int, ...]:
+    """Numbers of all moves that the line of a move runs, the move itself included."""
+    return next(moves for moves in cycle.shared_moves if number in moves)
 
 
 def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
@@ -262,15 +272,14 @@ def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
 def own_pauses(cycle: WorkCycle) -> list[float]:
     """Time at and after each move [moves], s, that is neither its trapezoid nor a wait.
 
-    The controller takes it to plan a line, and the arm to settle; it stays whatever is
-    typed, and a sheet without changes takes the time that was recorded.
+    The controller takes this time to plan a line, and the arm to settle. It stays whatever
+    is typed, so that a sheet without changes takes as long as the recorded cycle.
     """
     pauses = []
-    for k, move in enumerate(cycle.moves):
+    for number, move in enumerate(cycle.moves):
         pause = move.rest.pause
         if move.programmed is not None:
-            line = next(moves for moves in cycle.shared_moves if k in moves)
-            values = recorded_values(cycle, line)
+            values = recorded_values(cycle, _moves_of_line(cycle, number))
             pause += move.duration - move.programmed.motion(*values).duration
         pauses.append(pause)
     return pauses
@@ -304,42 +313,49 @@ def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
 
 
 def with_energies(
-    cycle: WorkCycle,
     sheet: Sequence[Step],
     before: Sequence[StretchEnergy],
     after: Sequence[StretchEnergy],
 ) -> tuple[Step, ...]:
     """The sheet with the energy of each step.
 
-    They sum to the energies of both cycles. A standstill is divided by time over the
-    waits in it and the controller's own pause, which belongs to the move before it.
+    The energies of the steps sum to the energies of both cycles. The energy of a
+    standstill is divided by time over the waits in it and the controller's own pause,
+    which belongs to the move before it.
 
     Args:
-        cycle: as recorded.
         sheet: without energies.
         before: energies of the stretches as recorded.
         after: the same as typed.
     """
-    sides = []
-    for parts, waited in ((before, "wait"), (after, "new_wait")):
-        moving = [part.energy for part in parts if part.stretch.moving]
-        resting = _resting(parts)
-        energies = []
-        for step in sheet:
-            energy, duration = resting[step.move]
-            power = energy / duration if duration > 0.0 else 0.0
-            own = [
-                getattr(each, waited) or 0.0 for each in sheet if each.move == step.move
-            ]
-            if step.do == "wait":
-                energies.append(power * (getattr(step, waited) or 0.0))
-            else:
-                energies.append(moving[step.move] + energy - power * sum(own))
-        sides.append(energies)
+    waits = [step.wait or 0.0 for step in sheet]
+    new_waits = [step.new_wait or 0.0 for step in sheet]
+    energies = _step_energies(sheet, before, waits)
+    new_energies = _step_energies(sheet, after, new_waits)
     return tuple(
         replace(step, energy=old, new_energy=new)
-        for step, old, new in zip(sheet, *sides, strict=True)
+        for step, old, new in zip(sheet, energies, new_energies, strict=True)
     )
+
+
+def _step_energies(
+    sheet: Sequence[Step], parts: Sequence[StretchEnergy], waits: Sequence[float]
+) -> list[float]:
+    """Energy of each step [J], from the stretches of the cycle and the wait of each step [s]."""
+    moving = [part.energy for part in parts if part.stretch.moving]
+    resting = _resting(parts)
+    waited = [0.0] * len(resting)  # after each move, by the program
+    for step, wait in zip(sheet, waits, strict=True):
+        waited[step.move] += wait
+    energies = []
+    for step, wait in zip(sheet, waits, strict=True):
+        energy, duration = resting[step.move]
+        power = energy / duration if duration > 0.0 else 0.0
+        if step.do == "wait":
+            energies.append(power * wait)
+        else:
+            energies.append(moving[step.move] + energy - power * waited[step.move])
+    return energies
 
 
 def _resting(parts: Sequence[StretchEnergy]) -> list[tuple[float, float]]:
@@ -370,9 +386,9 @@ def sheet_notes(sheet: Sequence[Step]) -> list[str]:
         steps = [number for number, step in enumerate(sheet, 1) if step.reason == reason]
         if steps:
             notes.append(f"Kept as recorded: {_named_steps(steps)} ({words}).")
-    faster: dict[str, list[int]] = {}  # numbers of steps by what becomes of their values
+    faster: dict[str, list[int]] = {}  # numbers of steps by the change of their values
     for number, step in enumerate(sheet, 1):
-        if step.faster > FASTER:
+        if step.speedup > FASTER:
             change = f"{step.text('speed')}, {step.text('acceleration')}"
             faster.setdefault(change, []).append(number)
     if faster:
@@ -385,17 +401,27 @@ def sheet_notes(sheet: Sequence[Step]) -> list[str]:
 
 
 def _named_steps(numbers: Sequence[int]) -> str:
-    """Steps of the sheet in words."""
-    return f"step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+    """Steps of the sheet in words, such as "steps 3, 5"."""
+    word = "steps" if len(numbers) > 1 else "step"
+    return f"{word} {', '.join(map(str, numbers))}"
 
 
 def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
-    """A sentence on lines that run several steps, or that may, where lines are unknown."""
-    shared = {k for moves in cycle.shared_moves if len(moves) > 1 for k in moves}
-    waits = {
-        place for places in cycle.shared_waits if len(places) > 1 for place in places
-    }
-    if not shared and not waits:
+    """A sentence on lines that run several steps, or that may, where lines are unknown.
+
+    Args:
+        cycle: as recorded.
+        sheet: of the cycle; a wait that was added at its end is left out.
+    """
+    shared_moves: set[int] = set()
+    for moves in cycle.shared_moves:
+        if len(moves) > 1:
+            shared_moves.update(moves)
+    shared_waits: set[tuple[int, int | None]] = set()
+    for places in cycle.shared_waits:
+        if len(places) > 1:
+            shared_waits.update(places)
+    if not shared_moves and not shared_waits:
         ends = [step.waypoint for step in sheet if step.waypoint is not None]
         if any(step.lines for step in sheet) or len(ends) == len(set(ends)):
             return []
@@ -403,23 +429,30 @@ def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
             "The recording does not show which line of the program runs each step: where one line "
             "runs several, as in a subprogram, copy it first, or record script_control_line."
         ]
-    numbers: dict[tuple[int, ...], list[str]] = {}
+    steps_of_lines: dict[tuple[int, ...], list[int]] = {}
     for number, (step, place) in enumerate(zip(sheet, cycle.program, strict=False), 1):
-        if (place in waits) if step.do == "wait" else (step.move in shared):
-            numbers.setdefault(step.lines, []).append(str(number))
-    text = "; ".join(
-        f"{_named_lines(lines)}: steps {', '.join(steps)}"
-        for lines, steps in sorted(numbers.items())
-    )
+        shared = step.move in shared_moves
+        if step.do == "wait":
+            shared = place in shared_waits
+        if shared:
+            steps_of_lines.setdefault(step.lines, []).append(number)
+    named = [
+        f"{_named_lines(lines)}: {_named_steps(steps)}"
+        for lines, steps in sorted(steps_of_lines.items())
+    ]
     return [
-        f"A line of the program has one value for all the steps that it runs ({text})."
+        "A line of the program has one value for all the steps that it runs "
+        f"({'; '.join(named)})."
     ]
 
 
 def other_work_notes(
     cycle: WorkCycle, sheet: Sequence[Step], durations: Sequence[float]
 ) -> list[str]:
-    """A sentence on other work of the recording, and what it becomes by values of shared lines.
+    """A sentence on work between the cycles of the recording, and its change by the sheet.
+
+    Values of a line that is shared with the other work change the duration of its moves
+    there, too.
 
     Args:
         cycle: as recorded.
@@ -439,9 +472,9 @@ def other_work_notes(
     for step in sheet:
         if step.do == "wait" or step.kept:
             continue
-        by = durations[step.move] - cycle.moves[step.move].duration
+        change_of_move = durations[step.move] - cycle.moves[step.move].duration
         for line in set(others.lines).intersection(step.lines) - shared:
-            longer += by * others.lines[line]
+            longer += change_of_move * others.lines[line]
             shared.add(line)
     if shared:
         change = "longer" if longer > 0.0 else "shorter"
@@ -453,30 +486,36 @@ def other_work_notes(
 
 
 def _named_lines(lines: Iterable[int]) -> str:
-    """Lines of a program in words."""
+    """Lines of a program in words, such as "line 4" or "lines 4, 7-9"."""
     numbers = line_numbers(sorted(lines))
-    return f"line {numbers}" if numbers.isdigit() else f"lines {numbers}"
+    word = "line" if numbers.isdigit() else "lines"
+    return f"{word} {numbers}"
 
 
 def line_numbers(lines: Sequence[int]) -> str:
     """Ascending line numbers as text; three or more that follow each other as "5-8"."""
-    parts: list[str] = []
-    for _, group in groupby(enumerate(lines), lambda item: item[1] - item[0]):
-        numbers = [line for _, line in group]
-        if len(numbers) > 2:
-            parts.append(f"{numbers[0]}-{numbers[-1]}")
+    runs: list[list[int]] = []
+    for line in lines:
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1].append(line)
         else:
-            parts += map(str, numbers)
+            runs.append([line])
+    parts: list[str] = []
+    for run in runs:
+        if len(run) > 2:
+            parts.append(f"{run[0]}-{run[-1]}")
+        else:
+            parts += map(str, run)
     return ", ".join(parts)
 
 
 def copy_advice(saving: float, copied: float | None) -> str:
-    """What a copy of a subprogram for each of its calls would save.
+    """The advice to copy a subprogram for each of its calls, where that saves more.
 
     Args:
         saving: of the sheet [%].
-        copied: saving if each step had values of its own [%]; None where nothing is called
-            several times.
+        copied: saving if each step had values of its own [%]; None where no line runs
+            several steps.
 
     Returns:
         A sentence; empty where copies save hardly more.
@@ -496,116 +535,11 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        if row["waypoint"] is not None:  # a minus begins a formula
-            row["waypoint"] = f"[{', '.join(f'{q:.2f}' for q in row['waypoint'])}]"
+        if row["waypoint"] is not None:
+            angles = ", ".join(f"{angle:.2f}" for angle in row["waypoint"])
+            # Brackets: a spreadsheet takes text that begins with a minus for a formula.
+            row["waypoint"] = f"[{angles}]"
         row["lines"] = " ".join(map(str, row["lines"]))
-        writer.writerow({**row, "kept": str(row["kept"]).lower()})
+        row["kept"] = str(row["kept"]).lower()
+        writer.writerow(row)
     return text.getvalue()
-
-
-# What stays as recorded: steps by number, and moves that are deliberately slow.
-
-
-def with_locks(
-    cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics
-) -> WorkCycle:
-    """A cycle with the moves and waits that stay as recorded.
-
-    Args:
-        cycle: as recorded.
-        options: what the cycle may become.
-        dynamics: the arm, for the speed of the flange.
-
-    Raises:
-        InputError: the sheet has no such step.
-    """
-    program = cycle.program
-    wrong = [str(number) for number in options.keep if not 1 <= number <= len(program)]
-    if wrong:
-        problem = f"there is no step {', '.join(wrong)} in the sheet"
-        raise InputError("--keep", problem, f"give numbers from 1 to {len(program)}")
-    locked = {program[number - 1] for number in options.keep}
-    slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
-    moves = []
-    for k, move in enumerate(cycle.moves):
-        kept_waits = {j for j in range(len(move.rest.waits)) if (k, j) in locked}
-        rest = _with_waits_kept(move.rest, kept_waits, "asked with --keep")
-        reason: Reason = ""
-        if (k, None) in locked:
-            reason = "asked with --keep"
-        elif k in slow:
-            reason = "slow beside the others"
-        moves.append(replace(move, rest=rest, reason=reason))
-    return _with_lines_kept(replace(cycle, moves=tuple(moves)))
-
-
-def _with_lines_kept(cycle: WorkCycle) -> WorkCycle:
-    """A cycle in which all waits of a line stay where one of them does."""
-    stays = {
-        place
-        for places in cycle.shared_waits
-        if any(cycle.moves[k].rest.waits[j].kept for k, j in places)
-        for place in places
-    }
-    moves = []
-    for k, move in enumerate(cycle.moves):
-        kept_waits = {j for j in range(len(move.rest.waits)) if (k, j) in stays}
-        rest = _with_waits_kept(move.rest, kept_waits, "same line as another kept step")
-        moves.append(replace(move, rest=rest))
-    return replace(cycle, moves=tuple(moves))
-
-
-def _with_waits_kept(rest: Dwell, numbers: set[int], reason: Reason) -> Dwell:
-    """A rest in which these waits stay, for this reason unless they have one already."""
-    waits = tuple(
-        replace(wait, reason=reason) if number in numbers and not wait.kept else wait
-        for number, wait in enumerate(rest.waits)
-    )
-    return replace(rest, waits=waits)
-
-
-def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
-    """Moves that are deliberately slow.
-
-    Their speed is below a share of the speed at which half of the travel of their kind
-    runs or, but for moveJ, below a share of that of the tool. Moves that are too short to
-    reach their speed are slow only if their acceleration is as low as that.
-    """
-    flange = [
-        np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1) for m in cycle.moves
-    ]
-    tool = np.array([speed.max() for speed in flange])
-    way = [
-        np.trapezoid(speed, m.time) for speed, m in zip(flange, cycle.moves, strict=True)
-    ]
-    slow_tool = tool < SLOW_TOOL * _typical(tool, np.array(way))
-    out = {
-        k for k, move in enumerate(cycle.moves) if move.kind == "other" and slow_tool[k]
-    }
-    for kind in ("moveJ", "moveL"):
-        same: list[tuple[int, ProgrammedMove, float]] = []
-        for k, move in enumerate(cycle.moves):
-            if move.programmed is not None and move.kind == kind:
-                one = move.programmed
-                ramp = one.speed / one.acceleration  # the travel is that of the trapezoid
-                same.append((k, one, one.speed * max(move.duration - ramp, ramp)))
-        if not same:
-            continue
-        travel = np.array([each[2] for each in same])
-        typical, gentle = (
-            _typical(np.array([getattr(each[1], name) for each in same]), travel)
-            for name in ("speed", "acceleration")
-        )
-        for k, one, distance in same:
-            short = one.speed**2 / one.acceleration > TRIANGLE * distance
-            slow = one.speed < SLOW * typical or (kind == "moveL" and slow_tool[k])
-            if slow and (not short or one.acceleration < SLOW * gentle):
-                out.add(k)
-    return out
-
-
-def _typical(values: Array, weights: Array) -> float:
-    """The highest value that half of the weight reaches."""
-    order = np.argsort(-values)
-    reached = np.cumsum(weights[order]) >= 0.5 * weights.sum() - 1e-9
-    return float(values[order][int(np.argmax(reached))])

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The work cycle of a recording: its moves, the waits between them, and what they take."""
+"""The work cycle of a recording: its moves, the waits between them, and their energies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LONGEST_PAUSE = 0.08
 # time on a line of the program below which it is a part of a wait's loop [s]
 SAME_LINE = 0.02
 
-MOST_CALLS = 4  # of one wait without a pause in between
+MOST_CALLS = 4  # most calls of one wait that follow each other without a pause
 
 Waits = list[tuple[float, tuple[int, ...]]]
 """Durations [s] of waits, and their lines where they were recorded."""
@@ -79,21 +79,21 @@ def find_cycle(
         path: of the recording.
         robot: type of the arm.
         keep_dwell: waits up to this long must stay [s].
-        longest: part of a longer recording that is read, from its begin [s].
+        longest: time from the begin of the recording that is read at most [s].
 
     Raises:
-        UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be
-            used.
+        UrEnergyError: the recording has no cycle, is of another robot or of freedrive, or
+            cannot be read.
     """
     motion = read_motion(path, robot, longest)
     found = find_cycles(motion, find_moves(motion))
     columns = motion.telemetry.columns
-    starts = np.array([motion.time[moves[0].first] for moves in found.moves])
-    durations = motion.time[list(found.ends)] - starts
+    firsts = [moves[0].first for moves in found.moves]
+    durations = motion.time[list(found.ends)] - motion.time[firsts]
     chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
     measured = MeasuredEnergy.of(motion.telemetry).of_cycles(found)
     measured = measured[np.isfinite(measured)]
-    warmth = columns.get("joint_temperatures")
+    temperatures = columns.get("joint_temperatures")
     moves, leading = _moves(motion, found, chosen, robot, model.setup, keep_dwell)
     cycle = WorkCycle(
         source=motion.telemetry.info.source,
@@ -104,7 +104,7 @@ def find_cycle(
         count=len(found.moves),
         measured_energy=float(measured.mean()) if len(measured) else None,
         measured_energy_std=float(measured.std(ddof=1)) if len(measured) > 1 else 0.0,
-        temperature=None if warmth is None else np.nanmean(warmth, axis=0),
+        temperature=None if temperatures is None else np.nanmean(temperatures, axis=0),
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
         scaling=scaling_of(motion),
@@ -112,12 +112,12 @@ def find_cycle(
         others=_other_work(motion, found),
     )
     energies = CycleEnergies(model, cycle.temperature).of(recorded_stretches(cycle))
-    moving = (part for part in energies if part.stretch.moving)
-    known = (
+    moving = [part for part in energies if part.stretch.moving]
+    with_energies = [
         replace(move, energy=part.energy, peak_power=part.peak_power)
         for move, part in zip(moves, moving, strict=True)
-    )
-    return replace(cycle, moves=tuple(known))
+    ]
+    return replace(cycle, moves=tuple(with_energies))
 
 
 def _moves(
@@ -128,7 +128,20 @@ def _moves(
     setup: Setup,
     keep_dwell: float,
 ) -> tuple[list[Move], int]:
-    """The moves of a cycle with their rests, and how many waits of the last begin the program."""
+    """The moves of a cycle with their rests.
+
+    Args:
+        motion: of the recording.
+        found: its cycles.
+        chosen: number of the cycle.
+        robot: type of the arm.
+        setup: of the arm, for a payload that the recording does not show.
+        keep_dwell: waits up to this long must stay [s].
+
+    Returns:
+        The moves in order of time, and the number of waits at the end of the last rest
+        with which the program begins.
+    """
     payloads = _payloads(motion, setup)
     spans = found.moves[chosen]
     tool = recorded_tool(motion.telemetry, robot)
@@ -153,7 +166,7 @@ def _moves(
 
 
 def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
-    """The payload that was set in the controller at each sample; that of the setup if unknown."""
+    """The payload set in the controller at each sample; that of the setup where unknown."""
     payloads: list[Payload] = []
     for rows, there in OperatingConditions(setup).parts(motion.telemetry):
         payloads += [there.payload] * (rows.stop - rows.start)
@@ -167,10 +180,20 @@ def _move(
     robot: RobotDescription,
     tool: Array | None,
 ) -> Move:
-    """A move without the rest after it; its start is the controller's time.
+    """A move without the rest after it.
 
     Copies of the same work in one program have lines of their own: a move has the lines
-    of all the times that it was run.
+    of all its runs.
+
+    Args:
+        motion: of the recording.
+        span: of the move in the chosen cycle.
+        runs: of the same move in all cycles.
+        robot: type of the arm.
+        tool: tool centre point in the flange frame [6], m and rad; None for the flange.
+
+    Returns:
+        The move; its start is in the controller's time.
     """
     rows = slice(span.first, span.last + 1)
     time = motion.time[rows]
@@ -209,10 +232,8 @@ def _rests(
     """The standstill after each move of a cycle, with its waits, without payloads."""
     spans = found.moves[chosen]
     ends = _ends_of_rests(found, chosen)
-    durations = [
-        float(motion.time[until] - motion.time[span.last])
-        for span, until in zip(spans, ends, strict=True)
-    ]
+    lasts = [span.last for span in spans]
+    durations = (motion.time[ends] - motion.time[lasts]).tolist()
     next_kinds = [move.kind for move in (*moves[1:], moves[0])]
     longest_kept = keep_dwell + SAME_LINE + motion.period
     rests = []
@@ -236,55 +257,71 @@ def _rests(
 
 
 def _other_work(motion: RecordedMotion, found: FoundCycles) -> OtherWork:
-    """What lies between the cycles of a recording and is none of them."""
+    """The moves of a recording that belong to none of its cycles."""
     begins = [cycle[0].first for cycle in found.moves]
-    stretches = {bisect_right(begins, move.first) for move in found.others}
+    # Other moves between the same two cycles are one interruption.
+    interruptions = {bisect_right(begins, move.first) for move in found.others}
     lines = Counter(move.line(motion) for move in found.others)
-    del lines[0]
-    return OtherWork(len(stretches), dict(lines))
+    del lines[0]  # unknown lines
+    return OtherWork(len(interruptions), dict(lines))
 
 
 def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
-    """Moves whose waits are those of single calls of a line.
+    """Moves in whose rests each wait is one call of its line.
 
     A line that waits several times without a pause in between, as a function that is
-    called again at once, shows one wait. Its length is a multiple of the one that the
-    line has elsewhere.
+    called again at once, is recorded as one wait. The duration of such a wait is a
+    multiple of the shortest wait of the same line.
+
+    Args:
+        moves: of a cycle, with the recorded waits.
+        period: of the samples [s].
     """
     shortest: dict[tuple[int, ...], Wait] = {}
-    for wait in (wait for move in moves for wait in move.rest.waits if wait.lines):
-        known = shortest.setdefault(wait.lines, wait)
-        if wait.duration < known.duration:
-            shortest[wait.lines] = wait
-    out = []
+    for move in moves:
+        for wait in move.rest.waits:
+            known = shortest.setdefault(wait.lines, wait)
+            if wait.duration < known.duration:
+                shortest[wait.lines] = wait
+    tolerance = 2.0 * (SHORTEST_WAIT + period)
+    divided = []
     for move in moves:
         waits: list[Wait] = []
         for wait in move.rest.waits:
-            once = shortest.get(wait.lines, wait)
+            once = shortest[wait.lines] if wait.lines else wait
             calls = round(wait.duration / once.duration)
-            off = abs(wait.duration - calls * once.duration)
-            several = 1 < calls <= MOST_CALLS and off <= 2.0 * (SHORTEST_WAIT + period)
-            waits += [once] * calls if several else [wait]
-        out.append(replace(move, rest=replace(move.rest, waits=tuple(waits))))
-    return out
+            remainder = abs(wait.duration - calls * once.duration)
+            if 1 < calls <= MOST_CALLS and remainder <= tolerance:
+                waits += [once] * calls
+            else:
+                waits.append(wait)
+        divided.append(replace(move, rest=replace(move.rest, waits=tuple(waits))))
+    return divided
 
 
 def _leading(moves: Sequence[Move], lead: float) -> int:
-    """How many waits of the last rest begin the program, before its first move.
+    """Number of waits at the end of the last rest with which the program begins.
 
-    Their lines are below that of the first move, and behind those of functions, or they
-    are the standstill from the start of the program to its first move [s].
+    Functions of a program precede its main part. A wait belongs to the begin of the main
+    part if its line is between those of functions and that of the first move, or if the
+    wait is within the standstill from the start of the program to its first move.
+
+    Args:
+        moves: of the cycle, with their rests.
+        lead: standstill from the start of the program to its first move [s].
     """
-    waits = moves[-1].rest.waits
     first = moves[0].lines[0] if moves[0].lines else 0
-    functions = max(
-        (line for move in moves for line in move.lines if line < first), default=0
-    )
+    functions = 0  # highest line of a move above that of the first move
+    for move in moves:
+        for line in move.lines:
+            if functions < line < first:
+                functions = line
     leading = 0
     left = lead + SAME_LINE
-    for wait in reversed(waits):
+    for wait in reversed(moves[-1].rest.waits):
         left -= wait.duration
-        if left < 0.0 and not any(functions < line < first for line in wait.lines):
+        before_first = any(functions < line < first for line in wait.lines)
+        if left < 0.0 and not before_first:
             break
         leading += 1
     return leading
@@ -293,81 +330,107 @@ def _leading(moves: Sequence[Move], lead: float) -> int:
 def _with_lines_before(
     motion: RecordedMotion, found: FoundCycles, waits: Sequence[Wait]
 ) -> tuple[Wait, ...]:
-    """Waits before the first move, with the lines that they have before each cycle, too.
+    """Waits before the first move, with the lines of the same waits before each cycle.
 
-    After the last cycle of a program that is written out they have others, or none.
+    In a program without a loop, each cycle has lines of its own.
     """
     lines = motion.telemetry.columns.get(LINE)
     if lines is None:
         return tuple(waits)
-    out: list[Wait] = []
-    until = 0.0
+    with_lines: list[Wait] = []
+    until_move = 0.0  # from the end of the wait to the first move [s]
     for wait in reversed(waits):
-        middle = until + 0.5 * wait.duration
-        until += wait.duration
+        middle = until_move + 0.5 * wait.duration
+        until_move += wait.duration
         own = set(wait.lines)
         for cycle in found.moves:
             start = motion.time[cycle[0].first]
-            at = int(np.searchsorted(motion.time, start - middle))
-            if at > 0 and lines[at] >= 1:
-                own.add(int(lines[at]))
-        out.insert(0, replace(wait, lines=tuple(sorted(own))))
-    return tuple(out)
+            sample = int(np.searchsorted(motion.time, start - middle))
+            if sample > 0 and lines[sample] >= 1:
+                own.add(int(lines[sample]))
+        with_lines.insert(0, replace(wait, lines=tuple(sorted(own))))
+    return tuple(with_lines)
 
 
-def _pause(kind: str, kinds: Sequence[str], rested: Sequence[float]) -> float:
-    """What the controller takes for itself before a move of a kind [s].
+def _pause(kind: str, next_kinds: Sequence[str], durations: Sequence[float]) -> float:
+    """Time that the controller takes for itself before a move of a kind [s].
 
-    The shortest standstill before such a move, unless it is so long that a program may
-    have it.
+    It is the shortest standstill before a move of this kind; none where that is so long
+    that the program may wait in it.
+
+    Args:
+        kind: of the move.
+        next_kinds: of the move after each standstill, at least one of them of this kind.
+        durations: of the standstills [s].
     """
-    shortest = min(
-        rest for rest, after in zip(rested, kinds, strict=True) if after == kind
-    )
+    shortest = np.inf
+    for duration, next_kind in zip(durations, next_kinds, strict=True):
+        if next_kind == kind:
+            shortest = min(shortest, duration)
     return shortest if shortest < LONGEST_PAUSE else 0.0
 
 
 def _waits_without_lines(duration: float, lead: float) -> Waits:
-    """Waits of a standstill [s]; a last one of `lead` s begins the cycle."""
+    """Waits of a standstill, where lines of the program were not recorded.
+
+    Args:
+        duration: of the standstill, without the controller's own pause [s].
+        lead: duration of the wait at its end with which the program begins [s].
+    """
     last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
     first = duration - last
-    if 0.0 < first < LONGEST_PAUSE and last:
+    if last and first < LONGEST_PAUSE:
         first = 0.0
         last = duration
-    return [(round(time, 2), ()) for time in (first, last) if time >= SHORTEST_WAIT]
+    return [(round(wait, 2), ()) for wait in (first, last) if wait >= SHORTEST_WAIT]
 
 
 def _waits_of_all(
     motion: RecordedMotion, own: MoveAndRest, runs: Sequence[MoveAndRest]
 ) -> Waits | None:
-    """Waits after a move of the chosen cycle, with their lines in all its runs.
+    """Waits after a move of the chosen cycle, with the lines of all its runs.
 
-    None where lines were not recorded. A standstill that has other waits in another run
-    is left out.
+    Args:
+        motion: of the recording.
+        own: the move in the chosen cycle, and the end of the rest after it.
+        runs: the same in all cycles; a run with another number of waits is left out.
+
+    Returns:
+        Durations [s] and lines of the waits; None where lines were not recorded.
     """
     waits = _waits_by_line(motion, *own)
     if waits is None:
         return None
-    sides = [_waits_by_line(motion, *run) for run in runs]
-    alike = [side for side in sides if side is not None and len(side) == len(waits)]
-    out: Waits = []
-    for k, (time, line) in enumerate(waits):
-        lines = {line}
-        for side in alike:
-            other_time, other_line = side[k]
-            if abs(other_time - time) <= SAME_WAIT:
-                lines.add(other_line)
-        out.append((time, tuple(sorted(lines))))
-    return out
+    lines = [{line} for _, line in waits]
+    for run in runs:
+        others = _waits_by_line(motion, *run)
+        if others is None or len(others) != len(waits):
+            continue
+        for number, (duration, line) in enumerate(others):
+            if abs(duration - waits[number][0]) <= SAME_WAIT:
+                lines[number].add(line)
+    found: Waits = []
+    for (duration, _), own_lines in zip(waits, lines, strict=True):
+        found.append((duration, tuple(sorted(own_lines))))
+    return found
 
 
 def _waits_by_line(
     motion: RecordedMotion, move: MoveSpan, last: int
 ) -> list[tuple[float, int]] | None:
-    """Waits of the standstill after a move with their lines; None where it was not recorded.
+    """Waits of the standstill after a move.
 
-    While the line is that of the move before or after, the controller is busy itself.
-    Lines that change quickly are a loop that waits for a signal: one wait.
+    While the line is that of the move before or after, the controller plans or the arm
+    settles: that is no wait. Lines that change quickly are a loop that waits for a signal:
+    together they are one wait, with the line of the longest part.
+
+    Args:
+        motion: of the recording.
+        move: before the standstill.
+        last: sample at which the standstill ends.
+
+    Returns:
+        Duration [s] and line of each wait; None where lines were not recorded.
     """
     lines = motion.telemetry.columns.get(LINE)
     first = move.last
@@ -379,24 +442,32 @@ def _waits_by_line(
     for rows in equal_runs(lines[first:last]):
         line = int(lines[first + rows.start])
         time = float(motion.time[first + rows.stop] - motion.time[first + rows.start])
-        long = time >= SAME_LINE and any(part[0] >= SAME_LINE for part in blocks[-1])
-        if line in own or line < 1 or long:
+        if line in own or line < 1:
             blocks.append([])
-        if line not in own and line >= 1:
-            blocks[-1].append((time, line))
-    waits = [(sum(time for time, _ in block), max(block)[1]) for block in blocks if block]
-    return [(round(time, 2), line) for time, line in waits if time >= SHORTEST_WAIT]
+            continue
+        longest = max(blocks[-1], default=(0.0, 0))[0]
+        if min(time, longest) >= SAME_LINE:  # two waits that follow each other
+            blocks.append([])
+        blocks[-1].append((time, line))
+    waits = []
+    for block in blocks:
+        duration = sum(time for time, _ in block)
+        if duration >= SHORTEST_WAIT:
+            waits.append((round(duration, 2), max(block)[1]))
+    return waits
 
 
-# What the whole recording shows: speed scaling, energies, switching off, and what is
-# missing.
+# What the whole recording shows: switching off, and what is missing.
 
 
 def recorded_switching(telemetry: Telemetry) -> Switching | None:
-    """Mean of the complete switchings in a recording; None without one, or without bus power.
+    """What switching the arm off and on again takes, as the mean over a recording.
 
-    The state in between is the lowest robot_mode reached; everything else between two
-    stretches of running counts as change.
+    A switching is the time between two stretches with brakes released. In it, the time at
+    the lowest robot_mode counts as off, all other time as change.
+
+    Returns:
+        None where the recording has no complete switching, no robot_mode or no bus power.
     """
     power = telemetry.bus_power
     modes = telemetry.columns.get("robot_mode")
@@ -409,34 +480,51 @@ def recorded_switching(telemetry: Telemetry) -> Switching | None:
             continue
         rows = slice(run.start - 1, run.stop + 1)
         time = telemetry.time[rows]
-        there = modes[rows]
-        drawn = power[rows]
-        low = there == there[1:-1].min()
-        low_time = float(np.diff(time, append=time[-1])[low].sum())
-        low_power = float(drawn[low].mean())
-        whole = float(integrate(time, drawn).net[0])
-        found.append(
-            (time[-1] - time[0] - low_time, whole - low_power * low_time, low_power)
-        )
-    return Switching(*map(float, np.mean(found, axis=0))) if found else None
+        run_modes = modes[rows]
+        run_power = power[rows]
+        lowest = run_modes == run_modes[1:-1].min()
+        lowest_time = float(np.diff(time, append=time[-1])[lowest].sum())
+        lowest_power = float(run_power[lowest].mean())
+        change_time = float(time[-1] - time[0]) - lowest_time
+        energy = float(integrate(time, run_power).net[0])
+        found.append((change_time, energy - lowest_power * lowest_time, lowest_power))
+    if not found:
+        return None
+    change_time, change_energy, off_power = np.mean(found, axis=0).tolist()
+    return Switching(change_time, change_energy, off_power)
 
 
 def _notes(motion: RecordedMotion, found: FoundCycles) -> list[str]:
-    closing = "" if found.closed else ", and the arm does not return to where it starts"
-    notes = {
-        "Nothing repeats in the recording: its motion from first to last standstill counts as one "
-        f"cycle{closing}.": found.found_by == "whole",
-        "The recording has no target_q: the path is the measured one, smoothed, and rests shorter "
-        "than its smoothing may be missed.": motion.measured,
-        f"The recording has {1 / motion.period:.0f} samples per second: starts and ends of moves "
-        f"are known to {1000 * motion.period:.0f} ms only.": motion.period > SLOW_SAMPLES
-        and not motion.measured,
-        "The recording has no bus power: nothing shows how far the model is off.": (
-            motion.telemetry.bus_power is None
-        ),
-        "Joint temperatures are unknown: friction is that of the model's mean.": (
-            "joint_temperatures" not in motion.telemetry
-        ),
-        f"Only the first {LONGEST / 60:.0f} minutes of the recording were read.": motion.cut,
-    }
-    return [text for text, applies in notes.items() if applies]
+    """Sentences on what the recording does not show."""
+    notes = []
+    if found.found_by == "whole":
+        closing = ""
+        if not found.closed:
+            closing = ", and the arm does not return to where it starts"
+        notes.append(
+            "Nothing repeats in the recording: its motion from first to last standstill counts "
+            f"as one cycle{closing}."
+        )
+    if motion.measured:
+        notes.append(
+            "The recording has no target_q: the path is the measured one, smoothed, and rests "
+            "shorter than its smoothing may be missed."
+        )
+    elif motion.period > SLOW_SAMPLES:
+        notes.append(
+            f"The recording has {1 / motion.period:.0f} samples per second: starts and ends of "
+            f"moves are known to {1000 * motion.period:.0f} ms only."
+        )
+    if motion.telemetry.bus_power is None:
+        notes.append(
+            "The recording has no bus power: nothing shows how far the model is off."
+        )
+    if "joint_temperatures" not in motion.telemetry:
+        notes.append(
+            "Joint temperatures are unknown: friction is that of the model's mean."
+        )
+    if motion.cut:
+        notes.append(
+            f"Only the first {LONGEST / 60:.0f} minutes of the recording were read."
+        )
+    return notes

@@ -108,6 +108,7 @@ class SheetProblem:
         return not kept and len(kinds) == 1 and "other" not in kinds
 
     def _line(self, moves: tuple[int, ...]) -> TypedLine:
+        """The line that runs these moves, all of one kind, with its candidates of values."""
         problem = self._problem
         cycle = self._cycle
         first = cycle.moves[moves[0]].programmed
@@ -121,24 +122,34 @@ class SheetProblem:
     def _place_of_waiting(
         self, waits: tuple[tuple[tuple[int, int], ...], ...]
     ) -> tuple[tuple[tuple[int, int], ...], float]:
-        """Waits in which time is spent that is left over, and the power there [W].
+        """Waits in which left-over time is spent, and the power of waiting there [W].
 
-        Where it costs least among those that need not stay, as the part comes there;
-        none, and the end of the cycle, if all must stay.
+        The program waits there already, for instance until a part arrives, and need not.
+        Among such waits it is the one of least power, of these the longest. Without any,
+        the time is spent at the end of the cycle.
+
+        Args:
+            waits: of the cycle, grouped by the line that runs them; each by the number of
+                its move and its own number.
         """
         cycle = self._cycle
         holding = self._problem.holding
         found: tuple[tuple[int, int], ...] = ()
-        least = (math.inf, 0.0)
+        least_power = math.inf
+        longest = 0.0
         for places in waits:
-            slack = [cycle.moves[k].rest.waits[j] for k, j in places]
-            if any(wait.kept for wait in slack):
+            group = [cycle.rests[move].waits[number] for move, number in places]
+            if any(wait.kept for wait in group):
                 continue
-            power = sum(holding[k] for k, _ in places) / len(places)
-            if (power, -slack[0].duration) < least:
+            power = sum(holding[move] for move, _ in places) / len(places)
+            duration = group[0].duration
+            if power < least_power or (power == least_power and duration > longest):
                 found = places
-                least = (power, -slack[0].duration)
-        return found, least[0] if found else holding[-1]
+                least_power = power
+                longest = duration
+        if not found:
+            return (), holding[-1]
+        return found, least_power
 
     def cheapest(self, duration: float) -> TypedCycle:
         """The sheet of least energy for a cycle time [s].
@@ -148,29 +159,32 @@ class SheetProblem:
         """
         problem = self._problem
         cycle = self._cycle
-        tried = [self._found(duration, self._holding)]
+        tried = [self._with_waiting_at(self._holding, duration)]
         if problem.options.power_off_after is not None and cycle.switching is not None:
-            tried.append(self._found(duration, cycle.switching.power))
+            tried.append(self._with_waiting_at(cycle.switching.power, duration))
         if duration == cycle.duration:
             tried.append(self._run(as_recorded(tried[0].sheet), tried[0].price))
         return min(tried, key=lambda each: each.energy)
 
-    def _found(self, duration: float, holding: float) -> TypedCycle:
-        """The sheet for a power of waiting [W]; lines keep all limits as they are run."""
+    def _with_waiting_at(self, power: float, duration: float) -> TypedCycle:
+        """The cheapest sheet for a power of waiting [W] and a cycle time [s].
+
+        The prediction by which values are chosen is less exact than the run of the whole
+        cycle. A line that exceeds a limit there is chosen again with lower values, and
+        stays as recorded after `TRIALS`.
+        """
         cycle = self._cycle
         lines = dict(self._lines)
         trials: Counter[tuple[int, ...]] = Counter()
         while True:
-            moving = {k for moves in lines for k in moves}
-            kept = sum(
-                self._kept_time(k, moving=k in moving) for k in range(len(cycle.moves))
-            )
-            choice = best_values([*lines.values()], duration - kept, holding)
-            values = {
-                k: found
-                for moves, found in zip(lines, choice.values, strict=True)
-                for k in moves
-            }
+            changing = set(chain.from_iterable(lines))
+            kept = 0.0
+            for number in range(len(cycle.moves)):
+                kept += self._kept_time(number, changes=number in changing)
+            choice = best_values([*lines.values()], duration - kept, power)
+            values: dict[int, Values] = {}
+            for moves, chosen in zip(lines, choice.values, strict=True):
+                values.update(dict.fromkeys(moves, chosen))
             left = duration - kept - choice.time
             found = self._run(sheet_of(cycle, values, self._wait, left), choice.price)
             beyond = self._beyond(found, lines)
@@ -185,30 +199,33 @@ class SheetProblem:
     def _beyond(
         self, found: TypedCycle, lines: dict[tuple[int, ...], TypedLine]
     ) -> list[tuple[int, ...]]:
-        """Lines that exceed a limit as they are run."""
+        """Lines with a move that exceeds a limit as it is run."""
         problem = self._problem
         moving = [part for part in found.parts if part.stretch.moving]
-        return [
-            moves
-            for moves in lines
-            if not all(
-                problem.reached(moving[k]).within(problem.limits_of(k), TOLERANCE)
-                for k in moves
-            )
-        ]
+        beyond = []
+        for moves in lines:
+            for number in moves:
+                reached = problem.reached(moving[number])
+                if not reached.within(problem.limits_of(number), TOLERANCE):
+                    beyond.append(moves)
+                    break
+        return beyond
 
-    def _kept_time(self, number: int, *, moving: bool) -> float:
-        """What a move and the rest after it take, whatever is typed [s].
+    def _kept_time(self, number: int, *, changes: bool) -> float:
+        """Time of a move and the rest after it that no typed value changes [s].
 
-        That is all but its slack and, if it is `moving`, its trapezoid.
+        Args:
+            number: of the move.
+            changes: whether other values of the move are typed.
         """
         move = self._cycle.moves[number]
         waited = sum(wait.duration for wait in move.rest.waits if wait.kept)
-        if moving:
+        if changes:
             return self._pauses[number] + waited
         return move.duration + move.rest.pause + waited
 
     def _run(self, sheet: tuple[Step, ...], price: float) -> TypedCycle:
+        """The cycle when a sheet is typed, which was found at a shadow price of time [W]."""
         problem = self._problem
         parts = problem.energies.of(typed_stretches(self._cycle, sheet))
         return TypedCycle(sheet, switched_off(problem, parts)[0], price)

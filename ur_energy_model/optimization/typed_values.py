@@ -32,7 +32,7 @@ TRIANGLE = 2.0
 """Shapes of trapezoids: highest over mean speed, from nearly even speed to a triangle."""
 # candidates around the best of a line, in steps of the grid
 FINER = np.linspace(-1.0, 1.0, 5)
-ROUNDS = 3  # in which candidates become finer
+ROUNDS = 3  # of finer and finer candidates
 NARROWER = 0.35  # steps of the finer grid relative to those of the one before
 # shadow prices of time [W] between which the right one is
 HIGHEST = 1e5
@@ -43,8 +43,11 @@ GENTLENESS = 0.01
 tool and part."""
 
 
+_ROUNDING = 1.0 + 1e-9  # factor on a limit that a value may reach exactly
+
+
 class Values(NamedTuple):
-    """Speed and acceleration of a line, SI of its kind of move."""
+    """Speed and acceleration of a line in SI: of the leading joint (moveJ) or the tool (moveL)."""
 
     speed: float
     acceleration: float
@@ -54,10 +57,16 @@ class TypedLine:
     """A line of the program: its moves for any speed and acceleration, and candidates of values.
 
     Args:
-        moves: of the line, with their energies.
-        recorded: values that it was run with.
+        moves: of the line, with their energies; one that is run several times comes as often.
+        recorded: values that the line was run with.
         most: highest values.
-        units: those of typed speeds and accelerations, SI.
+        units: of typed speeds and accelerations, SI.
+
+    Attributes:
+        shapes: of the candidates, speed and ratio of highest to mean speed [k, 2].
+        time: of all moves of the line with each candidate [k], s.
+        energy: of all moves at the supply [k], J, raised for unusual accelerations;
+            infinite where a limit is exceeded.
     """
 
     def __init__(
@@ -80,16 +89,12 @@ class TypedLine:
             [speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)]
         )
         self._lowest = speeds[0]
-        # Candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J,
-        # with the price of an unusual acceleration, infinite beyond a limit.
         self.shapes = np.zeros((0, 2))
         self.time = np.zeros(0)
         self.energy = np.zeros(0)
-        own = 1.0 + recorded.speed**2 / (recorded.acceleration * self._longest)
-        grid = np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(
-            -1, 2
-        )
-        self._add(np.concatenate([grid, [[recorded.speed, own]]]))
+        recorded_shape = 1.0 + recorded.speed**2 / (recorded.acceleration * self._longest)
+        as_recorded = [[recorded.speed, recorded_shape]]
+        self._add(np.concatenate([_grid(speeds, shapes), as_recorded]))
 
     @property
     def possible(self) -> bool:
@@ -101,26 +106,29 @@ class TypedLine:
         return int(np.argmin(self.energy - price * self.time))
 
     def refine(self, number: int, scale: float) -> None:
-        """Add candidates around one of them, in a grid of steps relative to the first one."""
+        """Add a grid of candidates around one of them.
+
+        Args:
+            number: of the candidate.
+            scale: steps of the new grid over those of the first one.
+        """
         speed, shape = self.shapes[number]
         step = scale * self._steps
         speeds = speed * np.exp(FINER * step[0])
         shapes = 1.0 + (shape - 1.0) * np.exp(FINER * step[1])
         shapes = np.clip(shapes, SQUAREST, max(shape, TRIANGLE))
-        self._add(
-            np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2)
-        )
+        self._add(_grid(speeds, shapes))
 
     def forbid(self, values: Values) -> None:
-        """Leave candidates as fast or as hard as these, which exceed a limit as they are run."""
+        """Exclude candidates as fast or as hard as values that exceed a limit in the cycle."""
+        most = Values(GENTLER * values.speed, GENTLER * values.acceleration)
         speed, acceleration = self._values(self.shapes)
-        harder = (speed >= GENTLER * values.speed) | (
-            acceleration >= GENTLER * values.acceleration
-        )
+        harder = (speed >= most.speed) | (acceleration >= most.acceleration)
         self.energy = np.where(harder, np.inf, self.energy)
-        self._most = Values(GENTLER * values.speed, GENTLER * values.acceleration)
+        self._most = most
 
     def _add(self, shapes: Array) -> None:
+        """Add candidates [k, 2] with their times and energies."""
         shapes = shapes[(shapes[:, 0] >= self._lowest * (1.0 - 1e-9))]
         speed, acceleration = self._values(shapes)
         time = np.zeros(len(shapes))
@@ -142,11 +150,10 @@ class TypedLine:
         return speed, speed**2 / ((shape - 1.0) * self._longest)
 
     def _allowed(self, speed: Array, acceleration: Array) -> Mask:
-        rounding = 1.0 + 1e-9
-        return np.asarray(
-            (speed <= rounding * self._most.speed)
-            & (acceleration <= rounding * self._most.acceleration)
-        )
+        """Whether speeds and accelerations [k] are within the highest values."""
+        slow_enough = speed <= _ROUNDING * self._most.speed
+        gentle_enough = acceleration <= _ROUNDING * self._most.acceleration
+        return np.asarray(slow_enough & gentle_enough)
 
     def rounded(self, number: int, slower: float, time: float) -> tuple[Values, float]:
         """Values that a person types, from a candidate that is run slower.
@@ -157,39 +164,55 @@ class TypedLine:
             time: that all moves may take at most [s].
 
         Returns:
-            Of the numbers next to the candidate's values those that take longest, the next larger
-            ones if all take longer than `time`; and what all moves take with them [s].
+            Of the numbers next to the candidate's values, those with the longest duration
+            within `time`, the shortest one if none is within it; and the duration of all
+            moves with them [s].
         """
         speed, acceleration = self._values(self.shapes[[number]])
-        exact = Values(float(speed[0]) / slower, float(acceleration[0]) / slower**2)
-        typed = [
-            [each for each in _beside(value, unit) if each <= highest * (1.0 + 1e-9)]
-            or [_beside(value, unit)[0]]
-            for value, unit, highest in zip(exact, self._units, self._most, strict=True)
-        ]
-        tried = [Values(v, a) for v in typed[0] for a in typed[1]]
-        taken = [self.taken(values) for values in tried]
-        fitting = [k for k, each in enumerate(taken) if each <= time]
-        at = max(fitting, key=lambda k: taken[k]) if fitting else int(np.argmin(taken))
-        return tried[at], taken[at]
+        exact_speed = float(speed[0]) / slower
+        exact_acceleration = float(acceleration[0]) / slower**2
+        units = self._units
+        speeds = _numbers_beside(exact_speed, units.speed, self._most.speed)
+        accelerations = _numbers_beside(
+            exact_acceleration, units.acceleration, self._most.acceleration
+        )
+        tried = [Values(v, a) for v in speeds for a in accelerations]
+        within = [values for values in tried if self.duration(values) <= time]
+        if within:
+            typed = max(within, key=self.duration)
+        else:
+            typed = min(tried, key=self.duration)
+        return typed, self.duration(typed)
 
-    def taken(self, values: Values) -> float:
-        """What all moves of the line take with values [s]."""
+    def duration(self, values: Values) -> float:
+        """Duration of all moves of the line with these values [s]."""
         speed = np.array([values.speed])
         acceleration = np.array([values.acceleration])
-        return sum(
-            times * float(durations(move.distance, speed, acceleration)[0])
-            for move, times in self._moves.items()
-        )
+        total = 0.0
+        for move, times in self._moves.items():
+            of_one = durations(move.distance, speed, acceleration)
+            total += times * float(of_one[0])
+        return total
 
 
-def _beside(value: float, unit: float) -> tuple[float, float]:
-    """The numbers of `TYPED_DIGITS` digits in a unit next to a value, below and above."""
+def _grid(speeds: Array, shapes: Array) -> Array:
+    """All pairs of speeds [a] and shapes [b] as candidates [a b, 2]."""
+    pairs = np.meshgrid(speeds, shapes, indexing="ij")
+    return np.stack(pairs, axis=-1).reshape(-1, 2)
+
+
+def _numbers_beside(value: float, unit: float, most: float) -> list[float]:
+    """The numbers of `TYPED_DIGITS` digits in a unit next to a value, below and above.
+
+    The one above is left out where it exceeds `most`; all in SI.
+    """
     there = value / unit
     step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
     below = math.floor(there / step + 1e-6) * step * unit
     above = math.ceil(there / step - 1e-6) * step * unit
-    return below, above
+    if above > most * _ROUNDING:
+        return [below]
+    return [below, above]
 
 
 class Choice(NamedTuple):
@@ -224,46 +247,52 @@ def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choi
         for line, number in zip(lines, chosen, strict=True):
             line.refine(number, scale)
         chosen, price = _choose(lines, time, holding)
-    taken = sum(float(line.time[k]) for line, k in zip(lines, chosen, strict=True))
-    # Candidates leave a little of the time; where it is scarce, all moves are slower by
-    # it.
-    slower = max(time / taken, 1.0) if price > LOWEST and taken > 0.0 else 1.0
+    total = _total_time(lines, chosen)
+    slower = 1.0
+    if price > LOWEST and total > 0.0:
+        # Candidates leave a little of the time: where time is scarce, moves use it up.
+        slower = max(time / total, 1.0)
     values = []
-    left = 0.0
+    left = 0.0  # time that rounding has saved so far [s]
     for line, number in zip(lines, chosen, strict=True):
         goal = slower * float(line.time[number])
-        typed, used = line.rounded(number, slower, goal + left)
+        typed, duration = line.rounded(number, slower, goal + left)
         values.append(typed)
-        left += goal - used
-    return Choice(tuple(values), slower * taken - left, price)
+        left += goal - duration
+    return Choice(tuple(values), slower * total - left, price)
 
 
 def _choose(
     lines: Sequence[TypedLine], time: float, holding: float
 ) -> tuple[list[int], float]:
-    """The best candidates of all lines that take a time [s] at most, and the price of time [W]."""
+    """The best candidates of all lines that take a time [s] at most, and the price of time [W].
 
-    def at(price: float) -> tuple[list[int], float]:
-        numbers = [line.best(holding - price) for line in lines]
-        return numbers, sum(
-            float(line.time[k]) for line, k in zip(lines, numbers, strict=True)
-        )
-
-    chosen, taken = at(LOWEST)
-    if taken <= time:
+    The price is found by bisection of its logarithm: the higher, the faster are the lines.
+    """
+    chosen = [line.best(holding - LOWEST) for line in lines]
+    if _total_time(lines, chosen) <= time:
         return chosen, LOWEST
     low = np.log(LOWEST)
     high = np.log(HIGHEST)
-    chosen, taken = at(HIGHEST)
+    chosen = [line.best(holding - HIGHEST) for line in lines]
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
-        numbers, taken = at(float(np.exp(middle)))
-        if taken <= time:
+        price = float(np.exp(middle))
+        numbers = [line.best(holding - price) for line in lines]
+        if _total_time(lines, numbers) <= time:
             chosen = numbers
             high = middle
         else:
             low = middle
     return chosen, float(np.exp(high))
+
+
+def _total_time(lines: Sequence[TypedLine], chosen: Sequence[int]) -> float:
+    """Time of all lines with a candidate each [s]."""
+    total = 0.0
+    for line, number in zip(lines, chosen, strict=True):
+        total += float(line.time[number])
+    return total
 
 
 # Energies of a move with any speed and acceleration: trapezoids on its path, many at
@@ -279,7 +308,13 @@ ROWS = 4000
 
 
 def durations(distance: float, speed: Array, acceleration: Array) -> Array:
-    """Of trapezoids [k], s, from rest to rest, with speeds and accelerations [k]."""
+    """Durations of trapezoids of speed from rest to rest [k], s.
+
+    Args:
+        distance: in the unit of `ProgrammedMove`.
+        speed: highest [k], per s.
+        acceleration: of both ramps [k], per s^2.
+    """
     peak = np.minimum(speed, np.sqrt(distance * acceleration))
     return np.asarray(distance / peak + peak / acceleration)
 
@@ -302,7 +337,7 @@ class TrapezoidEnergies:
 
     @property
     def slowest(self) -> float:
-        """Least mean speed at which the leading joint is not slower than steady friction."""
+        """Mean speed below which friction of the leading joint is not that of steady motion."""
         return self._arm.slowest * self.distance
 
     @property
@@ -315,14 +350,14 @@ class TrapezoidEnergies:
 
         The energy is infinite where a limit is exceeded.
         """
-        taken = durations(self.distance, speed, acceleration)
+        exact = durations(self.distance, speed, acceleration)
         together = max(1, ROWS // len(self._arm.steps))
-        parts = [
-            self._energy(speed[k : k + together], acceleration[k : k + together])
-            for k in range(0, len(speed), together)
-        ]
-        power = np.concatenate([energy / time for energy, time in parts])
-        return taken, power * taken
+        power = np.zeros(len(speed))
+        for start in range(0, len(speed), together):
+            rows = slice(start, start + together)
+            energy, duration = self._energy(speed[rows], acceleration[rows])
+            power[rows] = energy / duration
+        return exact, power * exact
 
     def _energy(self, speed: Array, acceleration: Array) -> tuple[Array, Array]:
         """Energies [k], J, and durations [k], s, as the intervals of the path give them."""
@@ -338,11 +373,9 @@ class TrapezoidEnergies:
         demand, torque, joint_acceleration = arm.powers(mean, rate)
         floor = arm.model.bus.floor
         energy = (np.maximum(demand, floor) * arm.steps / mean).sum(axis=1)
-        kept = (
-            (path_speed <= TOLERANCE * self._fastest).all(axis=1)
-            & _within(torque, limits.torque)
-            & _within(joint_acceleration, limits.acceleration)
-        )
+        kept = (path_speed <= TOLERANCE * self._fastest).all(axis=1)
+        kept &= _within(torque, limits.torque)
+        kept &= _within(joint_acceleration, limits.acceleration)
         return np.where(kept, energy, np.inf), (arm.steps / mean).sum(axis=1)
 
 
@@ -352,7 +385,12 @@ def _within(values: Array, limit: Array) -> Mask:
 
 
 def _progress(move: ProgrammedMove, arm: PathDynamics) -> tuple[Array, Array]:
-    """Travel [N + 1] at the ends of the intervals of a path, and its derivative by the path."""
+    """Travel of a move at the ends of the N intervals of its path, and its derivative.
+
+    Returns:
+        Travel of the leading joint or the tool [N + 1], rad or m, and its derivative with
+        respect to s, the place on the path from 0 to 1 [N + 1].
+    """
     if move.line is None:  # straight in joint space: travel is proportional to the path
         return move.distance * arm.s, np.full(len(arm.s), move.distance)
     motion = move.motion(move.speed, move.acceleration)
