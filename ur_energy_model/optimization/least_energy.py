@@ -58,6 +58,10 @@ class EnergyLaws:
     Unknown are the squared path speeds b [N + 1]; the first and last are zero. An
     interval k has limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are
     between low and high [N - 1].
+
+    Args:
+        arm: on the path of the move.
+        limits: of the motion; their jerk is not considered.
     """
 
     def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
@@ -82,7 +86,7 @@ class EnergyLaws:
         return self._inside(self._first)
 
     def energy(self, b: Array) -> float:
-        """Energy at the supply of squared path speeds [N + 1], J, as the search sees it."""
+        """Energy at the supply [J] of squared path speeds [N + 1], with the rounded floor."""
         return float(self._terms(b[:-1], b[1:], 0.0).sum())
 
     def cheapest(self, price: float, start: TimeLaw | None = None) -> TimeLaw:
@@ -96,10 +100,12 @@ class EnergyLaws:
             price: marginal energy of time [W]; the lower, the faster.
             start: of the search; a law with a similar price.
         """
-        near = start is not None and self._inside(start.b)
-        b = start.b if start is not None and near else self._first
+        b = self._first
+        weight = _FIRST
+        if start is not None and self._inside(start.b):
+            b = start.b
+            weight = _NEAR
         size = abs(float(self._terms(b[:-1], b[1:], price).sum())) + 1e-9
-        weight = _NEAR if near else _FIRST
         while weight > 0.5 * _LAST:
             enough = _ENOUGH if weight < 2 * _LAST else _ENOUGH_BEFORE
             b = self._newton(price, b, weight * size, size * enough)
@@ -107,7 +113,13 @@ class EnergyLaws:
         return TimeLaw(self.arm, b)
 
     def _terms(self, before: Array, after: Array, price: float) -> Array:
-        """Energy minus price times duration of intervals with these b at their ends [..., N], J."""
+        """Energy minus price [W] times duration of each interval [..., N], J.
+
+        Args:
+            before: squared path speed at the start of each interval [..., N], 1/s^2.
+            after: the same at its end.
+            price: of time [W].
+        """
         speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
         rate = (after - before) / (2 * self.arm.steps)
         demand = self.arm.demand(speed, rate)
@@ -117,7 +129,7 @@ class EnergyLaws:
         return np.asarray((supply - price) * self.arm.steps / speed)
 
     def _slack(self, b: Array) -> Array:
-        """What is left of the limits of the intervals [rows, N]."""
+        """Distance of each interval to its limits, as a share of them [rows, N]."""
         return np.asarray(1.0 - self._start * b[:-1] - self._end * b[1:])
 
     def _inside(self, b: Array) -> bool:
@@ -127,7 +139,14 @@ class EnergyLaws:
         return bool(high.all() and low.all() and (self._slack(b) > 0.0).all())
 
     def _newton(self, price: float, b: Array, weight: float, enough: float) -> Array:
-        """The minimum with a barrier of this weight, to a decrease that is enough."""
+        """The minimum of energy minus price times duration plus barrier, by Newton's method.
+
+        Args:
+            price: of time [W].
+            b: squared path speeds from which the search starts [N + 1], within the limits.
+            weight: of the barrier [J].
+            enough: decrease of the sum at which the search ends [J].
+        """
         value = float(self._value(price, b, weight))
         for _ in range(_MOST_STEPS):
             straight, slowness = self._steps(price, b, weight)
@@ -135,14 +154,13 @@ class EnergyLaws:
             inner = b[1:-1]
             change = straight[1:-1]
             used = self._start * straight[:-1] + self._end * straight[1:]
-            # Shares of what is left to each limit that a whole step would use.
+            # A whole step over the distance to the limits: above 1 it would exceed one.
             of_intervals = float((used / self._slack(b)).max())
             of_highest = float((change / (self._high - inner)).max())
             of_lowest = float((-change / (inner - self._low)).max())
             most = max(of_intervals, of_highest, of_lowest)
-            reach = min(1.0, _TO_LIMIT * (1.0 / most)) if most > 0.0 else 1.0
-            of_slowness = float((-slowness / y).max())
-            longest = min(1.0, _TO_LIMIT / of_slowness) if of_slowness > 0.0 else 1.0
+            reach = _within_reach(most)
+            longest = _within_reach(float((-slowness / y).max()))
             # Terms need not be convex, so both steps are made descents, and neither does
             # for all moves: near rest b changes by decades, which the slowness step
             # follows; at the limits the straight one is exact.
@@ -168,26 +186,10 @@ class EnergyLaws:
         """Newton's steps of b [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
 
         A term that grows with the time spent in its interval is linear in y, but concave
-        in b. The derivatives of the terms are numerical.
+        in b. Arguments as for `_newton`.
         """
-        start = b[:-1]
-        end = b[1:]
         inner = slice(1, -1)
-        h = _DIFFERENCE * start
-        k = _DIFFERENCE * end
-        shifts = np.array(
-            [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float
-        )
-        at = self._terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k, price)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.stack([
-                (at[1] - at[2]) / (2 * h),
-                (at[3] - at[4]) / (2 * k),
-                (at[1] + at[2] - 2 * at[0]) / h**2,
-                (at[5] + at[6] - at[1:5].sum(axis=0) + 2 * at[0]) / (2 * h * k),
-                (at[3] + at[4] - 2 * at[0]) / k**2,
-            ])  # fmt: skip
-        by_start, by_end, *second = np.where(np.isfinite(found), found, 0.0)
+        by_start, by_end, *second = self._derivatives(price, b)
         # The barrier of the limits: first derivatives, then second ones.
         one = weight / self._slack(b)
         two = one**2 / weight
@@ -219,8 +221,38 @@ class EnergyLaws:
         diagonal = ee[:-1] + ss[1:] + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
         return straight, _step(slope[inner] * gradient, diagonal, se[inner])
 
+    def _derivatives(self, price: float, b: Array) -> Array:
+        """Derivatives of the terms of the intervals by b at their ends, by differences.
+
+        Returns:
+            The first by the start and by the end, then the second ones: by the start
+            twice, by start and end, and by the end twice [5, N]; zero where b is zero.
+        """
+        start = b[:-1]
+        end = b[1:]
+        h = _DIFFERENCE * start
+        k = _DIFFERENCE * end
+        shifts = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)]
+        by_h, by_k = np.array(shifts, dtype=float).T[:, :, None]
+        at, start_up, start_down, end_up, end_down, both_up, both_down = self._terms(
+            start + by_h * h, end + by_k * k, price
+        )
+        single = start_up + start_down + end_up + end_down
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.stack([
+                (start_up - start_down) / (2 * h),
+                (end_up - end_down) / (2 * k),
+                (start_up + start_down - 2 * at) / h**2,
+                (both_up + both_down - single + 2 * at) / (2 * h * k),
+                (end_up + end_down - 2 * at) / k**2,
+            ])  # fmt: skip
+        return np.where(np.isfinite(found), found, 0.0)
+
     def _value(self, price: float, b: Array, weight: float) -> Array:
-        """Sum with the barrier [trials] of b [..., N + 1]; infinite beyond the limits."""
+        """Energy minus price times duration plus barrier [...], J; infinite beyond the limits.
+
+        `b` has one row of squared path speeds for each trial [..., N + 1].
+        """
         inner = b[..., 1:-1]
         before = b[..., :-1]
         after = b[..., 1:]
@@ -233,18 +265,34 @@ class EnergyLaws:
         return np.asarray(np.where(outside, np.inf, value))
 
 
+def _within_reach(most: float) -> float:
+    """Part of a step that may be taken, when all of it is `most` times the way to a limit."""
+    if most <= 0.0:
+        return 1.0
+    return min(1.0, _TO_LIMIT / most)
+
+
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
-    """Newton step [N - 1] of a tridiagonal system."""
+    """Newton step [N - 1] with a tridiagonal Hessian.
+
+    Args:
+        gradient: [N - 1].
+        diagonal: of the Hessian [N - 1].
+        beside: elements of the Hessian next to its diagonal [N - 2].
+    """
+    banded = np.stack([np.append(0.0, beside), diagonal])
     try:
-        return -np.asarray(
-            solveh_banded(np.stack([np.append(0.0, beside), diagonal]), gradient)
-        )
+        return -np.asarray(solveh_banded(banded, gradient))
     except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
         return -gradient / np.maximum(diagonal, 1e-12)
 
 
 def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
-    """Symmetric 2 x 2 matrices [N] without their negative eigenvalues."""
+    """Symmetric 2 x 2 matrices with their negative eigenvalues replaced by zero.
+
+    Arguments and results are their elements [N]: first diagonal, off-diagonal, second
+    diagonal.
+    """
     mean = 0.5 * (ss + ee)
     half = 0.5 * (ss - ee)
     radius = np.hypot(half, se)
@@ -261,14 +309,25 @@ def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]
 
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
+"""Factors on the limits of the path speed that toppra is tried with, one after another."""
 # marginal energy of time at which laws are as fast as the limits allow [W]
 HIGH_PRICE = 1e6
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:
-    """The law that takes a path in the least time: not slower than recorded, if that is allowed.
+    """The law that takes a path in the least time.
 
-    The jerk limit may make it slower.
+    It is not slower than the recorded motion where `limits.recorded` allows that one; the
+    jerk limit may make it slower.
+
+    Args:
+        arm: on the path of the move.
+        limits: of the motion.
+        source: of the move, for the error.
+
+    Raises:
+        InputError: no law keeps the limits on this path.
+        MissingPackageError: toppra is not installed.
     """
     law = _time_optimal(arm, limits, source)
     if limits.recorded and law.duration > arm.duration:
@@ -284,8 +343,8 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
 
     Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on
     Reachability Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the
-    least energy. Where its linear programs fail numerically (their tolerances are
-    absolute), with speeds lowered by up to 1 %, and at last by the search for the least
+    least energy. The tolerances of its linear programs are absolute, so that they may fail:
+    then speeds are lowered by up to 1 %. If that fails too, the law is that of least
     energy at a very high price of time, which comes within some tenths of a percent.
 
     Raises:
@@ -300,8 +359,9 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
 
     logging.getLogger("toppra").setLevel(logging.CRITICAL)
     # Rows of the intervals at their starts; the last interval's also at its end.
-    *rows, fastest = arm.limit_rows(limits)
-    along, across = (np.concatenate([x, x[:, -1:]], axis=1).T for x in rows)
+    along, across, fastest = arm.limit_rows(limits)
+    along = np.hstack([along, along[:, -1:]]).T
+    across = np.hstack([across, across[:, -1:]]).T
     count = along.shape[1]
 
     class Limits(LinearConstraint):  # type: ignore[misc]
@@ -311,7 +371,7 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
             super().__init__()
             self.dof = arm.slope.shape[1]
             self.identical = True
-            self._squares = np.stack([0.0 * fastest, share**2 * fastest], axis=1)
+            self._squares = np.stack([np.zeros_like(fastest), share**2 * fastest], axis=1)
             self.set_discretization_type(DiscretizationType.Collocation)
 
         def compute_constraint_params(

@@ -31,9 +31,9 @@ TOOL_SPEED_SHARE = 0.97
 """Usable parts of the limits; the rest is margin for the controller's ripple and the interpolation
 between samples. The torque includes friction and payload."""
 ROUNDING = 1.0 + 1e-6
+"""Factor on a limit up to which a value is within it."""
 STILL = 0.02
-"""Share of the usual limit that a joint may use which stood still: a path is exact to noise only.
-"""
+"""Share of the usual limit for a joint that stood still: its path has noise, which takes speed."""
 TOOL_SPEED = 1.5
 """Speed of flange and elbow [m/s] that the controller's safety settings allow by default."""
 _VALUES = ("speed", "acceleration", "torque", "tool_speed")
@@ -86,24 +86,24 @@ class PathLimits:
 
     def within(self, others: PathLimits, tolerance: float = ROUNDING) -> bool:
         """Whether these values keep other limits, times a tolerance; jerk does not count."""
-        return all(
-            bool(
-                (
-                    np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)
-                ).all()
-            )
-            for name in _VALUES
-        )
+        for name in _VALUES:
+            values = np.asarray(getattr(self, name))
+            if (values > tolerance * getattr(others, name)).any():
+                return False
+        return True
 
     def at_least(self, *others: PathLimits) -> PathLimits:
         """These limits, raised to those of others that go beyond them; jerk does not count."""
-        columns = ([getattr(each, name) for each in (self, *others)] for name in _VALUES)
-        speed, acceleration, torque, tool = (
-            np.maximum.reduce(column) for column in columns
-        )
-        return PathLimits(
-            speed, acceleration, torque, float(tool), self.jerk, self.recorded
-        )
+        highest = self
+        for other in others:
+            highest = replace(
+                highest,
+                speed=np.maximum(highest.speed, other.speed),
+                acceleration=np.maximum(highest.acceleration, other.acceleration),
+                torque=np.maximum(highest.torque, other.torque),
+                tool_speed=max(highest.tool_speed, other.tool_speed),
+            )
+        return highest
 
 
 def reached(
@@ -118,11 +118,11 @@ def reached(
         torque: joint side, friction included [k, n], N m.
         dynamics: the arm with its payload.
     """
-    speed, acceleration, most = (
-        np.abs(values).max(axis=0) for values in (qd, qdd, torque)
-    )
     return PathLimits(
-        speed, acceleration, most, float(point_speed(dynamics, q, qd).max())
+        speed=np.abs(qd).max(axis=0),
+        acceleration=np.abs(qdd).max(axis=0),
+        torque=np.abs(torque).max(axis=0),
+        tool_speed=float(point_speed(dynamics, q, qd).max()),
     )
 
 
@@ -160,7 +160,8 @@ def point_velocities(
         qd: joint velocities [k, n], rad/s.
 
     Returns:
-        Velocities [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], m, and the joint axes.
+        Velocities [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], m, and the unit vectors of
+        the joint axes [k, n, 3].
     """
     links, joints = dynamics.frames(q)
     axes = joints[..., :3, 2]
@@ -168,21 +169,20 @@ def point_velocities(
     n = q.shape[1]
     jacobian = np.zeros((len(q), 2, n, 3))
     for point, link in enumerate((min(2, n), n)):
-        arm = links[:, link, None, :3, 3] - origins[:, :link]
-        jacobian[:, point, :link] = np.cross(axes[:, :link], arm)
+        lever = links[:, link, None, :3, 3] - origins[:, :link]
+        jacobian[:, point, :link] = np.cross(axes[:, :link], lever)
     return np.einsum("tpji,tj->tpi", jacobian, qd), jacobian, axes
 
 
 def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
     """Speed of flange or elbow, whichever is faster [k], m/s."""
-    return np.asarray(
-        np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1)
-    )
+    velocities, _, _ = point_velocities(dynamics, q, qd)
+    return np.asarray(np.linalg.norm(velocities, axis=-1).max(axis=1))
 
 
 DEVIATION = 2e-5  # deviation of the path from the recorded targets that is aimed at [rad]
-_FEWEST = 8
-_MOST = 2048
+_FEWEST = 8  # intervals between knots of the first curve that is tried
+_MOST = 2048  # intervals between knots of the finest curve
 _FINE = 0.004
 """Period to which slow recordings are interpolated before the path is drawn through them [s]."""
 INTERVALS = 60
@@ -202,9 +202,28 @@ steady motion."""
 class PathDynamics:
     """One arm, with its payload, on the path of one recorded move, divided into N intervals.
 
-    The path is a smooth curve, twice differentiable, with as few knots as keep to the
-    move: times of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s. N
-    is chosen where None; temperatures of the joints [n], degC, are unknown where None.
+    The path is a smooth curve, twice differentiable, with as few knots as keep it within
+    `DEVIATION` of the recorded positions. All vectors of joints are on the joint side.
+
+    Args:
+        model: of the arm.
+        dynamics: the arm with its payload.
+        move: times of the samples [k], s, positions [k, n], rad, and velocities [k, n],
+            rad/s, from rest to rest.
+        temperature: of the joints [n], degC; None if unknown.
+        intervals: N; None for one that follows from the duration of the move.
+
+    Attributes:
+        duration: of the recorded move [s].
+        deviation: largest distance of the path from the recorded positions [rad].
+        length: largest travel of a joint along the path [rad].
+        s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
+        steps: lengths of the intervals [N].
+        slope: dq/ds in the middle of the intervals [N, n], rad.
+        curvature: d2q/ds2 there [N, n], rad.
+        gravity: torque of the links at rest there [N, n], N m.
+        inertia: torque of the links for each unit of the rate of v [N, n], N m s^2.
+        centrifugal: torque of the links for each unit of v^2 [N, n], N m s^2.
     """
 
     def __init__(
@@ -219,56 +238,44 @@ class PathDynamics:
         self.dynamics = dynamics
         self.temperature = temperature
         time, q, qd = move
-        self.duration = float(time[-1] - time[0])  # of the recorded move [s]
+        self.duration = float(time[-1] - time[0])
         if np.median(np.diff(time)) > _FINE:
-            fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
+            samples = int(self.duration / _FINE) + 2
+            fine = np.linspace(time[0], time[-1], samples)
             q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
             time = fine
-        way = np.concatenate(
-            [[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))]
-        )
-        share = way / way[-1]
-        kept = np.concatenate([[True], np.diff(share) > _TINY])
-        share = share[kept]
-        q = q[kept]
-        time = time[kept]
+        travel = np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))
+        share = np.concatenate([[0.0], travel / travel[-1]])
+        further = np.concatenate([[True], np.diff(share) > _TINY])
+        share = share[further]
+        q = q[further]
+        time = time[further]
         duration = float(time[-1] - time[0])
         self._recorded = ((time - time[0]) / duration, share, duration)
-        knots = _FEWEST
-        while True:
-            grid = np.linspace(0.0, 1.0, knots + 1)
-            points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
-            points[0] = q[0]
-            points[-1] = q[-1]
-            self._spline = CubicSpline(grid, points)
-            # largest distance of the path from the recorded positions [rad]
-            self.deviation = float(np.abs(self.path(share) - q).max())
-            if self.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
-                break
-            knots *= 2
+        self._spline, self.deviation = _smooth_path(share, q)
         slope = np.abs(self.path(np.linspace(0.0, 1.0, 201), 1))
-        # largest travel of a joint along the path [rad]
         self.length = float(slope.mean(axis=0).max())
-        # Half way between even times of the recorded motion, and one that starts and ends
-        # smoothly.
         if intervals is None:
             intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
+        # The mean of two divisions: by even times of the recorded motion, and by those of
+        # a motion that starts and ends smoothly.
         even = np.linspace(0.0, 1.0, intervals + 1)
         recorded = np.interp(even, *self._recorded[:2])
-        # ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move
-        self.s = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
+        smooth = 0.5 * (1.0 - np.cos(np.pi * even))
+        self.s = 0.5 * (recorded + smooth)
         self.s[0] = 0.0
         self.s[-1] = 1.0
-        self.steps = np.diff(self.s)  # their lengths [N]
-        q, self.slope, self.curvature = (
-            self.path(0.5 * (self.s[1:] + self.s[:-1]), order) for order in range(3)
-        )
+        self.steps = np.diff(self.s)
+        middle = 0.5 * (self.s[1:] + self.s[:-1])
+        q = self.path(middle)
+        self.slope = self.path(middle, 1)
+        self.curvature = self.path(middle, 2)
         zero = np.zeros_like(q)
         self.gravity = dynamics.inverse_dynamics(q, zero, zero)
-        self.inertia = dynamics.inverse_dynamics(q, zero, self.slope) - self.gravity
-        self.centrifugal = (
-            dynamics.inverse_dynamics(q, self.slope, self.curvature) - self.gravity
-        )
+        accelerated = dynamics.inverse_dynamics(q, zero, self.slope)
+        self.inertia = accelerated - self.gravity
+        moving = dynamics.inverse_dynamics(q, self.slope, self.curvature)
+        self.centrifugal = moving - self.gravity
 
     def path(self, s: Array, order: int = 0) -> Array:
         """q(s), or its first or second derivative [k, n], rad."""
@@ -282,7 +289,7 @@ class PathDynamics:
 
     @property
     def slowest(self) -> float:
-        """Mean speed of s at which the leading joint moves at `SLOWEST`, 1/s."""
+        """Mean path speed at which the leading joint moves at `SLOWEST`, 1/s."""
         return SLOWEST / self.length
 
     def demand(self, speed: Array, rate: Array) -> Array:
@@ -295,7 +302,8 @@ class PathDynamics:
         Returns:
             Power [..., N], W.
         """
-        return np.asarray(self._powers(speed, rate)[0].demand.reshape(speed.shape))
+        powers, _ = self._powers(speed, rate)
+        return np.asarray(powers.demand.reshape(speed.shape))
 
     def powers(self, speed: Array, rate: Array) -> tuple[Array, Array, Array]:
         """`demand`, and torques and accelerations of the joints in each interval.
@@ -318,7 +326,7 @@ class PathDynamics:
         )
 
     def _powers(self, speed: Array, rate: Array) -> tuple[DrivePowers, Array]:
-        """Powers, and accelerations of the joints, with all intervals in one row."""
+        """Powers, and accelerations of the joints, with all trials and intervals in one axis."""
         v = speed[..., None]
         a = rate[..., None]
         n = self.slope.shape[1]
@@ -332,25 +340,24 @@ class PathDynamics:
 
     @cached_property
     def _gear_ratio(self) -> Array:
+        """Motor speed over joint speed [n]."""
         return np.array([joint.gear_ratio for joint in self.model.joints])
 
     def fastest(self, limits: PathLimits) -> Array:
-        """Speed of s that joint and tool speeds allow at the ends of the intervals [N + 1], 1/s."""
-        nodes = self.path(self.s, 1)
-        reach = point_speed(self.dynamics, self.path(self.s), nodes)
-        return np.asarray(
-            np.minimum(
-                (limits.speed / np.maximum(np.abs(nodes), _TINY)).min(axis=1),
-                limits.tool_speed / np.maximum(reach, _TINY),
-            )
-        )
+        """Path speed that joint and tool speeds allow at the ends of the intervals [N + 1], 1/s."""
+        slope = self.path(self.s, 1)
+        reach = point_speed(self.dynamics, self.path(self.s), slope)
+        of_joints = limits.speed / np.maximum(np.abs(slope), _TINY)
+        of_tool = limits.tool_speed / np.maximum(reach, _TINY)
+        return np.asarray(np.minimum(of_joints.min(axis=1), of_tool))
 
     def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
         """The limits on this path, linear in rate a and squared speed b: g a + c b <= 1.
 
-        Friction is bounded by its value at the highest speed that the limits allow, which
-        makes the torque limits linear and slightly strict. What the recorded motion
-        exceeds by that is allowed where `limits.recorded` is true: it was run.
+        Friction is bounded by its value at the highest speed that the limits allow (or at a
+        twentieth of it, if larger), which makes the torque limits linear and slightly
+        strict. Where `limits.recorded` is true, they are widened to what the recorded
+        motion needs.
 
         Returns:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at
@@ -361,24 +368,24 @@ class PathDynamics:
         motor = np.array([joint.inertia for joint in self.model.joints])
         inertia = self.inertia + motor * self.slope
         centrifugal = self.centrifugal + motor * self.curvature
-        friction = np.maximum(
-            *(self._friction(speed, limits.torque) for speed in (middle, 0.05 * middle))
-        )
-        torque = limits.torque - friction
+        fast_friction = self._friction(middle, limits.torque)
+        slow_friction = self._friction(0.05 * middle, limits.torque)
+        torque = limits.torque - np.maximum(fast_friction, slow_friction)
         most = np.broadcast_to(limits.acceleration, self.slope.shape)
-        bound = [most, most, torque - self.gravity, torque + self.gravity]
-        along = [self.slope, -self.slope, inertia, -inertia]
-        across = [self.curvature, -self.curvature, centrifugal, -centrifugal]
-        bound, along, across = (
-            np.concatenate(x, axis=1).T for x in (bound, along, across)
-        )
+        # Rows: accelerations in both directions, then torques in both directions.
+        bound = np.hstack([most, most, torque - self.gravity, torque + self.gravity]).T
+        by_rate = np.hstack([self.slope, -self.slope, inertia, -inertia]).T
+        by_square = np.hstack(
+            [self.curvature, -self.curvature, centrifugal, -centrifugal]
+        ).T
         bound = np.maximum(bound, 1e-3)
-        g = along / bound
-        c = across / bound
+        g = by_rate / bound
+        c = by_square / bound
         squares = fastest**2
         if limits.recorded:
             b = self.recorded_squared_speed()
-            used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
+            rate = np.diff(b) / (2 * self.steps)
+            used = g * rate + c * 0.5 * (b[1:] + b[:-1])
             used = np.maximum(RECORDED_MARGIN * used, 1.0)
             g = g / used
             c = c / used
@@ -386,10 +393,12 @@ class PathDynamics:
         return g, c, squares
 
     def _friction(self, speed: Array, limit: Array) -> Array:
-        """Size of the friction at speeds of s [N, 1], 1/s, joint side [N, n], N m.
+        """Size of the friction in each interval, joint side [N, n], N m.
 
-        Friction that depends on load is that of half of the limit of the torques [n], N
-        m.
+        Args:
+            speed: of s [N, 1], 1/s.
+            limit: of the torques [n], N m; friction that depends on load is that at half
+                of it.
         """
         qd = self.slope * speed
         load = np.broadcast_to(0.5 * np.minimum(limit, 1e6), qd.shape)
@@ -399,19 +408,42 @@ class PathDynamics:
         return np.asarray(np.abs(powers.motor_torque * self._gear_ratio - load))
 
 
+def _smooth_path(share: Array, q: Array) -> tuple[CubicSpline, float]:
+    """A spline with few knots through positions, within `DEVIATION` if knots suffice.
+
+    Args:
+        share: of the travel [k], ascending from 0 to 1.
+        q: joint positions [k, n], rad.
+
+    Returns:
+        The spline q(s), and its largest distance from the positions [rad].
+    """
+    knots = _FEWEST
+    while True:
+        grid = np.linspace(0.0, 1.0, knots + 1)
+        points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
+        points[0] = q[0]
+        points[-1] = q[-1]
+        spline = CubicSpline(grid, points)
+        deviation = float(np.abs(spline(share) - q).max())
+        if deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
+            return spline, deviation
+        knots *= 2
+
+
 @dataclass(frozen=True)
 class TimeLaw:
-    """Path speeds of a move.
+    """A time law of a move: its path speeds, and the window over which they are averaged.
 
-    The motion is averaged over a window, which bounds its jerk (Biagiotti and Melchiorri,
-    FIR filters for online trajectory planning, 2012): the move takes as much longer, on
-    the same path.
+    A moving average of the path parameter bounds the jerk (Biagiotti and Melchiorri, FIR
+    filters for online trajectory planning, 2012). It keeps the path and lengthens the
+    move by the window.
 
     Attributes:
         arm: on the path of the move.
-        b: squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both
-            ends.
-        window: s.
+        b: squared path speeds before averaging, at the ends of the intervals [N + 1],
+            1/s^2; zero at both ends of the path.
+        window: of the moving average [s]; zero for none.
     """
 
     arm: PathDynamics
@@ -441,22 +473,31 @@ class TimeLaw:
         return replace(self, b=self.b * factor**2, window=window)
 
     def sample(self, period: float) -> tuple[Array, Array, Array, Array]:
-        """Time [k], s, and q, qd, qdd [k, n] at even times with the ends, about a period apart."""
+        """The motion at even times about a period [s] apart, its ends included.
+
+        Returns:
+            Times [k], s, and positions, speeds and accelerations of the joints [k, n];
+            rad, s.
+        """
         duration = self.duration
-        time = np.linspace(0.0, duration, max(int(np.ceil(duration / period)), 2) + 1)
-        if self.window == 0.0:
-            _, s, speed, rate = self._before_averaging(time)
-        else:
-            late, early = (self._before_averaging(t) for t in (time, time - self.window))
-            s, v, rate = (
-                (a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True)
+        intervals = max(int(np.ceil(duration / period)), 2)
+        time = np.linspace(0.0, duration, intervals + 1)
+        area, s, speed, rate = self._before_averaging(time)
+        if self.window > 0.0:
+            # The average over the window is the difference of integrals at its two ends.
+            area_before, s_before, speed_before, _ = self._before_averaging(
+                time - self.window
             )
-            speed = np.maximum(v, 0.0)
+            rate = (speed - speed_before) / self.window
+            speed = np.maximum((s - s_before) / self.window, 0.0)
+            s = (area - area_before) / self.window
         s = np.clip(s, 0.0, 1.0)
-        q, slope, curvature = (self.arm.path(s, order) for order in range(3))
+        slope = self.arm.path(s, 1)
+        curvature = self.arm.path(s, 2)
         qd = slope * speed[:, None]
-        qd[0] = qd[-1] = 0.0
-        return time, q, qd, slope * rate[:, None] + curvature * speed[:, None] ** 2
+        qd[[0, -1]] = 0.0
+        qdd = slope * rate[:, None] + curvature * speed[:, None] ** 2
+        return time, self.arm.path(s), qd, qdd
 
     def jerk(self, period: float) -> float:
         """Largest jerk of a joint between samples a period apart [rad/s^3]."""
@@ -464,21 +505,28 @@ class TimeLaw:
         return float(np.abs(np.diff(qdd, axis=0)).max() / (time[1] - time[0]))
 
     def _before_averaging(self, time: Array) -> tuple[Array, Array, Array, Array]:
-        """Integral of the path parameter, itself, its speed and its rate at times [k]."""
-        nodes = np.concatenate([[0.0], np.cumsum(self.steps)])
+        """The path parameter without averaging, also before and after the move.
+
+        Args:
+            time: since the start of the move [k], s.
+
+        Returns:
+            Integral of the path parameter over time [k], s, the path parameter [k], its
+            speed [k], 1/s, and the rate of its speed [k], 1/s^2.
+        """
+        steps = self.steps
+        nodes = np.concatenate([[0.0], np.cumsum(steps)])
         inside = np.clip(time, 0.0, nodes[-1])
         v = np.sqrt(self.b)
         s = self.arm.s
-        rates = (v[1:] - v[:-1]) / self.steps
-        areas = (
-            s[:-1] * self.steps + v[:-1] * self.steps**2 / 2 + rates * self.steps**3 / 6
-        )
+        rates = (v[1:] - v[:-1]) / steps
+        areas = s[:-1] * steps + v[:-1] * steps**2 / 2 + rates * steps**3 / 6
+        area_before = np.concatenate([[0.0], np.cumsum(areas)])
         k = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
         since = inside - nodes[k]
         rate = rates[k]
-        area = np.concatenate([[0.0], np.cumsum(areas)])[k]
-        area = area + (s[k] + (v[k] / 2 + rate * since / 6) * since) * since
-        area = area + np.maximum(time - nodes[-1], 0.0)
+        area = area_before[k] + (s[k] + (v[k] / 2 + rate * since / 6) * since) * since
+        area = area + np.maximum(time - nodes[-1], 0.0)  # the path ends at s = 1
         place = s[k] + (v[k] + 0.5 * rate * since) * since
         speed = np.maximum(v[k] + rate * since, 0.0)
         return area, place, speed, rate * (inside == time)
@@ -493,13 +541,14 @@ _TRIALS = 10
 
 
 def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
-    """The law averaged over a window, and as much longer, so that it keeps a jerk limit.
+    """The law with the shortest window of averaging that keeps a jerk limit.
 
-    On paths with sharp bends averaging does not suffice; there the law is slowed down too.
+    On paths with sharp bends averaging does not suffice: there the law is slowed down, too,
+    by the third root of what the jerk is above its limit.
 
     Args:
         law: without a window.
-        limit: largest jerk of a joint [rad/s^3].
+        limit: largest jerk of a joint [rad/s^3]; infinite for none.
     """
     if np.isinf(limit):
         return law
@@ -509,11 +558,12 @@ def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
     longest = replace(law, window=high)
     excess = longest.jerk(PERIOD) / goal
     if excess > 1.0:
-        return longest.stretched(
-            longest.duration * excess ** (1 / 3), high * excess ** (1 / 3)
-        )
+        slower = excess ** (1 / 3)
+        return longest.stretched(longest.duration * slower, high * slower)
     for _ in range(_TRIALS):
         middle = 0.5 * (low + high)
-        enough = replace(law, window=middle).jerk(PERIOD) <= goal
-        low, high = (low, middle) if enough else (middle, high)
+        if replace(law, window=middle).jerk(PERIOD) <= goal:
+            high = middle
+        else:
+            low = middle
     return replace(law, window=high)

@@ -178,10 +178,9 @@ class TypedLine:
         )
         tried = [Values(v, a) for v in speeds for a in accelerations]
         within = [values for values in tried if self.duration(values) <= time]
+        typed = min(tried, key=self.duration)
         if within:
             typed = max(within, key=self.duration)
-        else:
-            typed = min(tried, key=self.duration)
         return typed, self.duration(typed)
 
     def duration(self, values: Values) -> float:
