@@ -70,10 +70,11 @@ its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
 
 
 class Stages:
-    """Progress of a calculation in stages; each counts steps, of which about so many are expected.
+    """Progress of a calculation in stages, each with an expected number of steps.
 
     Args:
-        report: called with the fraction that is done and what is being done; None for nobody.
+        report: called with the finished fraction and the text of the stage; None for no
+            report.
     """
 
     def __init__(self, report: Progress | None) -> None:
@@ -101,7 +102,11 @@ class Stages:
         self._report(start, text)
 
     def step(self) -> None:
-        """Count a step of the stage; more than expected go on more and more slowly."""
+        """Count a step of the stage.
+
+        The fraction approaches the end of the stage exponentially, so that it never
+        exceeds it, however many steps the stage takes.
+        """
         self._done += 1
         share = 1.0 - math.exp(-2.0 * self._done / self._expected)
         self._report(self._from + share * (self._until - self._from), self._text)
@@ -146,39 +151,30 @@ def optimize_cycle(
     stages.begin("choosing what to type", 0.35, 0.5, 2 * len(cycle.moves))
     sheets = SheetProblem(problem, step=stages.step)
     typed = sheets.cheapest(duration)
-    copied = _with_copies(problem, sheets, duration, stages)
+    copied = _saving_with_copies(problem, sheets, typed, stages)
 
     stages.begin("distributing time over the moves", 0.5, 0.65, 4 * len(cycle.moves))
     before = problem.recorded
     allocation = problem.allocate(duration, typed.price)
     scaled = problem.scaled(duration)
-    candidates = _candidates(problem, allocation, scaled, duration, options)
-    found = [switched_off(problem, each) for each in candidates]
-    after, remarks = min(found, key=lambda each: total_energy(each[0]))
+    after, remark = _cheapest(problem, allocation, scaled, duration)
 
     curve = None
     if options.pareto:
-        stages.begin(
-            "drawing energy over cycle time", 0.65, 0.9, PRICES * len(cycle.moves)
-        )
+        steps = PRICES * len(cycle.moves)
+        stages.begin("drawing energy over cycle time", 0.65, 0.9, steps)
         curve = pareto_curve(problem)
     stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
     sheet = with_energies(typed.sheet, before, typed.parts)
-    typed_moves = _moving(typed.parts)
-    typed_durations = [part.stretch.plan.duration for part in typed_moves]
     energy = total_energy(before)
     new_energy = total_energy(after)
     ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
     as_fast = problem.run(problem.fastest_laws, std=False)
-    saved_with_copies = None
-    if copied is not None:  # shared values are a choice for copies, too
-        least = min(copied.energy, typed.energy)
-        saved_with_copies = 100.0 * (1.0 - least / energy)
     return OptimizedCycle(
         cycle=cycle,
         stretches=[part.stretch for part in after],
         duration=duration,
-        moves=_optimized_moves(cycle, sheet, _moving(after), typed_moves),
+        moves=_optimized_moves(cycle, sheet, _moving(after), _moving(typed.parts)),
         energy=energy,
         new_energy=new_energy,
         saving_interval=saving_interval(before, after),
@@ -187,20 +183,12 @@ def optimize_cycle(
         scaled_energy=total_energy(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=[
-            *_far_off(cycle, energy),
-            *shared_notes(cycle, sheet),
-            *sheet_notes(sheet),
-            *other_work_notes(cycle, sheet, typed_durations),
-            *cycle.notes,
-            *problem.notes(),
-            *remarks,
-        ],
+        notes=[*_notes(problem, sheet, typed), *remark],
         sheet=sheet,
         typed_energy=typed.energy,
         typed_duration=typed.duration,
         typed_interval=saving_interval(before, typed.parts),
-        copied_saving_percent=saved_with_copies,
+        copied_saving_percent=copied,
         ceiling=ceiling,
         loads=(_load(robot, before), _load(robot, typed.parts), _load(robot, as_fast)),
     )
@@ -238,17 +226,25 @@ def _problem(
     return problem
 
 
-def _candidates(
+def _cheapest(
     problem: CycleProblem,
     allocation: Allocation,
     scaled: list[StretchEnergy],
     duration: float,
-    options: OptimizationOptions,
-) -> list[list[StretchEnergy]]:
-    """Cycles of a duration [s], as energies of their stretches; the cheapest one counts.
+) -> tuple[list[StretchEnergy], list[str]]:
+    """The cheapest cycle as set points.
 
     The recorded cycle, as it is and as scaled, is a candidate where jerk is not limited:
-    the search may round where the supply does not.
+    the search rounds the lowest power of the supply, so that its laws may take more.
+
+    Args:
+        problem: of the cycle.
+        allocation: laws of the new cycle.
+        scaled: energies of the recorded cycle at the new cycle time.
+        duration: new cycle time [s].
+
+    Returns:
+        Energies of its stretches, and a note on switching off, if any.
     """
     cycle = problem.cycle
     candidates = [problem.run(allocation.laws, allocation.waiting)]
@@ -257,12 +253,27 @@ def _candidates(
             candidates.append(scaled)
         if duration == cycle.duration:
             candidates.append(problem.recorded)
-    if options.power_off_after is not None and cycle.switching is not None:
-        # Moves that are as fast as pays when long waits are switched off.
+    if problem.options.power_off_after is not None and cycle.switching is not None:
+        # Laws for waits that are spent switched off: moves may be faster then.
         allocator = problem.allocator_with(cycle.switching.power)
         off = allocator.allocate(duration - problem.kept)
         candidates.append(problem.run(off.laws, off.waiting))
-    return candidates
+    found = [switched_off(problem, each) for each in candidates]
+    return min(found, key=lambda each: total_energy(each[0]))
+
+
+def _notes(problem: CycleProblem, sheet: Sequence[Step], typed: TypedCycle) -> list[str]:
+    """Sentences on what the result rests on and what it leaves out."""
+    cycle = problem.cycle
+    durations = [part.stretch.plan.duration for part in _moving(typed.parts)]
+    return [
+        *_far_off(cycle, total_energy(problem.recorded)),
+        *shared_notes(cycle, sheet),
+        *sheet_notes(sheet),
+        *other_work_notes(cycle, sheet, durations),
+        *cycle.notes,
+        *problem.notes(),
+    ]
 
 
 def _moving(parts: Sequence[StretchEnergy]) -> list[StretchEnergy]:
@@ -303,27 +314,34 @@ def _recorded(
     return model, with_locks(cycle, options, model.dynamics())
 
 
-def _with_copies(
-    problem: CycleProblem, sheets: SheetProblem, duration: float, stages: Stages
-) -> TypedCycle | None:
-    """The cycle with values of its own for each step; None where no line runs several steps."""
+def _saving_with_copies(
+    problem: CycleProblem, sheets: SheetProblem, typed: TypedCycle, stages: Stages
+) -> float | None:
+    """Saving if each step had values of its own [%]; None where no line runs several steps."""
     cycle = problem.cycle
     groups = (*cycle.shared_moves, *cycle.shared_waits)
     if all(len(group) == 1 for group in groups):
         return None
-    copies = SheetProblem(problem, shared=False, known=sheets, step=stages.step)
-    return copies.cheapest(duration)
+    of_copies = SheetProblem(problem, shared=False, known=sheets, step=stages.step)
+    options = problem.options
+    duration = cycle.duration if options.cycle_time is None else options.cycle_time
+    copied = of_copies.cheapest(duration)
+    # Shared values are possible with copies, too.
+    least = min(copied.energy, typed.energy)
+    return 100.0 * (1.0 - least / total_energy(problem.recorded))
 
 
 def _far_off(cycle: WorkCycle, energy: float) -> list[str]:
     """A sentence where the predicted energy of the recorded cycle [J] is far from measured."""
-    off_by = energy / (cycle.measured_energy or energy) - 1.0
+    if cycle.measured_energy is None:
+        return []
+    off_by = energy / cycle.measured_energy - 1.0
     if abs(off_by) <= FAR:
         return []
+    side = "above" if off_by > 0.0 else "below"
     return [
-        f"The predicted energy of the recorded cycle is {100.0 * abs(off_by):.0f} % "
-        f"{'above' if off_by > 0.0 else 'below'} the measured one: check payload and model; "
-        "the saving may be off by as much."
+        f"The predicted energy of the recorded cycle is {100.0 * abs(off_by):.0f} % {side} the "
+        "measured one: check payload and model; the saving may be off by as much."
     ]
 
 
@@ -368,9 +386,8 @@ def predicted_saving(
     before = problem.recorded
     energy = total_energy(before)
     low, high = saving_interval(before, typed.parts)
-    return PredictedSaving(
-        energy, energy - typed.energy, (0.01 * low * energy, 0.01 * high * energy)
-    )
+    interval = (0.01 * low * energy, 0.01 * high * energy)
+    return PredictedSaving(energy, energy - typed.energy, interval)
 
 
 def in_session_of(
@@ -380,18 +397,22 @@ def in_session_of(
     payload: Payload | None = None,
     enough: float = np.inf,
 ) -> EnergyModel:
-    """The model with standby power and friction of the recording, where it shows them.
+    """The model with standby power and friction of the session of a recording.
 
-    `payload`: the actual one, where another is set in the controller. `enough`: time in
-    motion that is used for friction [s].
+    Args:
+        model: of the arm.
+        bag: recording of the session.
+        payload: the actual one, where another is set in the controller.
+        enough: time in motion that is used for friction [s].
+
+    Returns:
+        The model itself where the recording does not suffice to identify its session.
     """
     try:
-        return model.in_session(
-            identify_session(model, bag, payload=payload, enough=enough)
-        )
-    # it shows no session, or not enough of one
+        session = identify_session(model, bag, payload=payload, enough=enough)
     except (RecordingError, IdentificationError):
         return model
+    return model.in_session(session)
 
 
 def saving_interval(
@@ -401,45 +422,47 @@ def saving_interval(
 
     Parameter errors are the same before and after. The model's error in the energy of
     motion is a relative one, with a common part and a part of each time law.
+
+    Args:
+        before: energies of the stretches as recorded, with sensitivities.
+        after: the same of the new cycle.
     """
     energy = total_energy(before)
-    new = total_energy(after)
-    motion, new_motion = (
-        abs(sum(part.motion for part in parts)) for parts in (before, after)
-    )
-    parameters = [sum(part.sensitivity for part in parts) for parts in (before, after)]
-    ratio = new / energy
-    by_parameter = parameters[1] - ratio * parameters[0]
-    own = MOTION_ERROR * new_motion
-    other = MOTION_ERROR * ratio * motion
-    by_motion = own**2 + other**2 - 2 * CORRELATION * own * other
-    deviation = (
-        100.0 * float(np.sqrt(np.sum(np.square(by_parameter)) + by_motion)) / energy
-    )
+    ratio = total_energy(after) / energy
+    sensitivity = sum(part.sensitivity for part in before)
+    new_sensitivity = sum(part.sensitivity for part in after)
+    by_parameters = float(np.sum((new_sensitivity - ratio * sensitivity) ** 2))
+    error = MOTION_ERROR * ratio * abs(sum(part.motion for part in before))
+    new_error = MOTION_ERROR * abs(sum(part.motion for part in after))
+    by_motion = new_error**2 + error**2 - 2 * CORRELATION * new_error * error
+    deviation = 100.0 * math.sqrt(by_parameters + by_motion) / energy
     saving = 100.0 * (1.0 - ratio)
     return saving - CONFIDENCE * deviation, saving + CONFIDENCE * deviation
 
 
 def pareto_curve(problem: CycleProblem) -> Array:
-    """Cycle times [s] and least energies [J] [k, 2], from the time-optimal to twice the recorded.
+    """Least energy over cycle time, from the time-optimal cycle to twice the recorded time.
 
     Every point is an optimal cycle: one price of time for all moves. Beyond the time at
     which moves have become as slow as is worthwhile, the rest of the time is waited.
+
+    Returns:
+        Cycle times [s] and energies [J], ascending in time [k, 2].
     """
     longest = LONGEST * problem.cycle.duration
 
-    def run(laws: Sequence[TimeLaw], waiting: float = 0.0) -> list[StretchEnergy]:
-        return problem.run(laws, waiting, std=False, period=CURVE_PERIOD)
+    def energy(laws: Sequence[TimeLaw], waiting: float = 0.0) -> float:
+        return total_energy(problem.run(laws, waiting, std=False, period=CURVE_PERIOD))
 
-    points = [(problem.shortest, run(problem.fastest_laws))]
+    points = [(problem.shortest, energy(problem.fastest_laws))]
     for price in SHADOW_PRICES[::-1].tolist():
         laws = problem.allocator.at(price)
         duration = sum(law.duration for law in laws) + problem.kept
         if NEXT * points[-1][0] < duration < longest:
-            points.append((duration, run(laws)))
+            points.append((duration, energy(laws)))
     last = problem.allocate(longest, SLOWEST)
-    points.append((longest, run(last.laws, last.waiting)))
-    return np.array([(duration, total_energy(parts)) for duration, parts in points])
+    points.append((longest, energy(last.laws, last.waiting)))
+    return np.array(points)
 
 
 def _ceiling(
@@ -447,7 +470,11 @@ def _ceiling(
 ) -> Ceiling:
     """What can be saved at all, with every move and every wait free.
 
-    `found` is the least energy of a cycle of the same duration that was found so far [J].
+    Args:
+        problem: of the cycle.
+        sheets: problem of its sheet.
+        typed: the cheapest sheet.
+        found: least energy of a cycle of the same duration that was found so far [J].
     """
     cycle = problem.cycle
     options = problem.options
@@ -455,45 +482,70 @@ def _ceiling(
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     before = total_energy(problem.recorded)
     wall_before = wall.of_cycle(before, cycle.duration)
-    free = problem
-    asked = (options.jerk, options.max_speedup, options.recorded_limits or None)
-    if any(move.kept for move in cycle.moves) or asked != (None, None, None):
-        usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
-        wide = OptimizationOptions(tool_speed=usual)
-        moves = tuple(replace(move, reason="") for move in cycle.moves)
-        all_free = replace(cycle, moves=moves)
-        free = CycleProblem(problem.model, all_free, wide, problem.robot, problem.arms)
+    free = _freed(problem)
     if duration >= sum(law.duration for law in free.fastest_laws):
         best = free.allocator.allocate(duration, typed.price)
         ideal = free.run(best.laws, best.waiting, kept=False, std=False)
         found = min(found, total_energy(ideal))
-    step = min(1.0, 0.5 * (duration - problem.shortest))
-    second_less = None
-    if step >= SHORTEST_STEP * duration:
-        shorter = sheets.cheapest(duration - step)
-        saved = wall.of_cycle(typed.energy, typed.duration)
-        saved -= wall.of_cycle(shorter.energy, shorter.duration)
-        if typed.duration - shorter.duration > 0.5 * step:
-            second_less = saved / (typed.duration - shorter.duration)
     off = 0.0 if cycle.switching is None else cycle.switching.power
     standby = problem.model.bus.standby * cycle.duration
+    held_power = wall.of_cycle(min(problem.holding), 1.0)
     return Ceiling(
-        wall,
-        standby / before,
-        wall.of_cycle(standby, cycle.duration) / wall_before,
-        100.0 * (1.0 - found / before),
-        100.0 * (1.0 - wall.of_cycle(found, duration) / wall_before),
-        second_less,
-        wall.of_cycle(min(problem.holding), 1.0) - wall.of_cycle(off, 1.0, "off"),
+        wall=wall,
+        standby_share=standby / before,
+        wall_standby_share=wall.of_cycle(standby, cycle.duration) / wall_before,
+        most_saving_percent=100.0 * (1.0 - found / before),
+        wall_most_saving_percent=100.0
+        * (1.0 - wall.of_cycle(found, duration) / wall_before),
+        joules_per_second=_joules_per_second(problem, sheets, typed, duration),
+        break_power=held_power - wall.of_cycle(off, 1.0, "off"),
     )
 
 
+def _freed(problem: CycleProblem) -> CycleProblem:
+    """The problem without the limits of the options, and with every move free."""
+    cycle = problem.cycle
+    options = problem.options
+    unlimited = options.jerk is None and options.max_speedup is None
+    kept = any(move.kept for move in cycle.moves)
+    if unlimited and not options.recorded_limits and not kept:
+        return problem
+    tool_speed = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
+    wide = OptimizationOptions(tool_speed=tool_speed)
+    moves = tuple(replace(move, reason="") for move in cycle.moves)
+    all_free = replace(cycle, moves=moves)
+    return CycleProblem(problem.model, all_free, wide, problem.robot, problem.arms)
+
+
+def _joules_per_second(
+    problem: CycleProblem, sheets: SheetProblem, typed: TypedCycle, duration: float
+) -> float | None:
+    """Energy at the wall that a shorter cycle saves for each second [J/s]; None if impossible.
+
+    Args:
+        problem: of the cycle.
+        sheets: problem of its sheet.
+        typed: the cheapest sheet for the duration.
+        duration: of the cycle [s], which is shortened by up to a second.
+    """
+    step = min(1.0, 0.5 * (duration - problem.shortest))
+    if step < SHORTEST_STEP * duration:
+        return None
+    shorter = sheets.cheapest(duration - step)
+    gained = typed.duration - shorter.duration
+    if gained <= 0.5 * step:  # trapezoids cannot be that fast
+        return None
+    wall = problem.model.wall_of(problem.robot)
+    energy = wall.of_cycle(typed.energy, typed.duration)
+    return (energy - wall.of_cycle(shorter.energy, shorter.duration)) / gained
+
+
 def _load(robot: RobotDescription, parts: Sequence[StretchEnergy]) -> ArmLoad:
-    """What a cycle demands of the arm."""
+    """The largest and the effective torque and the peak power of a cycle."""
     torque = np.concatenate([part.torque for part in parts]) / robot.max_torque
     time = np.concatenate([np.gradient(part.time) for part in parts])
     most = np.abs(torque).max(axis=0)
     joint = int(np.argmax(most))
-    square = float((time[:, None] * torque**2).sum() / time.sum() / torque.shape[1])
+    square = np.average((torque**2).mean(axis=1), weights=time)
     peak = max(part.peak_power for part in parts)
-    return ArmLoad(robot.joint_names[joint], float(most[joint]), square**0.5, peak)
+    return ArmLoad(robot.joint_names[joint], float(most[joint]), math.sqrt(square), peak)

@@ -18,6 +18,7 @@ from ur_energy_model.optimization.least_energy import fastest_law
 from ur_energy_model.optimization.path import (
     PathDynamics,
     PathLimits,
+    TimeLaw,
     holding_power,
     reached,
 )
@@ -25,16 +26,14 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-LONGEST = 300.0
-MOST_MOVES = 50
-"""Longest plan that is optimized [s], and its most moves from rest to rest; bound time and memory.
-"""
+LONGEST = 300.0  # longest plan that is optimized [s]; bounds time and memory
+MOST_MOVES = 50  # most moves from rest to rest of such a plan
 # period of the points of the new plan [s]; quintics between them carry the motion
 PERIOD = 0.01
 SAMPLE_PERIOD = 0.004  # sample period of the plan's path [s]
 STILL = 1e-4  # joint speed below which a point of a plan is at rest [rad/s]
 REST = 1e-4  # time between the points at which acceleration ends and a wait begins [s]
-LEAST_WAY = 1e-3  # length of path below which a plan does not move [rad]
+LEAST_WAY = 1e-3  # travel of a joint below which a part of a plan is no move [rad]
 
 
 def optimize_moves(
@@ -76,9 +75,11 @@ def optimize_moves(
     for first, last in pairwise(stops.tolist()):
         part = plan.part(first, last)
         if np.ptp(part.q, axis=0).max() >= LEAST_WAY:
-            new = optimize_plan(model, part, dynamics=dynamics, temperature=temperature)
+            cheaper = optimize_plan(
+                model, part, dynamics=dynamics, temperature=temperature
+            )
             starts.append(float(plan.time[first] - plan.time[0]))
-            moves.append(Sampled(*new.sampled(SAMPLE_PERIOD)))
+            moves.append(Sampled(*cheaper.sampled(SAMPLE_PERIOD)))
     if not moves:
         raise InputError(plan.source, "does not move", "send a plan that moves")
     return Chain(moves, starts, plan.duration)
@@ -101,8 +102,8 @@ def optimize_plan(
         duration: of the new plan [s]; None keeps that of the plan.
         dynamics: of the arm in its setup; the model's where None.
         temperature: of the joints [n], degC; None if unknown.
-        limits: of the motion; None for those of the robot file, raised to what the plan itself
-            needs.
+        limits: of the motion; None for the limits of the robot file, raised to what the
+            plan itself needs.
 
     Returns:
         The new plan; the plan itself if none is cheaper.
@@ -126,27 +127,42 @@ def optimize_plan(
         raise InputError(plan.source, problem, "give it more time")
     holding = holding_power(model, dynamics, q[[0, -1]], temperature)
     allocator = Allocator([(arm, limits)], float(holding.min()), [fastest])
-    times, *motion = allocator.allocate(length).laws[0].sample(PERIOD)
-    end = float(times[-1])
-    wait = length - end
-    if wait < PERIOD:
-        pieces = [(times * (length / end), *motion)]
-    else:  # it stands where that takes less
-        still = np.zeros((2, q.shape[1]))
-        first = bool(holding[0] < holding[1])
-        here = np.repeat(motion[0][:1] if first else motion[0][-1:], 2, axis=0)
-        begin = np.array([0.0, wait - REST] if first else [end + REST, length])
-        pieces = [(times + first * wait, *motion), (begin, here, still, still)]
-        pieces = pieces[::-1] if first else pieces
-    time, q, qd, qdd = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    new = Plan(time, q, qd, qdd, plan.source)
+    law = allocator.allocate(length).laws[0]
+    wait_first = bool(holding[0] < holding[1])
+    new = _with_wait(law, length, plan.source, wait_first=wait_first)
     if duration is not None and duration != plan.duration:
         return new
-    before, after = (
-        predict_energy(model, each, dynamics=dynamics, temperature=temperature).total
-        for each in (plan, new)
-    )
-    return new if after < before else plan
+    before = predict_energy(model, plan, dynamics=dynamics, temperature=temperature)
+    after = predict_energy(model, new, dynamics=dynamics, temperature=temperature)
+    return new if after.total < before.total else plan
+
+
+def _with_wait(law: TimeLaw, duration: float, source: str, *, wait_first: bool) -> Plan:
+    """The plan of a move and a wait that take a duration [s] together.
+
+    Args:
+        law: of the move.
+        duration: of move and wait [s].
+        source: of the plan.
+        wait_first: whether the arm waits before the move, not after it.
+    """
+    time, q, qd, qdd = law.sample(PERIOD)
+    end = float(time[-1])
+    wait = duration - end
+    if wait < PERIOD:
+        return Plan(time * (duration / end), q, qd, qdd, source)
+    rest = np.zeros((2, q.shape[1]))
+    if wait_first:
+        time = np.concatenate([[0.0, wait - REST], time + wait])
+        q = np.concatenate([q[[0, 0]], q])
+        qd = np.concatenate([rest, qd])
+        qdd = np.concatenate([rest, qdd])
+    else:
+        time = np.concatenate([time, [end + REST, duration]])
+        q = np.concatenate([q, q[[-1, -1]]])
+        qd = np.concatenate([qd, rest])
+        qdd = np.concatenate([qdd, rest])
+    return Plan(time, q, qd, qdd, source)
 
 
 # The points of the new motion, for controllers and topics.
@@ -162,9 +178,9 @@ _AFTER = 2e-3
 def trajectory_points(motion: Chain) -> Plan:
     """Few points of a motion, between which a quintic follows it within `POSITION_ERROR`.
 
-    They lie every step within moves and at their ends, none in the rest between. Two
-    points stand at each end of a move, as its acceleration may start with a step. The
-    step is the largest of STEPS that suffices, else the shortest.
+    Within moves there is a point every step and at both ends, in the rests between them
+    there is none. Each end of a move has two points, because its acceleration may start
+    with a step. The step is the largest of STEPS that suffices, else the shortest.
 
     Args:
         motion: moves from rest to rest, and the pauses between them.
@@ -172,7 +188,7 @@ def trajectory_points(motion: Chain) -> Plan:
     Returns:
         Times [k], positions, speeds and accelerations of the joints [k, n]; rad, s.
     """
-    fine = np.arange(0.0, motion.duration, 0.004)
+    fine = np.arange(0.0, motion.duration, SAMPLE_PERIOD)
     truth = motion.sample(fine)[0]
     for step in STEPS:
         times = [np.array([0.0, motion.duration])]
@@ -185,13 +201,12 @@ def trajectory_points(motion: Chain) -> Plan:
         time = np.unique(np.round(np.concatenate([*times, edges]), 9))
         time = time[np.r_[True, np.diff(time) > 1e-6]]
         q, qd, qdd = motion.sample(time)
-        qdd[np.abs(time[:, None] - np.array(edges)).min(axis=1) < 1e-6] = 0.0
+        to_edge = np.abs(time[:, None] - np.array(edges)).min(axis=1)
+        qdd[to_edge < 1e-6] = 0.0
         plan = Plan(time, q, qd, qdd, source="trajectory")
-        sampled, between, _, _ = plan.sampled(0.004)
-        found = np.stack(
-            [np.interp(fine, sampled, column) for column in between.T], axis=1
-        )
-        if np.abs(found - truth).max() < POSITION_ERROR:
+        sampled, between, _, _ = plan.sampled(SAMPLE_PERIOD)
+        columns = [np.interp(fine, sampled, column) for column in between.T]
+        if np.abs(np.column_stack(columns) - truth).max() < POSITION_ERROR:
             break
     return plan
 
@@ -199,10 +214,16 @@ def trajectory_points(motion: Chain) -> Plan:
 def optimized_points(
     model: EnergyModel, plan: Plan, *, dynamics: ArmDynamics, temperature: Array | None
 ) -> Plan:
-    """A plan with the time laws of least energy, as few points; see `optimize_moves`.
+    """A plan with the time laws of least energy, as few points.
+
+    Args:
+        model: of the arm in its session.
+        plan: starts and ends at rest.
+        dynamics: of the arm in its setup.
+        temperature: of the joints [n], degC; None if unknown.
 
     Raises:
-        InputError: the plan cannot be optimized.
+        InputError: the plan cannot be optimized, as for `optimize_moves`.
     """
     motion = optimize_moves(model, plan, dynamics=dynamics, temperature=temperature)
     return trajectory_points(motion)
