@@ -378,7 +378,7 @@ ROOM = Room(
         Command(
             name="history summary",
             options=HistorySummaryOptions,
-            run="ur_energy_model.plant.commands:summary",
+            run="ur_energy_model.plant.questions:summary",
             summary="sum up the energy by arm, calendar, program or joint",
             description="Sum up the energy in a history store by arm, hour, shift, day, "
             "week, month, program, node of the program or joint, with the "
@@ -397,7 +397,7 @@ ROOM = Room(
         Command(
             name="history report",
             options=HistoryReportOptions,
-            run="ur_energy_model.plant.commands:report",
+            run="ur_energy_model.plant.questions:report",
             summary="write one HTML page about all arms",
             description="Write one HTML page that needs no network: energy of the fleet by "
             "day, hour of the week and arm, cycles over time, days on which an "
@@ -412,7 +412,7 @@ ROOM = Room(
         Command(
             name="history health",
             options=StoreOptions,
-            run="ur_energy_model.plant.commands:health",
+            run="ur_energy_model.plant.questions:health",
             summary="friction, torque constants and standby power over days",
             description="Follow the friction and the torque constant of each joint and the "
             "standby power of each arm over days, at equal temperature. Changes "
@@ -426,7 +426,7 @@ ROOM = Room(
         Command(
             name="history export",
             options=HistoryExportOptions,
-            run="ur_energy_model.plant.commands:export",
+            run="ur_energy_model.plant.questions:export",
             summary="write seconds or cycles to a CSV file",
             description="Write the rows of a table to a CSV file, in order of arm and time, "
             "with one column per joint. Other programs can also read the "
@@ -440,7 +440,7 @@ ROOM = Room(
         Command(
             name="history sql",
             options=HistorySqlOptions,
-            run="ur_energy_model.plant.commands:sql",
+            run="ur_energy_model.plant.questions:sql",
             summary="query with SQL",
             description="Run one SELECT statement of DuckDB's SQL on a history store and "
             "print its result.",
