@@ -15,13 +15,8 @@ from test.plant.synthetic_plant import Arm, Work, write_plant
 from test.report.browser import Browser
 from ur_energy_model.energy.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.plant.database import HistoryDatabase, Period
-from ur_energy_model.plant.page import (
-    PlantReport,
-    arm_charts,
-    make_plant_report,
-    plant_charts,
-    plant_page,
-)
+from ur_energy_model.plant.page import PlantReport, make_plant_report, plant_page
+from ur_energy_model.plant.plant_charts import arm_charts, plant_charts
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.report.chart import BarChart, HeatMap, LineChart
 from ur_energy_model.report.page import render
