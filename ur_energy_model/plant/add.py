@@ -37,7 +37,8 @@ from ur_energy_model.plant.energy_parts import (
 from ur_energy_model.plant.rows import HealthRows, ProgramRows, cycle_rows, second_rows
 from ur_energy_model.plant.schema import ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import SourceRecord
-from ur_energy_model.plant.store import HistoryStore, OverlapError
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_changes import OverlapError
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info

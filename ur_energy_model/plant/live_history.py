@@ -40,7 +40,8 @@ from ur_energy_model.plant.rows import (
     second_rows,
 )
 from ur_energy_model.plant.schema import LIVE, ModelRow, SourceKeys
-from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, LivePart, OverlapError
+from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, LivePart
+from ur_energy_model.plant.store_changes import OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
 from ur_energy_model.telemetry.samples import arm_name, with_host_time
 

@@ -4,15 +4,15 @@
 """Mender: makes again what a store has lost and what follows from its other files.
 
 Rows of joints follow from `seconds`, records of bags and rows of models from the footers
-of all files. Other files that are lost are marked as such in the log of the store: they
+of all files. Other files that are lost are marked as lost in the log of the store: they
 do not count from then on, so that other programs can read the rest, and `compare` still
-states them. A file that is back counts again.
+reports them. A file that is back counts again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from ur_energy_model.plant.store_log import State
 MADE_AGAIN = "made-again"
 """Begin of the names of files with records that were made again."""
 ArmDay = tuple[str | None, str | None]
-"""Name of an arm, and UTC day; None in tables without days."""
+"""Name of an arm, and UTC day (YYYY-MM-DD); None in tables without days."""
 
 
 class Mender:
@@ -50,10 +50,21 @@ class Mender:
         self._state = state
         self._all = state.select()
         self._bad = bad_files(self._files, self._all)
-        self._good = [file for file in self._all if file.path not in self._bad.words]
+        self._good: list[StoredFile] = []
+        self._lost: list[StoredFile] = []
+        for file in self._all:
+            files = self._lost if file.path in self._bad.words else self._good
+            files.append(file)
+        self._records = content.records(state)
         self.change = self._made_again()
 
     def _made_again(self) -> FileChange | None:
+        """Write what can be made again.
+
+        Returns:
+            New files, and files to mark as lost or found again; with the lost files that
+            need not be named any more. None if all is well.
+        """
         records = self._lost_records()
         models = self._lost_models(records)
         joints, gone = self._lost_joints()
@@ -61,37 +72,42 @@ class Mender:
         if records:
             rows = records_table(records)
             made.append(self._files.write("sources", "", "", MADE_AGAIN, rows, {}))
-        known = {
-            record.source for record in (*self._content.records(self._state), *records)
-        }
-        lost = [file for file in self._all if file.path in self._bad.words]
-        for file in lost:
-            again = (
-                file.table == "models"
-                or (file.table == "sources" and _all_known(file, known, records))
-                or (file.live and is_made_up_for(self._files, file, self._good, lost))
-            )
-            if again:
-                gone.append(file)
+        gone += [file for file in self._lost if self._is_replaced(file, records)]
         done = {file.path for file in (*made, *gone)}
         marked = [file for file in _marked(self._all, self._bad) if file.path not in done]
         if not made and not gone and not marked:
             return None
         return FileChange([*made, *marked], gone)
 
+    def _is_replaced(self, file: StoredFile, records: Sequence[SourceRecord]) -> bool:
+        """Whether other files have what a lost file had, so that it need not be named.
+
+        Args:
+            file: a lost one; files of `joint_seconds` are replaced by `_lost_joints`.
+            records: that are made again.
+        """
+        if file.table == "models":
+            return True
+        if file.table == "sources":
+            if not file.source:  # of several bags
+                return len(records) >= (file.rows or 0)
+            known = (*self._records, *records)
+            return any(record.source == file.source for record in known)
+        return file.live and is_made_up_for(self._files, file, self._good, self._lost)
+
     # Records
 
     def _lost_records(self) -> list[SourceRecord]:
         """Records of bags that have rows in good files, and are in no good file of `sources`."""
-        records = self._content.records(self._state)
         found = []
-        for source in sorted(unrecorded(self._files, self._good, records)):
+        for source in sorted(unrecorded(self._files, self._good, self._records)):
             record = self._stated_record(source)
-            found += [] if record is None else [record]
+            if record is not None:
+                found.append(record)
         return found
 
     def _stated_record(self, source: str) -> SourceRecord | None:
-        """The record of a bag in the footer of a file with rows of it."""
+        """The record of a bag in the footer of a file with rows of the bag; None without one."""
         for file in self._good:
             if file.table not in UNDIVIDED and not file.live and file.may_hold(source):
                 part = self._files.parts(file).get(source)
@@ -102,94 +118,107 @@ class Mender:
     # Models
 
     def _lost_models(self, records: Sequence[SourceRecord]) -> list[StoredFile]:
-        """Files of rows of models that sources name, and that are lost."""
-        bags = (*self._content.records(self._state), *records)
-        wanted = {(record.model, record.robot) for record in bags}
+        """Write files of rows of models that sources name, and that are lost.
+
+        Args:
+            records: that are made again.
+        """
+        named = {(record.model, record.robot) for record in (*self._records, *records)}
         there = self._content.model_names(self._state)
-        lost = any(
-            file.table == "models" and file.path in self._bad.words for file in self._all
-        )
         rows: dict[tuple[str, str], ModelRow] = {}
-        if lost or not wanted <= there:
-            for row in self._named_models():
-                name = str(row["model"]), str(row["robot"])
-                rows[name] = {**row, **rows.get(name, {})}
-        for model, robot in wanted - there - rows.keys():
+        if not named <= there or any(file.table == "models" for file in self._lost):
+            rows = self._stated_models()
+        for model, robot in named - rows.keys():
             rows[model, robot] = {"model": model, "robot": robot}
         missing = [_with_content(row) for name, row in rows.items() if name not in there]
         return self._content.write_models(self._state, missing)
 
-    def _named_models(self) -> Iterator[ModelRow]:
-        """What good files of `seconds` state of the models of their rows."""
+    def _stated_models(self) -> dict[tuple[str, str], ModelRow]:
+        """Rows of models in the footers of good files of `seconds`, by model and robot."""
+        rows: dict[tuple[str, str], ModelRow] = {}
         for file in self._good:
             if file.table != "seconds":
                 continue
             for part in self._files.parts(file).values():
                 if part.model is not None:
-                    yield part.model
+                    name = str(part.model["model"]), str(part.model["robot"])
+                    rows[name] = {**part.model, **rows.get(name, {})}
+        return rows
 
     # Joints
 
     def _lost_joints(self) -> tuple[list[StoredFile], list[StoredFile]]:
-        """New files of `joint_seconds` from `seconds`, and the lost ones that they replace."""
-        seconds = _by_place(file for file in self._good if file.table == "seconds")
-        joints = _by_place(file for file in self._good if file.table == "joint_seconds")
-        gone = [
-            file
-            for file in self._all
-            if file.table == "joint_seconds" and file.path in self._bad.words
-        ]
+        """Make rows of joints again from `seconds`, for arms and days that lack some.
+
+        Returns:
+            New files of `joint_seconds`, and the lost ones that they replace.
+        """
+        seconds = _by_arm_and_day(self._good, "seconds")
+        joints = _by_arm_and_day(self._good, "joint_seconds")
+        gone = [file for file in self._lost if file.table == "joint_seconds"]
         lacking = {(file.arm, file.day) for file in gone}
-        counts: dict[str | None, int] = {}  # joints of each arm
-        for place, files in seconds.items():
-            arm = place[0]
-            counts[arm] = counts.get(arm) or self._joints(files[0])
-            if _rows(joints[place]) < counts[arm] * _rows(files):
-                lacking.add(place)
-        made: list[StoredFile] = []
+        joint_counts: dict[str | None, int] = {}  # by arm
+        for (arm, day), files in seconds.items():
+            if not joint_counts.get(arm):
+                joint_counts[arm] = self._joint_count(files[0])
+            if _rows(joints[arm, day]) < joint_counts[arm] * _rows(files):
+                lacking.add((arm, day))
+        made = []
         for place in lacking & seconds.keys():
             for live in (False, True):
                 own = [file for file in seconds[place] if file.live == live]
-                known = [file for file in joints[place] if file.live == live]
-                made += self._joints_of(own, known)
+                there = [file for file in joints[place] if file.live == live]
+                file = self._missing_joints(own, there) if own else None
+                if file is not None:
+                    made.append(file)
         return made, gone
 
-    def _joints(self, file: StoredFile) -> int:
+    def _joint_count(self, file: StoredFile) -> int:
         """Number of joints of an arm, by the first row of a file of `seconds`; 0 without any."""
-        rows = (
-            self._files.dataset("seconds", [file]).head(1, columns=["joints"]).to_pylist()
-        )
+        first = self._files.dataset("seconds", [file]).head(1, columns=["joints"])
+        rows = first.to_pylist()
         return len(rows[0]["joints"] or ()) if rows else 0
 
-    def _joints_of(
+    def _missing_joints(
         self, seconds: Sequence[StoredFile], there: Sequence[StoredFile]
-    ) -> Iterator[StoredFile]:
-        """A file with the rows of joints of some files of `seconds` that are not there."""
-        if not seconds:
-            return
+    ) -> StoredFile | None:
+        """Write the rows of joints that are missing.
+
+        Args:
+            seconds: files of `seconds` of one arm and day, at least one.
+            there: good files of `joint_seconds` of that arm and day.
+
+        Returns:
+            A file with the missing rows; None if there are none.
+        """
         rows = self._files.rows("seconds", seconds)
-        known = self._files.dataset("joint_seconds", there).to_table(
-            columns=["source", "second"]
-        )
-        keys = set(_keys(known))
-        rows = rows.filter(pa.array([key not in keys for key in _keys(rows)], pa.bool_()))
-        if not len(rows):
-            return
-        made = joint_rows(rows)
+        dataset = self._files.dataset("joint_seconds", there)
+        known = set(_keys(dataset.to_table(columns=["source", "second"])))
+        missing = [key not in known for key in _keys(rows)]
+        if not any(missing):
+            return None
+        made = joint_rows(rows.filter(pa.array(missing)))
         counts = Counter(made["source"].to_pylist())
-        parts = {
-            source: replace(part, rows=counts[source], covered=NOTHING)
-            for source, part in joined(map(self._files.parts, seconds)).items()
-            if counts[source]
-        }
+        parts = {}
+        for source, part in joined(map(self._files.parts, seconds)).items():
+            if counts[source]:
+                parts[source] = replace(part, rows=counts[source], covered=NOTHING)
         name = next(iter(parts)) if len(parts) == 1 else joined_name(seconds)
         arm = seconds[0].arm or ""
         day = seconds[0].day or ""
-        yield self._files.write("joint_seconds", arm, day, name, made, parts)
+        return self._files.write("joint_seconds", arm, day, name, made, parts)
 
 
 def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
-    """Files as the log should name them: lost, found again, or of another size."""
+    """Files whose entry in the log has to change: lost, found again, or of another size.
+
+    Args:
+        files: that the log names.
+        bad: what is wrong with some of them.
+
+    Yields:
+        The files as the log should name them.
+    """
     for file in files:
         if file.path in bad.words:
             if not file.lost:
@@ -198,32 +227,30 @@ def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
             yield replace(file, lost=False, size=bad.sizes.get(file.path, file.size))
 
 
-def _all_known(
-    file: StoredFile, known: Collection[str], made: Sequence[SourceRecord]
-) -> bool:
-    """Whether there are as many records now as a lost file of `sources` had."""
-    return file.source in known if file.source else len(made) >= (file.rows or 0)
-
-
-def _by_place(files: Iterator[StoredFile]) -> Mapping[ArmDay, list[StoredFile]]:
+def _by_arm_and_day(
+    files: Sequence[StoredFile], table: str
+) -> Mapping[ArmDay, list[StoredFile]]:
+    """Files of a table by arm and day; an empty list where there are none."""
     found = defaultdict[ArmDay, list[StoredFile]](list)
     for file in files:
-        found[file.arm, file.day].append(file)
+        if file.table == table:
+            found[file.arm, file.day].append(file)
     return found
 
 
 def _rows(files: Sequence[StoredFile]) -> int:
+    """Number of rows of files."""
     return sum(file.rows or 0 for file in files)
 
 
 def _keys(rows: pa.Table) -> list[tuple[str, int]]:
-    """What identifies rows of `seconds`, in their order: source and second."""
+    """Source and second (in microseconds since 1970) of rows, which identify rows of `seconds`."""
     begins = rows["second"].cast("int64").to_pylist()
     return list(zip(rows["source"].to_pylist(), begins, strict=True))
 
 
 def _with_content(row: ModelRow) -> ModelRow:
-    """A row of a model with the content of its file, if that is still there."""
+    """A row of `models` with the content of the model file, if the file is still there."""
     path = row.get("path")
     if path is None:
         return row

@@ -1,14 +1,19 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rows of the tables of the history, from parts of a recording and from its powers."""
+"""Rows of the tables of the history, from parts of a recording and from its powers.
+
+`seconds`, `joint_seconds` and `cycles` come from the integrals of the energy meter,
+`program_nodes` from the energy by program node, and `health` from the minutes that learning
+uses. Columns have units and meanings in `schema`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,48 +54,55 @@ from ur_energy_model.typing import Array
 
 
 def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Table:
-    """One row per second; parts that another source covers, or of no time, are left out."""
+    """Rows of `seconds`, one per second.
+
+    Parts that another source covers, and parts of no time, are left out.
+
+    Args:
+        parts: of a recording, also without any entry.
+        keys: columns that all rows have in common.
+        channels: layout of the integrals of the parts.
+    """
     parts = parts.cut(~parts.covered & (parts.accounted + parts.unaccounted > 0.0))
     if (np.diff(parts.second) < 0).any():  # a host clock was set back
         parts = parts.cut(np.argsort(parts.second, kind="stable"))
     first = run_starts(parts.second)
 
     def sums(values: np.ndarray, over: np.ufunc = np.add) -> np.ndarray:
+        """Values of parts [parts, ...] summed up by second [seconds, ...]."""
         return over.reduceat(values, first, axis=0) if len(first) else values
 
     net = sums(parts.net)
+    accounted = sums(parts.accounted)
     arm = channels.arm
     bus = np.where(sums(parts.bus_measured, np.logical_and), net[:, arm["bus"]], np.nan)
-    temperature = sums(parts.temperature)
-    scaling = sums(parts.scaling)
+    temperature_sums = sums(parts.temperature)
+    scaling_sums = sums(parts.scaling)
+    # The last column is the number of samples, 0 where none has the value.
+    with np.errstate(invalid="ignore"):
+        temperature = temperature_sums[:, :-1] / temperature_sums[:, -1:]
+        scaling = scaling_sums[:, 0] / scaling_sums[:, -1]
     states = {}
     for state in ArmState:
         name = state.name.lower()
         states[f"{name}_time"] = net[:, channels.state_time + state]
         states[f"{name}_energy"] = net[:, channels.state_energy + state]
-    joint = {
-        "joint_energy": "electrical_power",
-        "joint_mechanical_energy": "mechanical_power",
-        "joint_friction_energy": "friction_loss",
-        "joint_copper_energy": "copper_loss",
-    }
-    # of no sample with temperatures, or with a scaling
-    with np.errstate(invalid="ignore"):
-        temperature = temperature[:, :-1] / temperature[:, -1:]
-        scaling = scaling[:, 0] / scaling[:, 1]
     columns = {
         "second": parts.second[first] * SECOND,
         **vars(keys),
-        "accounted": sums(parts.accounted),
+        "accounted": accounted,
         "unaccounted": sums(parts.unaccounted),
         "samples": sums(parts.samples),
-        **_whole_arm(channels, net, sums(parts.accounted)),
+        **_whole_arm(channels, net, accounted),
         "bus_energy": bus,
         "residual_energy": net[:, arm["model"]] - bus,
         "peak_power": sums(parts.peak, np.maximum),
         **states,
         "joints": channels.joints,
-        **{name: net[:, channels.per_joint[power]] for name, power in joint.items()},
+        "joint_energy": net[:, channels.per_joint["electrical_power"]],
+        "joint_mechanical_energy": net[:, channels.per_joint["mechanical_power"]],
+        "joint_friction_energy": net[:, channels.per_joint["friction_loss"]],
+        "joint_copper_energy": net[:, channels.per_joint["copper_loss"]],
         "joint_temperature": temperature,
         "speed_scaling": scaling,
     }
@@ -98,18 +110,25 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
 
 
 _ENERGIES = ("total", "model", "standby", "driver", "regeneration", "unexplained")
-"""Of the whole arm; the last four and those of the joints sum to the first."""
+"""Energies of the whole arm. The total is the sum of the last four and of the joints."""
 
 
 def _whole_arm(channels: Channels, net: Array, seconds: Array) -> dict[str, Any]:
     """Columns that seconds and cycles have in common.
 
-    They are made from integrals [rows, channels], J, over so much time [rows], s.
+    Args:
+        channels: layout of the integrals.
+        net: integrals of the powers [rows, channels], J.
+        seconds: time integrated over [rows], s.
+
+    Returns:
+        Values [rows] by name of the column: energies in J, time in s.
     """
     wall_energy, wall_std = channels.at_wall(net)
     measured = net[:, channels.arm["measured"]]
+    energies = {f"{name}_energy": net[:, channels.arm[name]] for name in _ENERGIES}
     return {
-        **{f"{name}_energy": net[:, channels.arm[name]] for name in _ENERGIES},
+        **energies,
         "total_std": channels.deviations_of_total(net),
         "model_std": channels.deviations_of_model(net),
         "wall_energy": wall_energy,
@@ -120,34 +139,65 @@ def _whole_arm(channels: Channels, net: Array, seconds: Array) -> dict[str, Any]
 
 
 def _sources(measured: Array, seconds: Array) -> list[str]:
-    """Where the totals of rows come from, from the measured time and all of it [rows], s."""
+    """Names of the sources of totals, see `TotalSource`.
+
+    Args:
+        measured: time in which bus power was measured [rows], s.
+        seconds: all time that is integrated over [rows], s.
+    """
     pairs = zip(measured.tolist(), seconds.tolist(), strict=True)
-    return [TotalSource.of(each, of).name for each, of in pairs]
+    return [TotalSource.of(part, whole).name for part, whole in pairs]
 
 
 def joint_rows(seconds: pa.Table) -> pa.Table:
-    """Rows of joint_seconds, one per row of `seconds` and joint; the column `arm` stays."""
+    """Rows of `joint_seconds`: the lists of `seconds`, one row per second and joint.
+
+    Args:
+        seconds: rows of `seconds` with the column `arm`, all with as many joints.
+
+    Returns:
+        Rows of `joint_seconds`, with the column `arm`.
+    """
     seconds = seconds.combine_chunks()
     rows = pc.list_parent_indices(seconds["joints"])
     schema = arrow_schema("joint_seconds")
-    columns = {"joint": pc.list_flatten(seconds["joints"])}
+    columns = []
     for name in schema.names:
         if name in seconds.schema.names:
-            columns[name] = seconds[name].take(rows)
-        elif name != "joint":
-            lists = seconds[f"joint_{name}"]
-            columns[name] = pc.list_flatten(lists)
-            if lists.null_count:  # rows without the list have no values
-                values = np.full((len(seconds), len(rows) // len(seconds)), np.nan)
-                known = lists.is_valid().to_numpy(zero_copy_only=False)
-                values[known] = columns[name].to_numpy().reshape(-1, values.shape[1])
-                columns[name] = pa.array(values.ravel(), from_pandas=True)
-    found = pa.table([columns[name] for name in schema.names], schema=schema)
+            column = seconds[name].take(rows)
+        elif name == "joint":
+            column = pc.list_flatten(seconds["joints"])
+        else:
+            column = _flattened(seconds[f"joint_{name}"], len(rows))
+        columns.append(column)
+    found = pa.table(columns, schema=schema)
     return found.add_column(0, "arm", seconds["arm"].take(rows))
 
 
+def _flattened(lists: pa.ChunkedArray, values: int) -> pa.Array:
+    """Lists of equal length one after the other; null for each value of a list that is missing.
+
+    Args:
+        lists: one per row.
+        values: number of values of all rows, missing ones included.
+    """
+    flat = pc.list_flatten(lists)
+    if not lists.null_count:
+        return flat
+    filled = np.full((len(lists), values // len(lists)), np.nan)
+    known = lists.is_valid().to_numpy(zero_copy_only=False)
+    filled[known] = flat.to_numpy().reshape(-1, filled.shape[1])
+    return pa.array(filled.ravel(), from_pandas=True)
+
+
 def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) -> pa.Table:
-    """One row per complete cycle."""
+    """Rows of `cycles`, one per complete cycle.
+
+    Args:
+        cycles: complete ones, also none.
+        keys: columns that all rows have in common.
+        channels: layout of the integrals of the cycles.
+    """
     net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
     seconds = np.array([cycle.reading.accounted for cycle in cycles])
     arm = channels.arm
@@ -155,6 +205,8 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
     low, high = interval(whole["total_energy"], whole["total_std"]).T
     motion_time = net[:, channels.state_time + ArmState.MOVING]
     motion_energy = net[:, channels.state_energy + ArmState.MOVING]
+    states_end = channels.state_time + len(ArmState)
+    time_in_states = net[:, channels.state_time : states_end].sum(axis=1)
     is_measured = np.array(whole["total_source"], dtype=str) == "measured"
     columns = {
         "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
@@ -169,8 +221,7 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
         "peak_power": np.array([cycle.peak_power for cycle in cycles], dtype=float),
         "motion_time": motion_time,
         "motion_energy": motion_energy,
-        "idle_time": net[:, channels.state_time :][:, : len(ArmState)].sum(axis=1)
-        - motion_time,
+        "idle_time": time_in_states - motion_time,
         "idle_energy": whole["total_energy"] - motion_energy,
         UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
         "joints": channels.joints,
@@ -179,12 +230,32 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
     return arrow_table("cycles", columns)
 
 
+class _NodeMinute(NamedTuple):
+    """Time and energy of a program node in a minute.
+
+    Attributes:
+        minute: number of the minute since 1970 UTC.
+        program: name of the program; None where it is not known.
+        node: label of the node, or line and its number.
+        spent: time and energy in it.
+    """
+
+    minute: int
+    program: str | None
+    node: str
+    spent: Spent
+
+
 class ProgramRows:
     """Rows of `program_nodes` from the powers of consecutive samples.
 
-    Time that other sources cover is left out. A single script is that of all programs
-    (names of programs come late, or not at all), of several each is of the program of its
-    name.
+    A single script is the one of all programs, as names of programs come late, or not at
+    all; each of several scripts is the one of the program of its name.
+
+    Args:
+        channels: of the powers.
+        scripts: that name the nodes of programs.
+        covered: time that other sources cover, which is left out.
     """
 
     def __init__(
@@ -198,75 +269,87 @@ class ProgramRows:
         self._covered = covered
         self._counted = ProgramEnergy(channels)
         self._before: dict[Part, Spent] = {}
+        """Time and energy of each node at the begin of the stretch in progress."""
         self._program: str | None = None
-        # minute, and whether another source covers it
-        self._of: tuple[int, bool] | None = None
-        self._rows: list[tuple[int, str | None, str, Spent]] = []
+        self._minute: int | None = None
+        """Minute of the stretch in progress; None before the first powers."""
+        self._is_covered = False
+        """Whether another source covers the stretch in progress."""
+        self._rows: list[_NodeMinute] = []
 
     def update(self, table: PowerTable) -> None:
-        """Take powers that follow those of the last call."""
+        """Take powers that follow those of the last call; those without lines are ignored."""
         if LINE not in table.samples:
             return
-        if self._of is None or table.samples.info.program != self._program:
+        if self._minute is None or table.samples.info.program != self._program:
             self._close()
             self._program = table.samples.info.program
             self._counted = ProgramEnergy(self._channels, self._script(), self._counted)
             self._before = {}
         times = host_times(table.samples)
-        parts = np.column_stack([times // PROGRAM_STEP, self._covered.holds(times)])
-        for row in self._counted.added(table, run_starts(parts)[1:].tolist()):
+        minutes = times // PROGRAM_STEP
+        covered = self._covered.holds(times)
+        edges = run_starts(np.column_stack([minutes, covered]))[1:]
+        for row in self._counted.added(table, edges.tolist()):
             self._close()
-            self._of = int(parts[row, 0]), bool(parts[row, 1])
+            self._minute = int(minutes[row])
+            self._is_covered = bool(covered[row])
 
     def rows(self, keys: SourceKeys) -> pa.Table:
-        """Rows of the minutes so far, each part of them once."""
+        """Rows of `program_nodes` since the last call; time is in one of them.
+
+        Args:
+            keys: columns that all rows have in common.
+        """
         self._close()
         rows = self._rows
         self._rows = []
-        seconds = np.array([row[3].seconds for row in rows], dtype=float)
-        measured = np.array([row[3].measured for row in rows], dtype=float)
+        minutes = np.array([row.minute for row in rows], dtype=np.int64)
+        seconds = np.array([row.spent.seconds for row in rows], dtype=float)
+        measured = np.array([row.spent.measured for row in rows], dtype=float)
         columns = {
-            "minute": np.array([row[0] for row in rows], dtype=np.int64) * PROGRAM_STEP,
+            "minute": minutes * PROGRAM_STEP,
             **vars(keys),
-            "program": [row[1] for row in rows],
-            "node": [row[2] for row in rows],
-            "count": np.array([row[3].executions for row in rows], dtype=np.int64),
+            "program": [row.program for row in rows],
+            "node": [row.node for row in rows],
+            "count": np.array([row.spent.executions for row in rows], dtype=np.int64),
             "seconds": seconds,
-            "joules": np.array([row[3].energy for row in rows], dtype=float),
-            "model_joules": np.array([row[3].model for row in rows], dtype=float),
+            "joules": np.array([row.spent.energy for row in rows], dtype=float),
+            "model_joules": np.array([row.spent.model for row in rows], dtype=float),
             "measured": measured,
             "total_source": _sources(measured, seconds),
         }
         return arrow_table("program_nodes", columns)
 
     def _script(self) -> Script | None:
-        """That of the program."""
+        """The script of the program in progress; None if it is not among the scripts."""
         if len(self._scripts) == 1:
             return self._scripts[0]
         name = PurePosixPath(self._program or "").stem
         return next((script for script in self._scripts if script.name == name), None)
 
     def _close(self) -> None:
-        """Take what was added since the last call."""
-        if self._of is None:
+        """End the stretch in progress: make rows of what was counted since its begin."""
+        if self._minute is None:
             return
-        minute, covered = self._of
         spent = self._counted.spent()
         script = self._counted.tracker.script
         for part, now in spent.items():
             passed = now.since(self._before.get(part))
-            if passed.seconds > 0.0 and not covered:
-                self._rows.append((minute, self._program, part.name(script), passed))
+            if passed.seconds > 0.0 and not self._is_covered:
+                name = part.name(script)
+                self._rows.append(_NodeMinute(self._minute, self._program, name, passed))
         self._before = spent
 
 
-PROGRAM_STEP = 60 * SECOND  # ns
+PROGRAM_STEP = 60 * SECOND
+"""Time that a row of `program_nodes` is of [ns]."""
 
 # Motion thinned to means over short blocks of time, cheap enough for every sample of a
 # year.
 
-# length of a block [s]: all that minutes of friction use (identification/minute.py)
 BLOCK = 0.04
+"""Length of a block [s]; minutes of friction need no shorter ones (identification/minute.py)."""
 _PERIODS = 2.0  # length of a block in sample periods, at least
 _ROUNDING = 1e-4
 """Share of a block by which a sample may miss its begin: clocks count in binary fractions."""
@@ -279,10 +362,18 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
 
     Positions, speeds and accelerations are the controller's targets where it reports
     them, as these have no noise; else measured ones, with accelerations from differences
-    of the means. The samples are usable, ascending in time and of one setup.
+    of the means.
+
+    Args:
+        samples: usable ones, ascending in time and of one setup. Without motor currents, or
+            positions and speeds, there is no stretch.
+
+    Yields:
+        Means of the blocks, with the temperatures at their begins; torques of the target and
+        payload are NaN. The first and the last block are left out where they are cut off.
     """
     names = TARGETS if all(name in samples for name in TARGETS) else ACTUALS
-    if "actual_current" not in samples or any(name not in samples for name in names):
+    if any(name not in samples for name in ("actual_current", *names)):
         return
     if len(samples) < 2:
         return
@@ -291,28 +382,41 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     starts = run_starts(number)
     counts = np.diff(starts, append=len(samples))
 
-    def means(values: Array) -> Array:
-        return np.asarray(np.add.reduceat(values, starts, axis=0) / counts[:, None])
+    def means(name: str) -> Array:
+        """Means of a column over the blocks [blocks, n]."""
+        sums = np.add.reduceat(samples.columns[name], starts, axis=0)
+        return np.asarray(sums / counts[:, None])
 
-    motion = [means(samples.columns[name]) for name in names]
-    current = means(samples.columns["actual_current"])
-    kept = number[starts]
-    time = (kept + 0.5) * block
+    position = means(names[0])
+    speed = means(names[1])
+    acceleration = means(names[2]) if len(names) > 2 else None
+    current = means("actual_current")
+    blocks = number[starts]
+    time = (blocks + 0.5) * block
     unknown = np.full_like(current, np.nan)
     temperature = samples.columns.get("joint_temperatures")
     warmth = unknown if temperature is None else temperature[starts]
-    payload = np.full((len(kept), 4), np.nan)
+    payload = np.full((len(blocks), 4), np.nan)
     # The first and the last block may be cut off.
     whole = counts >= 0.5 * np.median(counts)
-    cuts = np.flatnonzero((np.diff(kept) != 1.0) | ~whole[1:] | ~whole[:-1]) + 1
-    for part in slices_between(cuts.tolist(), len(kept)):
+    cuts = np.flatnonzero((np.diff(blocks) != 1.0) | ~whole[1:] | ~whole[:-1]) + 1
+    for part in slices_between(cuts.tolist(), len(blocks)):
         if part.stop - part.start < 2:
             continue
-        q = motion[0][part]
-        qd = motion[1][part]
-        qdd = motion[2][part] if len(motion) > 2 else np.gradient(qd, block, axis=0)
-        rest = (each[part] for each in (current, unknown, warmth, payload))
-        yield FilteredMotion(time[part], q, qd, qdd, *rest)
+        qd = speed[part]
+        qdd = (
+            np.gradient(qd, block, axis=0) if acceleration is None else acceleration[part]
+        )
+        yield FilteredMotion(
+            time[part],
+            position[part],
+            qd,
+            qdd,
+            current[part],
+            unknown[part],
+            warmth[part],
+            payload[part],
+        )
 
 
 # Health: friction and torque constants of the learning's minutes (identification/minute.py),
@@ -323,7 +427,14 @@ _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
 
 
 class HealthRows:
-    """Rows of `health` from the powers of consecutive samples; keeps one small row per minute."""
+    """Rows of `health` from the powers of consecutive samples; keeps one small row per minute.
+
+    Minutes are those of the host's clock; gaps and pauses do not matter. A restart of the
+    controller's clock and a new payload end the window of motion in progress.
+
+    Args:
+        calculator: that computes the powers, with the model that friction is compared with.
+    """
 
     def __init__(self, calculator: EnergyCalculator) -> None:
         self._calculator = calculator
@@ -331,10 +442,11 @@ class HealthRows:
         self._reference = friction_torque(model, np.array([TYPICAL_SPEED]))[0]
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         self._constant = np.array([joint.torque_constant for joint in model.joints])
+        """Torque constants of the model, motor side [n], N m/A."""
         self._meter = MinuteMeter(model)
         self._windows = WindowCollector()
-        self._dynamics: ArmDynamics | None = None
-        self._time = -np.inf
+        self._dynamics: ArmDynamics | None = None  # with the payload of the last samples
+        self._time = -np.inf  # shifted time of the last sample [s]
         self._shift: float | None = None
         """Added to the controller's time, so that its minutes begin with those of the host [s]."""
         self._minutes: dict[float, dict[str, Any]] = {}
@@ -355,51 +467,59 @@ class HealthRows:
             samples = table.samples.cut(run)
             samples = replace(samples, time=samples.time + self._shift)
             self._time = float(samples.time[-1])
-            self._rest(table, run, samples.time, host[run])
-            if (
-                self._dynamics is not None
-                and self._calculator.dynamics is not self._dynamics
-            ):
-                self._learn(self._windows.finish())  # another payload
-            self._dynamics = self._calculator.dynamics
+            self._add_standby(table, run, samples.time, host[run])
+            dynamics = self._calculator.dynamics
+            if self._dynamics is not None and dynamics is not self._dynamics:
+                self._add_motion(self._windows.finish())  # another payload
+            self._dynamics = dynamics
             columns = {name: samples.columns[name] for name in _FIELDS if name in samples}
-            self._learn(self._windows.add(Telemetry(samples.time, columns, samples.info)))
+            motion = Telemetry(samples.time, columns, samples.info)
+            self._add_motion(self._windows.add(motion))
             # The window in progress may have begun in the minute before.
             self._close(np.floor(self._time / MINUTE) - 1.0)
 
     def rows(self, keys: SourceKeys, *, last: bool) -> pa.Table:
-        """Rows of the minutes that are over, each once; `last` ends the minute in progress."""
+        """Rows of the minutes that are over, each of them once.
+
+        Args:
+            keys: columns that all rows have in common.
+            last: whether no powers follow, so that the minute in progress ends.
+        """
         if last:
             self._finish()
         rows = self._rows
         self._rows = []
         n = len(self._constant)
-        unknown: dict[str, Any] = dict.fromkeys(_OF_JOINTS, np.full(n, np.nan))
-        unknown |= {"joint_moving": np.zeros(n), "standby": np.nan, "standby_std": np.nan}
+        missing: dict[str, Any] = dict.fromkeys(_OF_JOINTS, np.full(n, np.nan))
+        missing |= {"joint_moving": np.zeros(n), "standby": np.nan, "standby_std": np.nan}
         begins = [round(1e9 * row["begin"]) for row in rows]
         columns: dict[str, Any] = {"minute": np.array(begins, dtype=np.int64)}
-        for name, missing in unknown.items():
-            values = np.array([row.get(name, missing) for row in rows], dtype=float)
-            columns[name] = values.reshape(len(rows), *np.shape(missing))
+        for name, value in missing.items():
+            values = np.array([row.get(name, value) for row in rows], dtype=float)
+            columns[name] = values.reshape(len(rows), *np.shape(value))
         columns["joint_friction_reference"] = np.tile(self._reference, (len(rows), 1))
         columns |= vars(keys) | {"joints": self._calculator.robot.joint_names}
         return arrow_table("health", columns)
 
     def _finish(self) -> None:
-        self._learn(self._windows.finish())
-        self._keep(self._meter.finish())
+        """End the window of motion and the minutes in progress."""
+        self._add_motion(self._windows.finish())
+        self._add_minutes(self._meter.finish())
         self._close(np.inf)
 
-    def _learn(self, windows: list[Telemetry]) -> None:
+    def _add_motion(self, windows: list[Telemetry]) -> None:
+        """Add windows of motion to the meter of friction and torque constants."""
         for window in windows:
             for motion in thinned_motions(window):
                 assert self._dynamics is not None
-                self._keep(self._meter.observe(motion, self._dynamics))
+                self._add_minutes(self._meter.observe(motion, self._dynamics))
 
-    def _keep(self, minutes: list[Minute]) -> None:
+    def _add_minutes(self, minutes: list[Minute]) -> None:
+        """Add friction and torque constants of complete minutes to their rows."""
         for minute in minutes:
             scale = np.exp(minute.level)
-            self._minute(round(minute.time / MINUTE) - 1.0).update(
+            number = round(minute.time / MINUTE) - 1.0  # its time is its end
+            self._minute(number).update(
                 joint_moving=minute.moving_seconds,
                 joint_temperature=minute.temperature,
                 joint_friction=scale,
@@ -408,8 +528,17 @@ class HealthRows:
                 joint_torque_constant_std=self._constant * minute.torque_constant_std,
             )
 
-    def _rest(self, table: PowerTable, run: slice, time: Array, host: Array) -> None:
-        """Begin and standby power of the minutes of ascending samples at shifted times."""
+    def _add_standby(
+        self, table: PowerTable, run: slice, time: Array, host: Array
+    ) -> None:
+        """Add begin and standby power to the minutes of ascending samples.
+
+        Args:
+            table: powers.
+            run: the samples.
+            time: their shifted times [samples], s.
+            host: their host times [samples], s since 1970.
+        """
         number = np.floor(time / MINUTE)
         channels = self._calculator.channels
         standby = table.power[run, channels.arm["standby"]]
@@ -430,10 +559,11 @@ class HealthRows:
                 minute["standby_std"] = float(standby_std[part][last])
 
     def _minute(self, number: float) -> dict[str, Any]:
+        """A minute in progress by its number; it begins without standstill."""
         return self._minutes.setdefault(number, {"still": 0.0})
 
     def _close(self, until: float) -> None:
-        """Take the rows of the minutes before a number that have shown anything."""
+        """End the minutes before a number; those with motion or standstill become rows."""
         for number in sorted(each for each in self._minutes if each < until):
             minute = self._minutes.pop(number)
             if "begin" in minute and len(minute) > 2:
@@ -444,3 +574,4 @@ _OF_JOINTS = (
     "joint_moving", "joint_temperature", "joint_friction", "joint_friction_std",
     "joint_torque_constant", "joint_torque_constant_std",
 )  # fmt: skip
+"""Columns of `health` that have a value per joint, besides the reference of friction."""

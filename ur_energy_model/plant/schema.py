@@ -27,6 +27,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
 
 SCHEMA_VERSION = 1
+"""Version in the metadata of files; it rises where old readers would misread new files."""
 _TYPES = {
     "time": pa.timestamp("us", tz="UTC"),
     "text": pa.string(),
@@ -36,7 +37,7 @@ _TYPES = {
     "numbers": pa.list_(pa.float64()),
     "texts": pa.list_(pa.string()),
 }
-"""By kind of column; `numbers` and `texts` are lists, one entry per joint."""
+"""Arrow types by kind of column; `numbers` and `texts` are lists, one entry per joint."""
 
 
 class Column(NamedTuple):
@@ -57,6 +58,8 @@ class Column(NamedTuple):
     nullable: bool = False
 
 
+# Columns that several tables have.
+
 _SOURCE = (
     Column("source", "text", "", "SHA-256 of the bag, or name of the live writer"),
     Column("robot", "text", "", "type of the arm, such as ur5e"),
@@ -64,6 +67,7 @@ _SOURCE = (
         "model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"
     ),
 )
+"""Where a row comes from, see `SourceKeys`."""
 _WHOLE_ARM = (
     Column("total_energy", "number", "J", "at the supply: measured where bus power is, else by "
            "the model; joints, drivers, standby, regeneration and unexplained_energy"),
@@ -91,6 +95,17 @@ _JOINT_ENERGY = Column(
     "joint_energy", "numbers", "J", "electrical energy, regeneration subtracted"
 )
 
+# The states of an arm, two columns each: time in the state and energy in the state.
+_STATES: list[Column] = []
+for _state in ArmState:
+    _name = _state.name.lower()
+    _time_in = f"time in state {_state.name}"
+    _energy_in = f"total_energy in state {_state.name}"
+    _STATES.append(Column(f"{_name}_time", "number", "s", _time_in))
+    _STATES.append(Column(f"{_name}_energy", "number", "J", _energy_in))
+
+# Tables.
+
 SECONDS: tuple[Column, ...] = (
     Column("second", "time", "UTC", "begin of the second"),
     *_SOURCE,
@@ -108,21 +123,7 @@ SECONDS: tuple[Column, ...] = (
         nullable=True,
     ),
     _PEAK_POWER,
-    *(
-        column
-        for state in ArmState
-        for column in (
-            Column(
-                f"{state.name.lower()}_time", "number", "s", f"time in state {state.name}"
-            ),
-            Column(
-                f"{state.name.lower()}_energy",
-                "number",
-                "J",
-                f"total_energy in state {state.name}",
-            ),
-        )
-    ),
+    *_STATES,
     _JOINTS,
     _JOINT_ENERGY,
     Column("joint_mechanical_energy", "numbers", "J", "mechanical energy, motor side"),
@@ -160,7 +161,7 @@ CYCLES: tuple[Column, ...] = (
     Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy"),
     *_SOURCE_OF_TOTAL,
 )  # fmt: skip
-"""Per program cycle; of one with a gap the energies are those of the rest."""
+"""Per program cycle; the energies of a cycle with a gap are without the time of the gap."""
 
 HEALTH: tuple[Column, ...] = (
     Column("minute", "time", "UTC", "begin of the minute"),
@@ -288,10 +289,11 @@ def arrow_schema(table: str) -> pa.Schema:
     Args:
         table: name, of TABLES.
     """
-    fields = [
-        pa.field(name, _TYPES[kind], nullable, {"unit": unit, "description": description})
-        for name, kind, unit, description, nullable in TABLES[table]
-    ]
+    fields = []
+    for column in TABLES[table]:
+        metadata = {"unit": column.unit, "description": column.description}
+        kind = _TYPES[column.kind]
+        fields.append(pa.field(column.name, kind, column.nullable, metadata))
     return pa.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
 
 
@@ -300,32 +302,39 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
 
     Args:
         table: name, of TABLES.
-        columns: all columns of the table by name, the first one an array: values [rows];
-            times [rows], ns since 1970 UTC; numbers of the joints [rows, n]; names of the
-            joints, or a text, the same in all rows. NaN (of all joints) is missing where
-            the column allows it.
+        columns: all columns of the table by name, the first one an array. A column is an
+            array of values [rows]; of times [rows], ns since 1970 UTC; of numbers of the
+            joints [rows, n]; or the names of the joints or one text, which are the same in
+            all rows. NaN (of all joints) is a missing value where the column allows it.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])
     arrays = []
     for column, field in zip(TABLES[table], schema, strict=True):
         value = columns[column.name]
-        mask = None
         if value is None or isinstance(value, str):
-            arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
+            array = pa.repeat(pa.scalar(value, field.type), rows)
         elif column.kind == "time":
-            arrays.append(pa.array(value // 1000).cast(field.type))
-        elif column.kind in ("numbers", "texts"):
-            if column.kind == "texts":
-                value = np.tile(np.array(value, dtype=object), (rows, 1))
-            elif column.nullable:
-                mask = pa.array(np.isnan(value).all(axis=1))
-            places = np.arange(rows + 1, dtype=np.int32) * value.shape[1]
-            flat = pa.array(value.ravel(), field.type.value_type)
-            arrays.append(pa.ListArray.from_arrays(places, flat, mask=mask))
+            microseconds = value // 1000
+            array = pa.array(microseconds).cast(field.type)
+        elif column.kind == "texts":
+            array = _list_array(np.tile(np.array(value, dtype=object), (rows, 1)), field)
+        elif column.kind == "numbers":
+            array = _list_array(value, field)
         else:
-            arrays.append(pa.array(value, from_pandas=column.nullable).cast(field.type))
+            array = pa.array(value, from_pandas=column.nullable).cast(field.type)
+        arrays.append(array)
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _list_array(values: np.ndarray, field: pa.Field) -> pa.ListArray:
+    """Lists of equal length from values [rows, n]; lists of NaN alone may be missing."""
+    mask = None
+    if field.nullable:
+        mask = pa.array(np.isnan(values).all(axis=1))
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    flat = pa.array(values.ravel(), field.type.value_type)
+    return pa.ListArray.from_arrays(offsets, flat, mask=mask)
 
 
 LIVE = "live-"  # begin of the names of live writers
@@ -334,7 +343,7 @@ DIGITS = 16  # of the SHA-256 of a model file that name the model
 
 @dataclass(frozen=True)
 class SourceKeys:
-    """What all rows of one source have in common: columns of that name.
+    """What all rows of one source have in common: values of the columns of these names.
 
     Attributes:
         source: SHA-256 of the bag, or name of the live writer.
@@ -360,14 +369,13 @@ def model_key(model: Path | None) -> str:
     return GENERIC if digest is None else digest[:DIGITS]
 
 
-def content_key(content: str | None) -> str | None:
-    """The same of the content of a model file."""
-    return (
-        None if content is None else hashlib.sha256(content.encode()).hexdigest()[:DIGITS]
-    )
+def content_key(content: str) -> str:
+    """Key of a model in the history, by the content of its file; see `model_key`."""
+    return hashlib.sha256(content.encode()).hexdigest()[:DIGITS]
 
 
-ModelRow = Mapping[str, str | None]  # a row of the table `models`
+ModelRow = Mapping[str, str | None]
+"""A row of the table `models`: values by column."""
 
 
 def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> ModelRow:
@@ -379,10 +387,11 @@ def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) ->
         path: of its file; None for a generic one. The content is left out if the file is
             another one by now, or no text.
     """
-    made = {} if model is None or path is None else model.provenance
+    provenance = {} if model is None or path is None else model.provenance
 
     def text(name: str) -> str | None:
-        return None if made.get(name) is None else str(made[name])
+        """An entry of the provenance of the model; None if it has none."""
+        return None if provenance.get(name) is None else str(provenance[name])
 
     digest = None
     content = None

@@ -22,12 +22,10 @@ other files (joints, records, rows of models, logs) is made again without the ba
 
 from __future__ import annotations
 
-import random
 import re
 import tempfile
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,34 +39,20 @@ from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, generic_model
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.plant.delta_logs import ConflictError
 from ur_energy_model.plant.energy_parts import TimeRanges
 from ur_energy_model.plant.holdings import Holdings, compare
 from ur_energy_model.plant.mending import Mender
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import (
-    LIVE,
-    UNDIVIDED,
     ModelRow,
     SourceKeys,
-    arrow_schema,
     content_key,
     model_key,
     model_row,
 )
-from ur_energy_model.plant.sources import (
-    COUNTED,
-    SourcePart,
-    SourceRecord,
-    joined,
-    without,
-)
-from ur_energy_model.plant.store_content import (
-    FileChange,
-    StoreContent,
-    joined_name,
-    may_have_had,
-)
+from ur_energy_model.plant.sources import COUNTED, SourcePart, SourceRecord
+from ur_energy_model.plant.store_changes import StoreChanges
+from ur_energy_model.plant.store_content import FileChange, StoreContent
 from ur_energy_model.plant.store_files import (
     StoredFile,
     StoreError,
@@ -79,15 +63,9 @@ from ur_energy_model.plant.store_files import (
 )
 from ur_energy_model.plant.store_log import State, StoreLog
 
-MOST_WAIT = 60.0  # for a commit beside those of other processes [s]
-PAUSE = (0.01, 0.5)  # shortest and longest one before a commit is tried again [s]
 MOST_SMALL = 64  # files of a table and day from which adding compacts them
 DAYS_AT_ONCE = 16  # days whose files are joined in one commit
 MOST_DAYS = 400  # of one source: a recording that seems to be longer has a damaged clock
-
-
-class OverlapError(Exception):
-    """Another source covers some of the time of the rows that were to be written."""
 
 
 class LivePart(NamedTuple):
@@ -125,9 +103,11 @@ class HistoryStore:
         self._files = StoreFiles(str(address))
         self._log = StoreLog(self._files)
         self._content = StoreContent(self._files)
+        self._changes = StoreChanges(self._files, self._log, self._content)
         self.address = self._files.address
         self.notes: list[str] = []
-        self._models: dict[tuple[str, str], ModelRow] = {}  # by model and robot, as kept
+        self._models: dict[tuple[str, str], ModelRow] = {}
+        """Rows of `models` that `keep_model` has written, by model and robot."""
 
     # Questions
 
@@ -163,35 +143,36 @@ class HistoryStore:
             StoreError: it is none of these.
         """
         key, model = given
-        with self._problems("read"):
-            files = [
-                f for f in self._log.read().select("models") if self._content.is_good(f)
-            ]
-            found = self._files.dataset("models", files).to_table().to_pylist()
-        name = record.model, record.robot
-        row = next((row for row in found if (row["model"], row["robot"]) == name), None)
+        row = self._model_row(record)
         if record.model == GENERIC:
             return generic_model(record.robot), row
         if key == record.model and model is not None:
             return model, None
-        if row is not None and content_key(row["content"]) == record.model:
-            with tempfile.NamedTemporaryFile(
-                "w", suffix=".yaml", encoding="utf-8"
-            ) as file:
-                file.write(row["content"])
-                file.flush()
-                return load_model(file.name), row
-        if (
-            row is not None
-            and row["path"]
-            and model_key(Path(row["path"])) == record.model
-        ):
-            return load_model(row["path"]), row
-        place = f" ({row['path']})" if row is not None and row["path"] else ""
+        place = ""
+        if row is not None:
+            content = row["content"]
+            if content and content_key(content) == record.model:
+                return _model_from_text(content), row
+            if row["path"]:
+                if model_key(Path(row["path"])) == record.model:
+                    return load_model(row["path"]), row
+                place = f" ({row['path']})"
         problem = (
             f"was added with model {record.model}{place}, which is not there any more"
         )
         raise StoreError(record.bag, problem, "add it again with --model and that file")
+
+    def _model_row(self, record: SourceRecord) -> ModelRow | None:
+        """The row of `models` for the model of a source; None if there is none, or it is lost."""
+        with self._problems("read"):
+            files = self._log.read().select("models")
+            good = [file for file in files if self._content.is_good(file)]
+            rows = self._files.dataset("models", good).to_table().to_pylist()
+        for row in rows:
+            if row["model"] == record.model and row["robot"] == record.robot:
+                found: ModelRow = row
+                return found
+        return None
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
         """Time of an arm that sources cover.
@@ -288,47 +269,67 @@ class HistoryStore:
         with self._problems("written"):
             if self._content.is_whole(self._log.read(), source):
                 return None
-            rows = {
-                **tables,
-                "joint_seconds": joint_rows(with_arm(tables["seconds"], arm)),
-            }
-            pieces = {
-                table: list(divided(table, each, ranges)) for table, each in rows.items()
-            }
-            if (days := len(pieces["seconds"])) > MOST_DAYS:
-                problem = f"its stamps are on {days} days"
-                raise RecordingError(source, problem, "record again with a host clock")
-            named = (
-                None
-                if model is None
-                else {k: v for k, v in model.items() if k != "content"}
-            )
-            new = [self._files.write("sources", "", "", source, record.table(), {})]
-            for table, parts in pieces.items():
-                for _, day, part, covered in parts:
-                    parts_of = {source: SourcePart(len(part), covered, record, named)}
-                    new.append(self._files.write(table, arm, day, source, part, parts_of))
+            new = self._write_source(record, tables, ranges, model)
             again = False
 
             def change(state: State) -> FileChange | None:
+                """The new files in place of rows of the source that were lost before."""
                 nonlocal again
                 if self._content.is_whole(state, source):
                     return None  # another process was faster
                 if checked:
-                    self._check_free(state, arm, source, ranges)
+                    self._changes.check_free(state, arm, source, ranges)
                 again = self._content.record(state, source) is not None
-                kept, gone = self._cut_out(state, record)
+                kept, gone = self._changes.cut_out(state, record)
                 models = (
                     [] if model is None else self._content.write_models(state, [model])
                 )
                 return FileChange([*new, *kept, *models], gone)
 
-            if not self._change(change):
+            if not self._changes.commit(change):
                 return None
             note = f"{record.bag}: rows of it were lost or changed, it is added again"
             if again and note not in self.notes:
                 self.notes.append(note)
             return record
+
+    def _write_source(
+        self,
+        record: SourceRecord,
+        tables: Mapping[str, pa.Table],
+        ranges: TimeRanges,
+        model: ModelRow | None,
+    ) -> list[StoredFile]:
+        """Write files with the rows of a source and its record; they do not count yet.
+
+        Args:
+            record: of the source.
+            tables: rows by name of the table.
+            ranges: host time that the rows cover.
+            model: with which its energies were computed.
+
+        Raises:
+            RecordingError: the rows are on more than MOST_DAYS days.
+        """
+        source = record.source
+        seconds = with_arm(tables["seconds"], record.arm)
+        pieces = {
+            table: list(divided(table, rows, ranges))
+            for table, rows in {**tables, "joint_seconds": joint_rows(seconds)}.items()
+        }
+        days = len(pieces["seconds"])
+        if days > MOST_DAYS:
+            problem = f"its stamps are on {days} days"
+            raise RecordingError(source, problem, "record again with a host clock")
+        named = _without_content(model)
+        files = [self._files.write("sources", "", "", source, record.table(), {})]
+        for table, parts in pieces.items():
+            for _, day, rows, covered in parts:
+                part = {source: SourcePart(len(rows), covered, record, named)}
+                files.append(
+                    self._files.write(table, record.arm, day, source, rows, part)
+                )
+        return files
 
     def write_live(
         self,
@@ -351,9 +352,7 @@ class HistoryStore:
         Raises:
             OverlapError: another source covers some of that time meanwhile.
         """
-        named = (
-            None if model is None else {k: v for k, v in model.items() if k != "content"}
-        )
+        named = _without_content(model)
         with self._problems("written"):
             self._refuse_other_layout(self._log.read())
             new: dict[str, list[StoredFile]] = {table: [] for table in tables}
@@ -364,11 +363,12 @@ class HistoryStore:
                     new[table].append(file)
 
             def change(state: State) -> FileChange:
+                """The new files, if their time is free."""
                 for part in tables.get("seconds", ()):
-                    self._check_free(state, arm, source, part.covered)
+                    self._changes.check_free(state, arm, source, part.covered)
                 return FileChange([file for files in new.values() for file in files])
 
-            self._change(change)
+            self._changes.commit(change)
             return {table: [file.path for file in files] for table, files in new.items()}
 
     def keep_model(
@@ -387,21 +387,16 @@ class HistoryStore:
         name = keys.model, keys.robot
         if name not in self._models:
             row = model_row(keys, model, path)
+
+            def change(state: State) -> FileChange | None:
+                """A file with the row, unless there is one."""
+                files = self._content.write_models(state, [row])
+                return FileChange(files) if files else None
+
             with self._problems("written"):
-                self._keep_models(
-                    pa.Table.from_pylist([dict(row)], arrow_schema("models"))
-                )
+                self._changes.commit(change)
             self._models[name] = row
         return self._models[name]
-
-    def _keep_models(self, rows: pa.Table) -> None:
-        """Write rows of models that are not there yet."""
-
-        def change(state: State) -> FileChange | None:
-            files = self._content.write_models(state, rows.to_pylist())
-            return FileChange(files) if files else None
-
-        self._change(change)
 
     def join(self, paths: Collection[str]) -> None:
         """Replace files by one for each table, arm and day.
@@ -413,7 +408,7 @@ class HistoryStore:
             groups = defaultdict[object, list[StoredFile]](list)
             for file in self._log.read().select(path=set(paths)):
                 groups[file.table, file.day, file.arm].append(file)
-            self._join(list(groups.values()))
+            self._changes.join(list(groups.values()))
             self._log.publish()
 
     def compact(self, *, least: int = 2) -> dict[str, int]:
@@ -434,16 +429,16 @@ class HistoryStore:
         self.mend()
         with self._problems("written"):
             files = [file for file in self._log.read().select() if not file.lost]
-            of_day = Counter((file.table, file.day) for file in files)
+            files_of_day = Counter((file.table, file.day) for file in files)
             days: dict[str | None, dict[object, list[StoredFile]]] = {}
             for file in files:
-                if of_day[file.table, file.day] >= least:
+                if files_of_day[file.table, file.day] >= least:
                     groups = days.setdefault(file.day, {})
                     groups.setdefault((file.table, file.arm, file.live), []).append(file)
-            each = list(days.values())
-            for k in range(0, len(each), DAYS_AT_ONCE):
-                together = each[k : k + DAYS_AT_ONCE]
-                self._join([group for groups in together for group in groups.values()])
+            groups_of_days = list(days.values())
+            for begin in range(0, len(groups_of_days), DAYS_AT_ONCE):
+                together = groups_of_days[begin : begin + DAYS_AT_ONCE]
+                self._changes.join([group for day in together for group in day.values()])
             self._log.publish()
             self._log.checkpoint()
             state = self._log.read()
@@ -461,12 +456,12 @@ class HistoryStore:
             }
 
     def compact_if_many(self) -> None:
-        """Compact the days of many files."""
+        """Compact the days that have more than MOST_SMALL files of `seconds` or of `sources`."""
+        files: Counter[tuple[str, str | None]] = Counter()
         with self._problems("written"):
             state = self._log.read()
-            files = Counter(
-                (t, f.day) for t in ("seconds", "sources") for f in state.select(t)
-            )
+            for table in ("seconds", "sources"):
+                files.update((table, file.day) for file in state.select(table))
         if max(files.values(), default=0) > MOST_SMALL:
             self.compact(least=MOST_SMALL)
 
@@ -484,140 +479,45 @@ class HistoryStore:
             state = self._log.read()
             self._refuse_other_layout(state)
             if len(state.files):
-                self._change(
-                    lambda state: Mender(self._content, state).change, always=True
-                )
 
-    # Changes of the log
+                def change(state: State) -> FileChange | None:
+                    """Files that are made again or marked as lost."""
+                    return Mender(self._content, state).change
 
-    def _change(
-        self,
-        change: Callable[[State], FileChange | None],
-        *,
-        always: bool = False,
-        publish: bool = True,
-    ) -> bool:
-        """Commit a change of the state, made anew as long as other processes are faster.
-
-        Returns whether there was one. `always` brings logs up to date also without a
-        change; `publish` is false where further changes follow at once.
-        """
-        end = time.monotonic() + MOST_WAIT
-        pause, longest = PAUSE
-        while True:
-            state = self._log.read()
-            found = change(state)
-            settled = state.log is not None and not state.behind
-            if found is None and (settled or not always):
-                return False
-            try:
-                if found is not None or state.log is None:
-                    self._log.commit(state, *(found or FileChange(())))
-                if publish:
-                    self._log.publish()
-                for file in () if found is None else found.removed:
-                    self._files.remove_stand_in(file.path)
-                return found is not None
-            except ConflictError:
-                if time.monotonic() > end:
-                    problem = "is written by others again and again"
-                    raise StoreError(
-                        self.address, problem, "repeat the command later"
-                    ) from None
-            time.sleep(random.uniform(0.0, pause))
-            pause = min(2.0 * pause, longest)
-
-    def _cut_out(
-        self, state: State, record: SourceRecord
-    ) -> tuple[list[StoredFile], list[StoredFile]]:
-        """Files without the rows of a source, and those that they replace.
-
-        Lost files of several bags are replaced with the last of these.
-        """
-        kept = []
-        gone = []
-        source = record.source
-        for file in state.select():
-            mine = file.table in UNDIVIDED or file.arm == record.arm
-            if file.table == "models" or not mine or file.live != source.startswith(LIVE):
-                continue
-            if file.source is not None:
-                gone += [file] if file.source == source else []
-            elif file.lost or not self._content.is_good(file):
-                gone += [file] if self._is_last_of(state, file, source) else []
-            elif file.may_hold(source) and source in self._files.parts(file):
-                rest = self._files.rows(file.table, [file], ds.field("source") != source)
-                parts = without(self._files.parts(file), source)
-                gone.append(file)
-                if len(rest):
-                    place = (file.table, file.arm or "", file.day or "")
-                    kept.append(
-                        self._files.write(*place, joined_name([file]), rest, parts)
-                    )
-        return kept, gone
-
-    def _is_last_of(self, state: State, file: StoredFile, source: str) -> bool:
-        """Whether all bags that can have had rows in a lost file, but for one, are whole."""
-        others = [
-            record
-            for record in self._content.records(state)
-            if record.source != source and may_have_had(file, record)
-        ]
-        return all(
-            file.table in record.rows and self._content.is_whole(state, record.source)
-            for record in others
-        )
-
-    def _join(self, groups: Sequence[Sequence[StoredFile]]) -> None:
-        """Replace groups of files of one table, arm and day by one file each, in one commit.
-
-        Groups with a file that is not whole stay as they are, and those of which another
-        process replaces a file meanwhile.
-        """
-        made = []
-        for group in groups:
-            if len(group) < 2 or not all(map(self._content.is_good, group)):
-                continue
-            table = group[0].table
-            arm = group[0].arm or ""
-            day = group[0].day or ""
-            rows = self._files.rows(table, group)
-            parts = {} if table in UNDIVIDED else joined(map(self._files.parts, group))
-            made.append(
-                (
-                    group,
-                    self._files.write(table, arm, day, joined_name(group), rows, parts),
-                )
-            )
-
-        def change(state: State) -> FileChange | None:
-            there = set(state.files["path"].to_pylist())
-            whole = [each for each in made if there.issuperset(f.path for f in each[0])]
-            gone = [file for group, _ in whole for file in group]
-            return FileChange([new for _, new in whole], gone) if whole else None
-
-        if made:
-            self._change(change, publish=False)
-
-    def _check_free(
-        self, state: State, arm: str, source: str, ranges: TimeRanges
-    ) -> None:
-        if ranges:
-            taken = self._content.covered(state, arm, int(ranges.edges[0, 0]), source)
-            if any(taken.within(*pair) for pair in ranges.pairs()):
-                raise OverlapError
+                self._changes.commit(change, always=True)
 
     @contextmanager
     def _problems(self, what: str) -> Iterator[None]:
-        """Errors of files, servers and tables as one of this package."""
+        """Raise errors of files, servers and tables in the block as StoreError.
+
+        Args:
+            what: that the store cannot be: "read" or "written".
+        """
         try:
             yield
         except (OSError, ValueError, DeltaError, pa.ArrowException) as error:
             if isinstance(error, UrEnergyError):
                 raise
             problem = error.strerror if isinstance(error, OSError) else None
-            problem = problem or " ".join(re.sub("\x1b\\[\\d*m", "", str(error)).split())
+            if not problem:
+                without_colours = re.sub("\x1b\\[\\d*m", "", str(error))
+                problem = " ".join(without_colours.split())
             remedy = "check the place and its free space, then repeat the command"
             raise StoreError(
                 self.address, f"cannot be {what} ({problem})", remedy
             ) from error
+
+
+def _model_from_text(content: str) -> EnergyModel:
+    """The model in the content of a model file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        return load_model(file.name)
+
+
+def _without_content(model: ModelRow | None) -> ModelRow | None:
+    """A row of `models` for the footer of a file, without the content of the model file."""
+    if model is None:
+        return None
+    return {name: value for name, value in model.items() if name != "content"}
