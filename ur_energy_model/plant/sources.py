@@ -3,9 +3,9 @@
 
 """Sources of a history: a bag or a live writer, its record, and its part in each file.
 
-The footer of every file of a store states which sources its rows are of (`SourcePart`),
-with the record of each bag: files that are joined keep that, and what is lost can be made
-again from what is left.
+The footer of every file of a store states which sources its rows come from (`SourcePart`),
+with the record of each bag. Files that are joined keep these statements, so that lost
+records can be made again from the files that are left.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ COUNTED = ("seconds", "cycles", "health", "program_nodes")
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """A bag whose rows are in the store: a row of the table `sources`, see there.
+    """A bag whose rows are in the store: a row of the table `sources`.
 
     Attributes:
-        source: name of the source in all tables.
+        source: name of the source in all tables: SHA-256 of the bag.
         bag: path of the bag when it was added.
         arm: name of the arm.
-        robot: description name of the arm.
+        robot: type of the arm, such as ur5e.
         model: key of the model with which its energies were computed.
         start: begin of the bag [ns since 1970 UTC].
         end: end of the bag [ns since 1970 UTC].
-        host_time: whether these are times of the host's clock.
+        host_time: whether begin and end are times of the host's clock.
         rows: numbers of rows by table of COUNTED.
         energy: at the supply [J].
         accounted: time integrated over [s].
         left_out: time that other sources cover [s].
-        settings: those of `BagWork` that rows depend on, as JSON; None for none.
+        settings: settings of `BagWork` that rows depend on, as JSON; None for none.
     """
 
     source: str
@@ -62,12 +62,12 @@ class SourceRecord:
     settings: str | None = None
 
     def table(self) -> pa.Table:
-        """As a row."""
+        """The record as a row of the table `sources`."""
         return records_table([self])
 
     @classmethod
     def of(cls, rows: pa.Table) -> list[Self]:
-        """From rows."""
+        """Records from rows of the table `sources`."""
         found = []
         for row in rows.to_pylist():
             counts = {name: row.pop(name) for name in COUNTED}
@@ -80,15 +80,14 @@ def records_table(records: Iterable[SourceRecord]) -> pa.Table:
     """Records as rows of the table `sources`."""
     rows = []
     for record in records:
-        row = asdict(record) | {name: record.rows.get(name) for name in COUNTED}
-        for name in ("start", "end"):
-            row[name] //= 1000  # microseconds
-        rows.append(row)
+        counts = {name: record.rows.get(name) for name in COUNTED}
+        microseconds = {"start": record.start // 1000, "end": record.end // 1000}
+        rows.append(asdict(record) | counts | microseconds)
     return pa.Table.from_pylist(rows, arrow_schema("sources"))
 
 
 def nanoseconds(time: datetime) -> int:
-    """Of a time in UTC, since 1970."""
+    """Nanoseconds from 1970 to a time in UTC, which has microseconds."""
     return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64)) * 1000
 
 
@@ -129,7 +128,7 @@ PARTS = b"ur_energy_model.sources"
 
 
 def joined(several: Iterable[Parts]) -> dict[str, SourcePart]:
-    """The parts of a file that has the rows of several files."""
+    """The parts of a file that has the rows of several files, from their parts."""
     found: dict[str, SourcePart] = {}
     for parts in several:
         for source, part in parts.items():
@@ -139,20 +138,22 @@ def joined(several: Iterable[Parts]) -> dict[str, SourcePart]:
 
 def covered_by(parts: Parts) -> TimeRanges:
     """Host time that the rows of all sources cover."""
-    return TimeRanges.of(pair for part in parts.values() for pair in part.covered.pairs())
+    pairs: list[tuple[int, int]] = []
+    for part in parts.values():
+        pairs += part.covered.pairs()
+    return TimeRanges.of(pairs)
 
 
 def parts_text(parts: Parts) -> bytes:
-    """Parts as JSON for a footer."""
-    content = {
-        source: {
+    """Parts as JSON for the footer of a file, see `PARTS`."""
+    content = {}
+    for source, part in parts.items():
+        content[source] = {
             "rows": part.rows,
             "covered": part.covered.pairs(),
             "record": None if part.record is None else asdict(part.record),
             "model": part.model,
         }
-        for source, part in parts.items()
-    }
     return json.dumps(content).encode()
 
 
@@ -166,22 +167,23 @@ def parts_from_text(text: bytes) -> dict[str, SourcePart]:
         ValueError: it is no JSON; KeyError, TypeError or AttributeError where it states
             something else.
     """
-    return {
-        source: SourcePart(
-            int(part["rows"]),
-            ranges_from(part["covered"]),
-            None if part["record"] is None else SourceRecord(**part["record"]),
-            part["model"],
+    parts = {}
+    for source, part in json.loads(text).items():
+        record = part["record"]
+        parts[source] = SourcePart(
+            rows=int(part["rows"]),
+            covered=ranges_from(part["covered"]),
+            record=None if record is None else SourceRecord(**record),
+            model=part["model"],
         )
-        for source, part in json.loads(text).items()
-    }
+    return parts
 
 
 def ranges_from(pairs: Iterable[Iterable[int]]) -> TimeRanges:
-    """From begins and ends in JSON [ns]."""
+    """Ranges of time from begins and ends in JSON [ns]."""
     return TimeRanges.of((int(start), int(end)) for start, end in pairs)
 
 
 def without(parts: Parts, source: str) -> dict[str, SourcePart]:
-    """The parts of all other sources."""
+    """The parts of all sources but one."""
     return {name: part for name, part in parts.items() if name != source}

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""StoreContent: what the files of a store contain: records, rows of each source, time, models."""
+"""StoreContent: records, rows of each source, covered time and models in the files of a store."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ class StoreContent:
 
     def records(self, state: State) -> list[SourceRecord]:
         """Records of the table `sources` that can be read."""
-        return [
-            record
-            for file in state.select("sources")
-            for record in self._records_of(file)
-        ]
+        found: list[SourceRecord] = []
+        for file in state.select("sources"):
+            found += self._records_of(file)
+        return found
 
     def record(self, state: State, source: str) -> SourceRecord | None:
         """Record of a source.
@@ -105,7 +104,7 @@ class StoreContent:
         return all(rows[table] == count for table, count in record.rows.items())
 
     def covered(self, state: State, arm: str, start: int, besides: str) -> TimeRanges:
-        """Time of an arm that sources cover.
+        """Time of an arm that sources cover, by the files that are as they were written.
 
         Args:
             state: of the store.
@@ -115,14 +114,18 @@ class StoreContent:
         """
         found: list[tuple[int, int]] = []
         for file in state.select("seconds", arm=arm):
-            late = file.times is None or file.times[1] + 2 * SECOND >= start
-            if late and file.source != besides and not file.lost and self.is_good(file):
-                for source, part in self.files.parts(file).items():
-                    found += [] if source == besides else part.covered.pairs()
+            # A row of a second may cover time until the end of the next one.
+            if file.times is not None and file.times[1] + 2 * SECOND < start:
+                continue
+            if file.source == besides or file.lost or not self.is_good(file):
+                continue
+            for source, part in self.files.parts(file).items():
+                if source != besides:
+                    found += part.covered.pairs()
         return TimeRanges.of(found)
 
     def model_names(self, state: State) -> set[tuple[str, str]]:
-        """Models and robots of the rows of `models`."""
+        """Keys of models and types of arms of the rows of `models` in good files."""
         files = [file for file in state.select("models") if self.is_good(file)]
         rows = self.files.dataset("models", files).to_table(columns=["model", "robot"])
         return {(row["model"], row["robot"]) for row in rows.to_pylist()}
@@ -143,15 +146,19 @@ class StoreContent:
         for row in rows:
             if (row["model"], row["robot"]) not in there:
                 name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{row['model']}-{row['robot']}")
-                table = pa.Table.from_pylist(
-                    [{n: row.get(n) for n in schema.names}], schema
-                )
+                content = {column: row.get(column) for column in schema.names}
+                table = pa.Table.from_pylist([content], schema)
                 found.append(self.files.write("models", "", "", name, table, {}))
         return found
 
 
 def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
-    """Whether rows of a source can be in a file, by its names, arm and times."""
+    """Whether rows of a source can be in a file, by names of sources, arm and times.
+
+    Args:
+        file: perhaps a lost one, so that only its entry in the log is known.
+        record: of the source.
+    """
     if not file.may_hold(record.source):
         return False
     if file.source is not None or file.table in UNDIVIDED:
@@ -164,5 +171,5 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
 
 
 def joined_name(group: Sequence[StoredFile]) -> str:
-    """Begin of the name of a file with the rows of several ones."""
+    """Begin of the name of a file that has the rows of several files."""
     return f"{LIVE if group[0].live else ''}joined"

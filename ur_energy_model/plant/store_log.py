@@ -8,14 +8,14 @@
 
 Both are logs of Delta Lake. A change of the store is one commit in the first one,
 whatever tables it concerns: it is seen whole or not at all. Each commit has a number, and
-is made only if it follows the one that was read (`commit`). The logs of the tables follow
-it (`publish`); each states the number of the last change that it contains. So a log that
-is lost, damaged or behind is made again from the other one:
+is made only if it follows the commit that was read (`commit`). The logs of the tables
+follow the log of the store (`publish`); each states the number of the last change that it
+contains. So a log that is lost, damaged or behind is made again from the other ones:
 
-- a log of a table from that of the store;
-- the log of the store from those of the tables, if it is not there, cannot be read, or
-  lacks commits that a table contains.
-  There a source counts once the log of `seconds` has its application transaction.
+- the log of a table from the log of the store;
+- the log of the store from the logs of the tables, if it is not there, cannot be read, or
+  lacks commits that a table contains. Then a source counts if the log of `seconds` has its
+  application transaction, which is published last.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class State:
 
     Attributes:
         number: of the last commit.
-        files: that count [`FILES`].
+        files: that count, rows of `FILES`.
         behind: tables whose own logs have to be made again or to follow, with what is
             wrong; "" if a process has not published its commit yet.
-        known: files that the log of the store names itself [`FILES`].
-        log: that of the store; None if it is lost.
+        known: files that the log of the store names itself, rows of `FILES`.
+        log: the log of the store; None if it is lost.
         damage: what is wrong with a log of the store that is there; None for nothing.
     """
 
@@ -114,37 +114,39 @@ class StoreLog:
     def read(self) -> State:
         """The store as it is now.
 
-        The logs of the tables are read first: none of them then is ahead of that of the
-        store, unless that has lost commits.
+        The logs of the tables are read first: none of them is then ahead of the log of the
+        store, unless the latter has lost commits.
         """
         tables = {table: self._logs.read(table) for table in TABLES}
+        seconds = tables["seconds"]
         store = self._logs.read(STORE)
         number = max(log.number() for log in (store, *tables.values()))
-        if store.table is None:
-            files = pa.concat_tables(
-                [_complete(log.files, tables["seconds"]) for log in tables.values()]
-            )
-            behind = {table: log.damage or "" for table, log in tables.items()}
-            return State(number, files, behind, FILES.empty_table(), None, store.damage)
         chosen = []
         behind = {}
+        if store.table is None:
+            for table, log in tables.items():
+                chosen.append(_complete(log.files, seconds))
+                behind[table] = log.damage or ""
+            files = pa.concat_tables(chosen)
+            return State(number, files, behind, FILES.empty_table(), None, store.damage)
         for table, log in tables.items():
             known = store.files.filter(pc.equal(store.files["table"], table))
             lost = known.filter(known["lost"])
-            here = named(known.filter(pc.invert(known["lost"])))
-            there = named(log.files)
+            counting = known.filter(pc.invert(known["lost"]))
             changed = store.number(f"table:{table}")
             published = log.number()
-            if log.table is not None and published > changed:
-                chosen += [_complete(log.files, tables["seconds"]), lost]
-                behind[table] = ""
-                continue
-            chosen.append(known)
             if log.table is None:
-                late = changed < store.number() and len(known) > 0
-                behind[table] = log.damage or ("it is lost" if late else "")
-            elif published < changed or there != here:
+                chosen.append(known)
+                # The process of the last commit may not have made this log yet.
+                is_lost = changed < store.number() and len(known) > 0
+                behind[table] = log.damage or ("it is lost" if is_lost else "")
+            elif published > changed:  # the log of the store has lost commits
+                chosen += [_complete(log.files, seconds), lost]
                 behind[table] = ""
+            else:
+                chosen.append(known)
+                if published < changed or named(log.files) != named(counting):
+                    behind[table] = ""
         return State(number, pa.concat_tables(chosen), behind, store.files, store.table)
 
     # Changing the store
@@ -152,7 +154,10 @@ class StoreLog:
     def commit(
         self, state: State, added: Sequence[StoredFile], removed: Sequence[StoredFile]
     ) -> None:
-        """Make one commit that follows a state; what was adopted from the tables is a part of it.
+        """Make one commit that follows a state.
+
+        Files that the log of the store has lost, and that the logs of the tables still name,
+        are a part of the commit.
 
         Args:
             state: as it was read.
@@ -165,37 +170,39 @@ class StoreLog:
         log = state.log or self._logs.created(STORE, again=state.damage is not None)
         new = {file.path: file for file in added}
         gone = {file.path: file for file in removed if file.path not in new}
-        before = named(state.known)
-        after = named(state.files)
-        if before != after:
+        in_log = named(state.known)
+        counting = named(state.files)
+        if in_log != counting:
             for file in stored_files(state.files):
-                if file.path not in gone and before.get(file.path) != after[file.path]:
+                if file.path not in gone and in_log.get(file.path) != counting[file.path]:
                     new.setdefault(file.path, file)
             for file in stored_files(state.known):
-                if file.path not in after and file.path not in new:
+                if file.path not in counting and file.path not in new:
                     gone[file.path] = file
         actions: list[Any] = [store_action(file) for file in new.values()]
         now = int(time.time() * 1e3)
         for file in gone.values():
-            if file.path in before:
+            if file.path in in_log:
                 values = store_partition(file)
                 actions.append(RemoveAction(file.path, True, now, file.size or 0, values))
-        changed = {file.table for file in (*new.values(), *gone.values())}
         numbers = {NUMBER: state.number + 1}
-        numbers |= {f"table:{table}": state.number + 1 for table in changed}
+        for file in (*new.values(), *gone.values()):
+            numbers[f"table:{file.table}"] = state.number + 1
         self._logs.transact(STORE, log, actions, numbers)
 
-    def publish(self) -> State:
-        """Let the logs of the tables follow that of the store; returns the state."""
+    def publish(self) -> None:
+        """Let the logs of the tables follow the log of the store, MOST_TRIES times at most."""
         for _ in range(MOST_TRIES):
             state = self.read()
             if state.log is None or not state.behind:
-                break
-            # it is last
-            for table in sorted(state.behind, key=lambda table: table == "seconds"):
+                return
+            # `seconds` is last: its application transactions mark complete sources.
+            tables = [table for table in state.behind if table != "seconds"]
+            if "seconds" in state.behind:
+                tables.append("seconds")
+            for table in tables:
                 with suppress(ConflictError):  # another process does the same
                     self._follow(table, state)
-        return state
 
     def checkpoint(self) -> None:
         """Sum up each log in one file."""
@@ -205,19 +212,29 @@ class StoreLog:
                 log.create_checkpoint()
 
     def replaced(self) -> Iterator[str]:
-        """Paths of files that were replaced KEPT_HOURS ago."""
+        """Paths of files that were replaced KEPT_HOURS ago or before."""
         for table in TABLES:
             log = self._logs.read(table).table
             if log is None:
                 continue
-            for inside in log.vacuum(
+            replaced = log.vacuum(
                 KEPT_HOURS, dry_run=True, enforce_retention_duration=False
-            ):
-                if own_path(path := f"{table}/{inside}") is not None:
+            )
+            for inside in replaced:
+                path = f"{table}/{inside}"
+                if own_path(path) is not None:
                     yield path
 
     def _follow(self, table: str, state: State) -> None:
-        """Let the log of a table name the files of the state."""
+        """Let the log of a table name the files of the state.
+
+        Args:
+            table: name of the table.
+            state: of the store, whose log is there.
+
+        Raises:
+            ConflictError: another process has changed the log meanwhile.
+        """
         assert state.log is not None
         changed = state.log.transaction_version(f"table:{table}") or 0
         own = self._logs.read(table)
@@ -227,23 +244,23 @@ class StoreLog:
         if log is None:
             log = self._logs.created(table, again=own.damage is not None)
             own = DeltaLog(FILES.empty_table(), log)
-        missing = set(delta_schema(table).names) - {
-            field.name for field in log.schema().fields
-        }
-        if missing:  # columns that this version adds
-            fields = [field for field in delta_schema(table) if field.name in missing]
-            log.alter.add_columns(Schema.from_arrow(pa.schema(fields)).fields)
+        if _add_columns(table, log):
             own = self._logs.read(table)
             if own.table is None:
                 raise ConflictError
             log = own.table
-        counting = state.files.filter(
-            pc.and_(pc.equal(state.files["table"], table), pc.invert(state.files["lost"]))
-        )
+        in_table = pc.equal(state.files["table"], table)
+        counts = pc.invert(state.files["lost"])
+        counting = state.files.filter(pc.and_(in_table, counts))
         before = named(own.files)
         after = named(counting)
-        new = [f for f in stored_files(counting) if before.get(f.path) != after[f.path]]
-        actions: list[Any] = [table_action(file) for file in new]
+        numbers = {NUMBER: changed}
+        actions: list[Any] = []
+        for file in stored_files(counting):
+            if before.get(file.path) != after[file.path]:
+                actions.append(table_action(file))
+                if table == "seconds" and file.source:
+                    numbers[file.source] = 1
         now = int(time.time() * 1e3)
         for file in stored_files(own.files):
             if file.path not in after:
@@ -251,21 +268,33 @@ class StoreLog:
                 actions.append(
                     RemoveAction(file.inside, True, now, file.size or 0, values)
                 )
-        numbers = {NUMBER: changed}
-        if table == "seconds":
-            numbers |= {file.source: 1 for file in new if file.source}
         self._logs.transact(table, log, actions, numbers)
 
 
-def _complete(files: pa.Table, seconds: DeltaLog) -> pa.Table:
-    """Those files whose sources the log of `seconds` has, and all records.
+def _add_columns(table: str, log: DeltaTable) -> bool:
+    """Add columns that this version has and the log of a table lacks; whether there were any."""
+    known = {field.name for field in log.schema().fields}
+    missing = [field for field in delta_schema(table) if field.name not in known]
+    if missing:
+        log.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+    return bool(missing)
 
-    Files of several sources have complete ones only.
+
+def _complete(files: pa.Table, seconds: DeltaLog) -> pa.Table:
+    """Files whose sources are complete: the log of `seconds` has their transactions.
+
+    Records, rows of models and files of several sources are complete: files are joined only
+    when their sources are.
+
+    Args:
+        files: of one table, rows of `FILES`.
+        seconds: the log of `seconds`.
     """
     first = files["first_source"]
     last = files["last_source"]
-    alone = pc.fill_null(pc.equal(first, last), False)
-    alone = pc.and_(alone, pc.invert(pc.is_in(files["table"], pa.array(UNDIVIDED))))
-    names = first.filter(alone).unique().to_pylist()
-    done = pa.array([name for name in names if seconds.has(name)], pa.string())
-    return files.filter(pc.or_(pc.invert(alone), pc.is_in(first, done)))
+    one_source = pc.fill_null(pc.equal(first, last), False)
+    undivided = pc.is_in(files["table"], pa.array(UNDIVIDED))
+    in_question = pc.and_(one_source, pc.invert(undivided))
+    names = first.filter(in_question).unique().to_pylist()
+    complete = pa.array([name for name in names if seconds.has(name)], pa.string())
+    return files.filter(pc.or_(pc.invert(in_question), pc.is_in(first, complete)))
