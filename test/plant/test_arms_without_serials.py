@@ -18,7 +18,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.many_bags import in_this_process
 from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.fleet import identify_arms
+from ur_energy_model.plant.fleet_identification import identify_arms
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 ARMS = {

@@ -37,17 +37,18 @@ from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import (
-    FLEET_KEY,
     Fleet,
     FleetArm,
-    FleetIdentification,
-    Prediction,
-    SizeHierarchy,
     changed_constants,
     fleet_arm,
-    identify_arms,
     read_fleet,
 )
+from ur_energy_model.plant.fleet_identification import (
+    FLEET_KEY,
+    FleetIdentification,
+    identify_arms,
+)
+from ur_energy_model.plant.size_hierarchy import Prediction, SizeHierarchy
 from ur_energy_model.simulation.parameters import draw_parameters
 from ur_energy_model.typing import Array
 

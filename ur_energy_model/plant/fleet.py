@@ -1,30 +1,30 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Fleets: what identified arms show about another arm, and models of all arms in one go."""
+"""Fleets: what identified arms show about another arm.
+
+Joints of one size have the same nominal constant and gear ratio, also in arms of several
+types. What the arms show of the torque constants and reflected inertias of a size
+(`SizeHierarchy`) is the prior of another arm.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import chain, product
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.consistency.controller_constants import recorded_constants
-from ur_energy_model.consistency.same_origin import RecordedArm, arms_by_constants
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import (
     EVIDENCE,
-    OF_TYPE,
     ArmPrior,
     Evidence,
     changes_between,
 )
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     FLEET,
@@ -34,7 +34,7 @@ from ur_energy_model.identification.torque_constants import (
     TorqueConstantPrior,
     expected_inertia,
 )
-from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
+from ur_energy_model.many_bags import in_this_process
 from ur_energy_model.model.controller_constants import (
     SAME_ARM_SPREAD,
     ControllerConstants,
@@ -42,23 +42,30 @@ from ur_energy_model.model.controller_constants import (
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.telemetry.bag.reader import read_info
-from ur_energy_model.telemetry.samples import arm_name
-from ur_energy_model.typing import Array, Mask, Progress
+from ur_energy_model.plant.size_hierarchy import SizeHierarchy
+from ur_energy_model.typing import Array
 
 _CONSTANT = "torque_constant"
 _INERTIA = "reflected_inertia"
 _DIGITS = 9  # of nominal constants that are equal for joints of one size
+_SizeJoints = list[tuple[RobotDescription, int]]
+"""The joints of a size: type of robot and index of the joint."""
 
 
 def _nominal(robot: RobotDescription) -> dict[str, Array]:
-    """Nominal constants [n] by name; NaN where the robot file has none."""
+    """Nominal constants [n] by name, N m/A (motor side) and kg m^2; NaN where there is none."""
     return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
 
 
 @dataclass(frozen=True)
 class FleetArm:
-    """An identified arm; evidence is what its recordings show alone."""
+    """An identified arm.
+
+    Attributes:
+        name: of the arm.
+        robot: description of its type.
+        evidence: what its own recordings show, without any prior.
+    """
 
     name: str
     robot: RobotDescription
@@ -71,11 +78,12 @@ class SharedConstant:
 
     Attributes:
         what: "torque_constant" or "reflected_inertia".
-        joints: "<robot>: <joint>" each.
-        value: expected of each in another arm: N m/A, or kg m^2.
-        spread: relative, see `Prediction`.
-        spread_limit: relative, see `Prediction`.
-        arms: number of arms.
+        joints: joints of the size, "<robot>: <joint>" each.
+        value: expected constant of each joint in another arm: N m/A (motor side), or kg m^2
+            (joint side).
+        spread: likeliest standard deviation between arms, relative.
+        spread_limit: value that the spread exceeds with a probability of 5 %.
+        arms: number of arms that show the constant.
     """
 
     what: str
@@ -87,10 +95,14 @@ class SharedConstant:
 
 
 class _Size(NamedTuple):
-    """One constant of the joints of one size (robots and indices [k]) in all arms of a fleet.
+    """One constant of the k joints of one size in all arms of a fleet.
 
-    `measured`: whether any arm shows it; `from_links`: whether the error of the links'
-    weight, the same in all arms, is in it.
+    Attributes:
+        what: "torque_constant" or "reflected_inertia".
+        joints: type of robot and index of each joint.
+        hierarchy: what the arms show of the constant.
+        measured: whether any arm shows it.
+        from_links: whether the error of the links' weight, the same in all arms, is in it.
     """
 
     what: str
@@ -101,15 +113,32 @@ class _Size(NamedTuple):
 
 
 class Fleet:
-    """Identified arms with names of their own, of one type or several."""
+    """Identified arms of one type or several.
+
+    Args:
+        arms: with different names.
+
+    Attributes:
+        arms: the same.
+    """
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
         self.arms = tuple(arms)
-        # by names of the types of robot
-        self._known: dict[tuple[str, ...], list[_Size]] = {}
+        self._sizes_of_types: dict[tuple[str, ...], list[_Size]] = {}
+        """Sizes that were computed before, by names of the types of robot."""
 
     def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
-        """Prior of an arm, named or new, from all others; None without any joint of its sizes."""
+        """Prior of the constants of an arm, from all other arms.
+
+        Args:
+            robot: description of the arm's type.
+            name: of the arm, whose own recordings do not enter its prior; None for a new
+                arm.
+
+        Returns:
+            The prior, where joints without evidence have that of their type; None if no arm
+            shows a joint of its sizes.
+        """
         constants = TorqueConstantPrior.of_type(robot)
         expected = expected_inertia(robot)
         mean = constants.mean.copy()
@@ -122,24 +151,23 @@ class Fleet:
         without = names.index(name) if name in names else None
         found = False
         for size in self._sizes(robot):
-            own = [
-                k for k, (each, _) in enumerate(size.joints) if each.name == robot.name
-            ]
+            of_size, joints = _joints_of_type(size.joints, robot)
             predicted = size.hierarchy.predict(without)
-            if not own or not predicted.arms:
+            if not joints or not predicted.arms:
                 continue
             found = True
-            joints = [size.joints[k][1] for k in own]
-            block = predicted.covariance[np.ix_(own, own)]
+            relative = predicted.mean[of_size]
+            block = predicted.covariance[np.ix_(of_size, of_size)]
             if size.what == _CONSTANT:
-                mean[joints] = predicted.mean[own]
+                mean[joints] = relative
                 covariance[np.ix_(joints, joints)] = block
                 independent[joints] = predicted.independent
                 for j in joints:
                     source[j] = FLEET if size.from_links else FLEET_POWER
             else:
-                inertia[joints] = predicted.mean[own] * expected.value[joints]
-                inertia_std[joints] = np.sqrt(np.diag(block)) * expected.value[joints]
+                nominal = expected.value[joints]
+                inertia[joints] = relative * nominal
+                inertia_std[joints] = np.sqrt(np.diag(block)) * nominal
         if not found:
             return None
         return ArmPrior(
@@ -148,55 +176,61 @@ class Fleet:
         )
 
     def shared(self) -> tuple[SharedConstant, ...]:
-        """What the arms have in common, by constant and joint size."""
+        """What the arms have in common, for each constant and joint size that any arm shows."""
         shared = []
-        for what, joints, hierarchy, measured, _ in self._sizes():
-            if measured:
-                found = hierarchy.predict()
-                names = tuple(
-                    f"{robot.name}: {robot.joint_names[j]}" for robot, j in joints
-                )
-                value = found.mean * [_nominal(robot)[what][j] for robot, j in joints]
-                spreads = (found.spread, found.spread_limit, found.arms)
-                shared.append(
-                    SharedConstant(what, names, tuple(value.tolist()), *spreads)
-                )
+        for size in self._sizes():
+            if not size.measured:
+                continue
+            found = size.hierarchy.predict()
+            names = []
+            nominal = []
+            for robot, joint in size.joints:
+                names.append(f"{robot.name}: {robot.joint_names[joint]}")
+                nominal.append(_nominal(robot)[size.what][joint])
+            constant = SharedConstant(
+                what=size.what,
+                joints=tuple(names),
+                value=tuple((found.mean * nominal).tolist()),
+                spread=found.spread,
+                spread_limit=found.spread_limit,
+                arms=found.arms,
+            )
+            shared.append(constant)
         return tuple(shared)
 
     def _sizes(self, *others: RobotDescription) -> list[_Size]:
         """Joint sizes of the arms, with the joints of further types of robot."""
-        robots = {
-            robot.name: robot for robot in (*others, *(arm.robot for arm in self.arms))
-        }
-        known = tuple(sorted(robots))
-        if known not in self._known:
-            groups: dict[
-                tuple[str, float, float], list[tuple[RobotDescription, int]]
-            ] = {}
+        robots = {robot.name: robot for robot in others}
+        robots |= {arm.robot.name: arm.robot for arm in self.arms}
+        types = tuple(sorted(robots))
+        if types not in self._sizes_of_types:
+            groups: dict[tuple[str, float, float], _SizeJoints] = {}
             for robot in robots.values():
                 for what, nominal in _nominal(robot).items():
-                    for j in np.flatnonzero(np.isfinite(nominal)).tolist():
-                        key = (
-                            what,
-                            round(float(nominal[j]), _DIGITS),
-                            float(robot.gear_ratio[j]),
-                        )
-                        groups.setdefault(key, []).append((robot, j))
-            self._known[known] = [
-                self._size(what, of) for (what, *_), of in groups.items()
-            ]
-        return self._known[known]
+                    for joint in np.flatnonzero(np.isfinite(nominal)).tolist():
+                        constant = round(float(nominal[joint]), _DIGITS)
+                        key = (what, constant, float(robot.gear_ratio[joint]))
+                        groups.setdefault(key, []).append((robot, joint))
+            sizes = [self._size(what, joints) for (what, _, _), joints in groups.items()]
+            self._sizes_of_types[types] = sizes
+        return self._sizes_of_types[types]
 
-    def _size(self, what: str, joints: list[tuple[RobotDescription, int]]) -> _Size:
+    def _size(self, what: str, joints: _SizeJoints) -> _Size:
+        """One constant of the joints of a size, as all arms show it.
+
+        The error of the links' weight is the same in all arms. It is added to the deviations
+        of torque constants that have it where other constants do not: these decide.
+
+        Args:
+            what: "torque_constant" or "reflected_inertia".
+            joints: of the size.
+        """
         shape = (len(self.arms), len(joints))
         value = np.full(shape, np.nan)
         std = np.full(shape, np.nan)
         links = np.zeros(shape)
-        for a, arm in enumerate(self.arms):
-            own = [
-                k for k, (robot, _) in enumerate(joints) if robot.name == arm.robot.name
-            ]
-            columns = [joints[k][1] for k in own]
+        for row, arm in enumerate(self.arms):
+            of_size, of_arm = _joints_of_type(joints, arm.robot)
             nominal = _nominal(arm.robot)[what]
             evidence = arm.evidence
             shown = evidence.inertia
@@ -204,27 +238,46 @@ class Fleet:
             if what == _CONSTANT:
                 shown = evidence.torque_constant
                 deviation = evidence.torque_constant_std
-            value[a, own] = (shown / nominal)[columns]
-            std[a, own] = (deviation / nominal)[columns]
-            links[a, own] = evidence.from_links[columns]
+            value[row, of_size] = (shown / nominal)[of_arm]
+            std[row, of_size] = (deviation / nominal)[of_arm]
+            links[row, of_size] = evidence.from_links[of_arm]
         known = np.isfinite(value) & np.isfinite(std)
         from_links = not (known & (links == 0.0)).any()
-        robot, j = joints[0]
-        expected = expected_inertia(robot)
-        wide = ARM_SPREAD
+        nominal_std = ARM_SPREAD
         if what != _CONSTANT:
-            wide = float(expected.std[j] / expected.value[j])
+            robot, joint = joints[0]
+            expected = expected_inertia(robot)
+            nominal_std = float(expected.std[joint] / expected.value[joint])
         elif not from_links:
             std = np.where(links > 0.0, np.hypot(std, LINK_WEIGHT_ERROR), std)
-        hierarchy = SizeHierarchy(value, std, wide)
+        hierarchy = SizeHierarchy(value, std, nominal_std)
         return _Size(what, joints, hierarchy, bool(known.any()), from_links)
+
+
+def _joints_of_type(
+    joints: _SizeJoints, robot: RobotDescription
+) -> tuple[list[int], list[int]]:
+    """The joints of a size that a type of robot has: places in the size, and joint indices."""
+    places = []
+    indices = []
+    for place, (other, joint) in enumerate(joints):
+        if other.name == robot.name:
+            places.append(place)
+            indices.append(joint)
+    return places, indices
 
 
 # What the recordings of an identified arm show, read from its model.
 
 
 def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
-    """An identified arm of a fleet.
+    """An identified arm, with what its recordings show from the provenance of its model.
+
+    Torque constants that its controller states count as shown.
+
+    Args:
+        name: of the arm.
+        model: of the arm.
 
     Raises:
         InputError: the model does not state what its recordings show.
@@ -232,19 +285,21 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     """
     robot = load_robot(model.robot)
     stated: Any = model.provenance.get(EVIDENCE)
-    columns: list[Array]
+    values: dict[str, Array] = {}
     try:
-        columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
+        for each in fields(Evidence):
+            values[each.name] = np.array(stated[each.name], dtype=float)
     except (KeyError, TypeError, ValueError):
-        columns = []
-    if not columns or any(column.shape != (model.dof,) for column in columns):
+        values = {}
+    if not values or any(column.shape != (model.dof,) for column in values.values()):
         remedy = "identify the arm again with this version"
         raise InputError(
             f"model of {name}", "does not state what its recordings show", remedy
         )
-    for std in (columns[1], columns[3], columns[5]):  # NaN stood for None
-        std[~(std > 0)] = np.nan
-    evidence = Evidence(*columns)
+    for name_of_std in ("torque_constant_std", "inertia_std", "session_std"):
+        std = values[name_of_std]
+        values[name_of_std] = np.where(std > 0, std, np.nan)  # 0: nothing is shown
+    evidence = Evidence(**values)
     if model.controller_constants is not None:
         evidence = with_stated(evidence, model.controller_constants, robot)
     return FleetArm(name, robot, evidence)
@@ -253,16 +308,21 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
 def with_stated(
     evidence: Evidence, constants: ControllerConstants, robot: RobotDescription
 ) -> Evidence:
-    """Evidence with the torque constants that the controller of the arm states, where it does."""
+    """Evidence with the torque constants that the controller of the arm states, where it does.
+
+    Args:
+        evidence: what the recordings of the arm show.
+        constants: that its controller states, joint side.
+        robot: description of its type, with the gear ratios.
+    """
     known = constants.known
     stated = constants.torque_per_ampere / robot.gear_ratio
+    deviation = constants.relative_deviation * stated
     scatter = np.hypot(constants.std / robot.gear_ratio, SAME_ARM_SPREAD * stated)
     return replace(
         evidence,
         torque_constant=np.where(known, stated, evidence.torque_constant),
-        torque_constant_std=np.where(
-            known, constants.relative_deviation * stated, evidence.torque_constant_std
-        ),
+        torque_constant_std=np.where(known, deviation, evidence.torque_constant_std),
         from_links=np.where(known, 0.0, evidence.from_links),
         session_std=np.where(known, scatter, evidence.session_std),
     )
@@ -274,30 +334,43 @@ pairs of one UR10e's recordings (`changes_between`), where none has changed."""
 
 
 def changed_constants(known: Sequence[FleetArm], arm: FleetArm) -> tuple[str, ...]:
-    """Torque constants of an arm that differ from those it had among the known ones, in words."""
-    own = (arm.name, arm.robot.name)
-    changes = [
-        zip(
-            arm.robot.joint_names,
-            *changes_between(each.evidence, arm.evidence),
-            strict=True,
-        )
-        for each in known
-        if (each.name, each.robot.name) == own
-    ]
-    return tuple(
-        f"{name}: torque constant {100 * by:+.1f} ± {100 * CONFIDENCE * std:.1f} % against the "
-        "arm's model before; check payload and mounting in the recordings of both"
-        for name, by, std in chain.from_iterable(changes)
-        if abs(by) > _CHANGED * std
-    )
+    """Torque constants of an arm that differ from the constants of its earlier model.
+
+    Args:
+        known: arms known before, with or without this one.
+        arm: as it was identified now.
+
+    Returns:
+        A line for each joint with a change of more than _CHANGED standard deviations.
+    """
+    lines = []
+    for earlier in known:
+        if earlier.name != arm.name or earlier.robot.name != arm.robot.name:
+            continue
+        changes, deviations = changes_between(earlier.evidence, arm.evidence)
+        for joint, change, std in zip(
+            arm.robot.joint_names, changes, deviations, strict=True
+        ):
+            if abs(change) > _CHANGED * std:
+                percent = f"{100 * change:+.1f} ± {100 * CONFIDENCE * std:.1f} %"
+                lines.append(
+                    f"{joint}: torque constant {percent} against the arm's model before; check "
+                    "payload and mounting in the recordings of both"
+                )
+    return tuple(lines)
 
 
 # A folder with one model file per arm, named <arm>.yaml.
 
 
 def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
-    """The arms of a folder in order of their names, and what cannot be read, a line each.
+    """The arms whose models are in a folder.
+
+    Args:
+        folder: with one model file per arm, named <arm>.yaml.
+
+    Returns:
+        The arms in order of their names, and a line about each model that cannot be read.
 
     Raises:
         InputError: there is no such folder.
@@ -307,6 +380,7 @@ def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
         raise InputError(folder, "is not a folder with models", remedy)
 
     def read(path: Path) -> FleetArm:
+        """The arm of a model file."""
         return fleet_arm(path.stem, load_model(path))
 
     results = list(in_this_process(read, sorted(folder.glob("*.yaml"))))
@@ -315,7 +389,11 @@ def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of the models, unless it is there. InputError: that is not possible."""
+    """Make the folder of the models, unless it is there.
+
+    Raises:
+        InputError: it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -29,13 +29,12 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.plant.fleet import (
     Fleet,
     FleetArm,
-    FleetIdentification,
     changed_constants,
     fleet_arm,
-    identify_arms,
     make_folder,
     read_fleet,
 )
+from ur_energy_model.plant.fleet_identification import FleetIdentification, identify_arms
 from ur_energy_model.plant.room import FleetOptions
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.reader import read_info
