@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Energy of a plant, summed up by arm, calendar, program or joint."""
+"""Energy of a plant: sums by arm, calendar, program or joint, days of every arm, unusual days.
+
+`summarise` is what `ur_energy history summary` prints, `read_fleet_days` and
+`find_anomalies` are what the report of a plant is made of. DuckDB sums up; the size of what
+is read does not depend on the number of seconds in the store.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +27,21 @@ from ur_energy_model.typing import Array, Indices
 
 
 def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
-    """Select list of keys, "" or ending in a comma; `time` is the column with a row's begin."""
+    """Select list of keys in SQL, "" or ending in a comma.
+
+    Args:
+        keys: names of columns, or hour, shift, day, week and month.
+        time: column with the begin of a row.
+        shifts: begins in minutes since midnight, the first one on the day before. A shift is
+            named by its local begin as text.
+    """
     columns = {
-        key: f"CAST(date_trunc('{key}', {time}) AS DATE)" for key in ("week", "month")
+        "hour": f"date_trunc('hour', {time})",
+        "day": f"CAST({time} AS DATE)",
+        "week": f"CAST(date_trunc('week', {time}) AS DATE)",
+        "month": f"CAST(date_trunc('month', {time}) AS DATE)",
     }
-    columns["day"] = f"CAST({time} AS DATE)"
-    columns["hour"] = f"date_trunc('hour', {time})"
-    if shifts:  # the local begin as text; a shift may begin on the day before
+    if shifts:
         local = f"CAST({time} AS TIMESTAMP)"  # in the session's time zone
         midnight = f"date_trunc('day', {local})"
         minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
@@ -41,24 +54,31 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
 
 
 Row = dict[str, Any]
+"""A row of a result: values by name of the column."""
 SUMS: tuple[str, ...] = (
     "energy", "standby_energy", "driver_energy", "regeneration_energy", "unexplained_energy",
     "model_energy", "motion_energy", "idle_energy", "bus_energy", "measured_energy",
     "explained_energy", "wall_energy", "wall_std", "duration", "motion_time", "measured",
     "unaccounted",
 )  # fmt: skip
-"""Of each row besides its keys, J and s: energy is that at the supply, measured where bus power is,
-which it was for the time `measured`, else by the model. standby, drivers, regeneration
-and what the model leaves unexplained are parts of it, joints are the rest; model_energy
-is all but the latter. motion and idle (without motion) add up to the energy, too.
-bus_energy is the measured one, None unless it was measured throughout; measured_energy is
-the same of the rows that have it, and explained_energy that of the model in these.
-wall_energy and wall_std, its standard deviation, are at the mains. duration is the time
-accounted for."""
+"""Columns of each row of a summary besides its keys; energies in J, times in s.
+
+- energy: at the supply, measured where bus power is measured, else by the model.
+- standby_energy, driver_energy, regeneration_energy, unexplained_energy: parts of the energy;
+  the rest are the joints. unexplained_energy is what the model lacks of the measured energy.
+- model_energy: the energy without unexplained_energy.
+- motion_energy, idle_energy: while a joint moves, and while none does; their sum is the energy.
+- bus_energy: the measured energy; None unless it was measured throughout.
+- measured_energy, explained_energy: measured energy and energy of the model in the rows of
+  the store that are measured.
+- wall_energy, wall_std: at the mains, and its standard deviation.
+- duration: time that the store accounts for; motion_time and measured are parts of it.
+- unaccounted: time in gaps, without energy.
+"""
 
 
 def total_source(row: Row) -> TotalSource | None:
-    """Where the energy of a row of SUMS comes from; None of a joint, which is always modelled."""
+    """Where the energy of a row of SUMS comes from; None for a joint, which is always modelled."""
     if row["measured"] is None or row["duration"] is None:
         return None
     return TotalSource.of(row["measured"], row["duration"])
@@ -72,7 +92,7 @@ def explained_share(row: Row) -> float | None:
 
 
 def _throughout(name: str) -> str:
-    """The sum of a column; NULL unless all rows have it."""
+    """The sum of a column in SQL; NULL unless all rows have it."""
     return f"if(count({name}) = count(*), sum({name}), NULL) AS {name}"
 
 
@@ -110,22 +130,27 @@ _NODES = f"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy", "unexplained": "unexplained_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
-_FIRST_PART = 1000
+_FIRST_PART = 1000  # place of the first part; places of joints begin with 0
 _OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
+"""Lists of `seconds` without their prefix "joint_"."""
 
 
 def _joints(columns: str, most: int) -> str:
-    """Sums of the lists of `seconds`, a row per joint and part of each arm and its joints.
+    """A subquery with the sums of the lists of `seconds`, a row per joint and part of an arm.
 
-    The lists are summed up entry by entry, up to the most joints of an arm, and unnested
-    then.
+    The lists are summed up entry by entry, and unnested then. Rows of the parts follow the
+    joints: their `place` is _FIRST_PART and more, their energy that of the arm.
+
+    Args:
+        columns: select list of the keys, as of `_key_columns`.
+        most: largest number of joints of an arm.
     """
-    lists = ", ".join(
-        f"[{', '.join(f'sum(joint_{name}[{k + 1}])' for k in range(most))}] AS {name}"
-        for name in _OF_JOINT
-    )
+    lists = []
+    for name in _OF_JOINT:
+        entries_of_list = [f"sum(joint_{name}[{joint}])" for joint in range(1, most + 1)]
+        lists.append(f"[{', '.join(entries_of_list)}] AS {name}")
     parts = ", ".join(PARTS.values())
-    sums = ", ".join(f"sum({name}) AS {name}" for name in (*PARTS.values(), *_TIMES))
+    sums = [f"sum({name}) AS {name}" for name in (*PARTS.values(), *_TIMES)]
     places = list(range(_FIRST_PART, _FIRST_PART + len(PARTS)))
     entries = {name: f"{name}[:len(joints)]" for name in _OF_JOINT}
     entries["energy"] = f"list_concat({entries['energy']}, [{parts}])"
@@ -133,7 +158,8 @@ def _joints(columns: str, most: int) -> str:
     entries["place"] = f"list_concat(range(len(joints)), {places})"
     unnested = ", ".join(f"unnest({entry}) AS {name}" for name, entry in entries.items())
     return f"""(SELECT * EXCLUDE ({parts}, joints, {", ".join(_OF_JOINT)}), {unnested}
-        FROM (SELECT {columns} joints, {lists}, {sums} FROM seconds GROUP BY ALL))"""
+        FROM (SELECT {columns} joints, {", ".join([*lists, *sums])}
+            FROM seconds GROUP BY ALL))"""
 
 
 _TIMES = ("accounted", "unaccounted")
@@ -160,12 +186,12 @@ class HistorySummary:
     """Energy by some keys.
 
     Attributes:
-        rows: SUMS by key, in the order of the keys; by program also `cycles`,
-            `mean_duration` and `energy_per_cycle` of cycles without gaps, by node
-            `executions`, by joint `mechanical_energy`, `friction_energy` and
-            `copper_energy`, and rows of PARTS.
-        total: SUMS of the whole period, and the number of arms.
-        outside_cycles: by program, what no complete cycle contains; else None.
+        rows: SUMS by key, in the order of the keys. By program, rows also have `cycles`,
+            and `mean_duration` and `energy_per_cycle` of cycles without gaps; by node
+            `executions`; by joint `mechanical_energy`, `friction_energy` and
+            `copper_energy`, and there are rows of PARTS.
+        total: SUMS of the whole period, and the number of `arms`.
+        outside_cycles: SUMS of what no complete cycle contains, by program; else None.
     """
 
     rows: tuple[Row, ...]
@@ -188,31 +214,55 @@ def summarise(
         InputError: keys that do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
-    if "joint" in keys and (other := {"program", "node"} & set(keys)):
-        raise InputError(
-            "--by", f"{other.pop()} and joint do not go together", "choose one"
-        )
+    for other in ("program", "node"):
+        if "joint" in keys and other in keys:
+            problem = f"{other} and joint do not go together"
+            raise InputError("--by", problem, "choose one")
     if "shift" in keys and not shifts:
         remedy = "add --shifts 06:00,14:00,22:00"
         raise InputError("--by shift", "needs the begins of shifts", remedy)
+    rows: list[Row] = []
+    if keys:
+        rows = database.rows(_summary_query(database, keys, shifts))
+    if "joint" in keys:
+        for row in rows:
+            if row.pop("place") >= _FIRST_PART:
+                for name in _OF_JOINT[1:]:
+                    del row[name]
+    whole = rows
+    if not keys or {"program", "node", "joint"} & set(keys):
+        whole = database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")
+    (arms,) = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
+    total = _added(whole)
+    outside = None
+    if "program" in keys and "node" not in keys:
+        outside = _difference(total, _added(rows))
+    return HistorySummary(tuple(rows), {**total, **arms}, outside)
+
+
+def _summary_query(
+    database: HistoryDatabase, keys: Sequence[str], shifts: Sequence[int]
+) -> str:
+    """The query for the rows of a summary.
+
+    Args:
+        database: of the store.
+        keys: at least one, see `summarise`.
+        shifts: begins in minutes since midnight.
+    """
+    table = "seconds"
     time = "second"
     sums = _SECONDS
-    table = "seconds"
-    order = [f"{key} NULLS LAST" for key in keys if key != "joint"]
     if "node" in keys:
-        order = [each for each in order if not each.startswith("node")] + [
-            "energy DESC",
-            "node",
-        ]
+        table = "program_nodes"
         time = "minute"
         sums = _NODES
-        table = "program_nodes"
     elif "program" in keys:
+        table = "cycles"
         time = "start"
         sums = _CYCLES
-        table = "cycles"
-        # the last cycle's energy is not all of this
-        if (end := database.period.end) is not None:
+        end = database.period.end
+        if end is not None:  # without a cycle that ends after the period
             until = f"epoch(start) + duration <= {end.timestamp()!r}"
             table = f"(SELECT * FROM cycles WHERE {until})"
     columns = _key_columns([key for key in keys if key != "joint"], time, shifts)
@@ -221,40 +271,36 @@ def summarise(
         sums = _ONE_JOINT
         table = _joints(columns, most["joints"] or 1)
         columns = f"{', '.join(keys)},"
-        order = [*order, "place", "joint"]
-    rows: list[Row] = []
-    if keys:
-        grouped = ", ".join(map(str, range(1, len(keys) + 1)))  # `day` is a column, too
-        rows = database.rows(
-            f"SELECT {columns} {sums} FROM {table} GROUP BY {grouped} ORDER BY {', '.join(order)}"
-        )
-    for row in rows if "joint" in keys else ():
-        if row.pop("place") >= _FIRST_PART:
-            for name in _OF_JOINT[1:]:
-                del row[name]
-    whole = rows
-    if not keys or {"program", "node", "joint"} & set(keys):
-        whole = database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")
-    (arms,) = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
-    total = _added(whole)
-    outside = None
-    if "program" in keys and "node" not in keys:
-        within = _added(rows)
-        outside = dict.fromkeys(SUMS)
-        for name in SUMS:
-            if total[name] is not None and within[name] is not None:
-                rest = total[name] - within[name]
-                outside[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
-    return HistorySummary(tuple(rows), {**total, **arms}, outside)
+    order = [f"{key} NULLS LAST" for key in keys if key not in ("joint", "node")]
+    if "node" in keys:
+        order += ["energy DESC", "node"]
+    if "joint" in keys:
+        order += ["place", "joint"]
+    # By number: `day` is a column of the tables, too.
+    grouped = ", ".join(str(number) for number in range(1, len(keys) + 1))
+    return (
+        f"SELECT {columns} {sums} FROM {table} GROUP BY {grouped} "
+        f"ORDER BY {', '.join(order)}"
+    )
 
 
 def _added(rows: Sequence[Row]) -> Row:
-    """Sums of rows; None where one of them is None."""
-    columns = {name: [row[name] for row in rows] for name in SUMS}
-    return {
-        name: None if None in values else math.fsum(values)
-        for name, values in columns.items()
-    }
+    """Sums of rows by column of SUMS; None where a row has None."""
+    total: Row = {}
+    for name in SUMS:
+        values = [row[name] for row in rows]
+        total[name] = None if None in values else math.fsum(values)
+    return total
+
+
+def _difference(total: Row, within: Row) -> Row:
+    """A row of SUMS less another one; None where one has None, 0 where only rounding is left."""
+    outside: Row = dict.fromkeys(SUMS)
+    for name in SUMS:
+        if total[name] is not None and within[name] is not None:
+            rest = total[name] - within[name]
+            outside[name] = rest if abs(rest) > 1e-9 * abs(total[name]) else 0.0
+    return outside
 
 
 # FleetDays: energies of every arm on every day, of the fleet in every hour, and cycles by
@@ -265,9 +311,12 @@ QUANTITIES: tuple[str, ...] = (
     "energy", "standby", "motion", "left_on", "left_on_wall", "bus", "unexplained", "wall",
     "duration", "motion_time", "left_on_time", "measured", "unaccounted",
 )  # fmt: skip
-"""Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all, and
-left_on_wall that at the mains; bus is the measured energy, unexplained what the model
-lacks of it; measured is the time in which the energy is the measured one."""
+"""Quantities of an arm on a day; energies in J, times in s.
+
+left_on is the energy in hours in which no joint moved at all, left_on_wall the same energy at
+the mains, and left_on_time the time of these hours; bus is the measured energy, and
+unexplained what the model lacks of it; measured is the time in which energy is measured.
+"""
 CYCLE_SUMS: tuple[str, ...] = (
     "cycles",
     "energy",
@@ -276,7 +325,8 @@ CYCLE_SUMS: tuple[str, ...] = (
     "duration",
     "idle",
 )
-"""Of an arm's program on a day: number, J, J^2, J at the mains, s, J."""
+"""Sums over the cycles of an arm's program on a day: their number, energy [J], squares of
+their energies [J^2], energy at the mains [J], duration [s], and energy without motion [J]."""
 
 _HOURS = """
     SELECT arm, CAST(second AS DATE) AS day, CAST(extract('hour' FROM second) AS INTEGER) AS hour,
@@ -331,12 +381,12 @@ class Work:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Arm and program in words; the arm alone if the program is not known."""
         return f"{self.arm}: {self.program}" if self.program else self.arm
 
     @property
     def mean(self) -> Array:
-        """Energy per cycle [k], J."""
+        """Mean energy of a cycle on each day [k], J."""
         return self.sums["energy"] / self.sums["cycles"]
 
     @property
@@ -370,15 +420,15 @@ class FleetDays:
 
     @property
     def days(self) -> Indices:
-        """Days since 1970 of the columns."""
+        """Consecutive days from the first to the last one [days], days since 1970."""
         return self.first + np.arange(self.hourly.shape[0], dtype=np.intp)
 
     def by_arm(self, quantity: str) -> Array:
-        """Sums over the days [arms]."""
+        """Sums of one of QUANTITIES over the days [arms], J or s."""
         return np.asarray(np.nansum(self.daily[quantity], axis=1))
 
     def total(self, quantity: str) -> float:
-        """Sum over arms and days."""
+        """Sum of one of QUANTITIES over arms and days, J or s."""
         return float(np.nansum(self.daily[quantity]))
 
 
@@ -391,34 +441,39 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def read_fleet_days(database: HistoryDatabase) -> FleetDays:
-    """Sum up the database's period by its days and hours; SqlError: the store cannot be read."""
+    """Sum up the database's period by its days and hours.
+
+    Raises:
+        SqlError: the store cannot be read.
+    """
     arms = database.rows(_ARMS)
     rows = database.rows(_DAYS)
     days = [row["day"].toordinal() - _EPOCH for row in rows]
     first = min(days, default=0)
-    count = max(days) - min(days) + 1 if days else 0
-    place = {row["arm"]: number for number, row in enumerate(arms)}
+    count = max(days) - first + 1 if days else 0
+    numbers = {row["arm"]: number for number, row in enumerate(arms)}
     daily = {name: np.full((len(arms), count), np.nan) for name in QUANTITIES}
     hourly = np.full((count, 24), np.nan)
     for day, row in zip(days, rows, strict=True):
-        if row["arm"] is None:
+        if row["arm"] is None:  # an hour of all arms
             hourly[day - first, row["hour"]] = row["energy"]
         else:
             for name, values in daily.items():
-                values[place[row["arm"]], day - first] = row[name]
-    works = [
-        Work(
-            row["arm"],
-            row["program"],
-            np.array(row["day"], dtype="datetime64[D]").astype(np.intp),
-            {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS},
-        )
-        for row in database.rows(_WORKS)
-    ]
-    names, robots, models = (
-        tuple(row[name] or "" for row in arms) for name in ("arm", "robot", "models")
+                values[numbers[row["arm"]], day - first] = row[name]
+    works = []
+    for row in database.rows(_WORKS):
+        work_days = np.array(row["day"], dtype="datetime64[D]").astype(np.intp)
+        sums = {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS}
+        works.append(Work(row["arm"], row["program"], work_days, sums))
+    return FleetDays(
+        arms=tuple(row["arm"] for row in arms),
+        robots=tuple(row["robot"] or "" for row in arms),
+        models=tuple(row["models"] or "" for row in arms),
+        first=first,
+        daily=daily,
+        hourly=hourly,
+        works=tuple(works),
     )
-    return FleetDays(names, robots, models, first, daily, hourly, tuple(works))
 
 
 # Days on which an arm was unlike itself, in words. A quantity of an arm on a day is
@@ -427,10 +482,9 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
 # Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a user.
 
 OUTLIER = 6.0  # standard deviations
-FEWEST_DAYS = 7  # without as many days it is not known what is usual
-# of a day that is compared: s accounted for; cycles
-LEAST_TIME = 600.0
-LEAST_CYCLES = 5
+FEWEST_DAYS = 7  # with fewer days it is not known what is usual
+LEAST_TIME = 600.0  # time accounted for on a day that is compared [s]
+LEAST_CYCLES = 5  # cycles of a day that is compared
 LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 
 
@@ -442,11 +496,11 @@ class Anomaly:
         arm: name of the arm.
         first: first day, days since 1970.
         last: last day, days since 1970.
-        quantity: its name, in words.
+        quantity: name of the quantity, in words.
         unit: of the values.
-        value: the one that is furthest from the usual one.
+        value: the value that is furthest from the usual one.
         usual: median over all days.
-        deviations: distance between both in standard deviations.
+        deviations: distance between value and usual value in standard deviations.
     """
 
     arm: str
@@ -460,14 +514,14 @@ class Anomaly:
 
     @property
     def when(self) -> str:
-        """The days."""
+        """The days in words: "2026-05-04", or "2026-05-04 to 2026-05-06"."""
         begin = day_of(self.first)
         end = day_of(self.last)
         return f"{begin}" if begin == end else f"{begin} to {end}"
 
     @property
     def text(self) -> str:
-        """One sentence."""
+        """The anomaly in one sentence."""
         change = "above" if self.value > self.usual else "below"
         return (
             f"{self.arm}, {self.when}: {self.quantity} {number_text(self.value)} {self.unit}, "
@@ -476,40 +530,58 @@ class Anomaly:
 
 
 def number_text(value: float) -> str:
-    """A number with four digits, or all of its whole ones."""
-    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
+    """A number with four digits, or all digits before the point, for people."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return text.replace("-", "−")
 
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
-    """Unusual standby power, unexplained energy, energy and duration of cycles; strongest first."""
+    """Days on which an arm was unlike itself, the strongest anomaly first.
+
+    Quantities are standby power (by 2 W at least), the share of the measured energy that the
+    model leaves unexplained (by 3 percentage points), and energy and duration of the cycles
+    of each program; all of them by LEAST_SHARE at least. Days with less than LEAST_TIME or
+    LEAST_CYCLES are not compared.
+
+    Args:
+        fleet: energies by day.
+    """
     daily = fleet.daily
     duration = np.where(daily["duration"] >= LEAST_TIME, daily["duration"], np.nan)
     measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
     standby = daily["standby"] / duration
     unexplained = 100 * daily["unexplained"] / measured
     found: list[Anomaly] = []
-    for k, arm in enumerate(fleet.arms):
-        found += _unusual(arm, "standby power", "W", 2.0, fleet.days, standby[k])
+    for number, arm in enumerate(fleet.arms):
+        found += _unusual(arm, "standby power", "W", 2.0, fleet.days, standby[number])
         quantity = "measured energy that the model leaves unexplained"
-        found += _unusual(arm, quantity, "%", 3.0, fleet.days, unexplained[k])
+        found += _unusual(arm, quantity, "%", 3.0, fleet.days, unexplained[number])
     for work in fleet.works:
-        of = f" of {work.program}" if work.program else ""
-        enough = work.sums["cycles"] >= LEAST_CYCLES
-        energies = np.where(enough, work.mean, np.nan)
-        lengths = np.where(enough, work.sums["duration"] / work.sums["cycles"], np.nan)
-        found += _unusual(
-            work.arm, f"energy per cycle{of}", "J", 0.0, work.days, energies
-        )
-        found += _unusual(
-            work.arm, f"duration of a cycle{of}", "s", 0.0, work.days, lengths
-        )
+        of_program = f" of {work.program}" if work.program else ""
+        cycles = work.sums["cycles"]
+        enough = cycles >= LEAST_CYCLES
+        energy = np.where(enough, work.mean, np.nan)
+        quantity = f"energy per cycle{of_program}"
+        found += _unusual(work.arm, quantity, "J", 0.0, work.days, energy)
+        duration = np.where(enough, work.sums["duration"] / cycles, np.nan)
+        quantity = f"duration of a cycle{of_program}"
+        found += _unusual(work.arm, quantity, "s", 0.0, work.days, duration)
     return tuple(sorted(found, key=lambda anomaly: -anomaly.deviations))
 
 
 def _unusual(
     arm: str, quantity: str, unit: str, least: float, days: Indices, values: Array
 ) -> Iterator[Anomaly]:
-    """Runs of days with unusual values [k], NaN where there is none, that differ by `least`."""
+    """Runs of days with unusual values; days without a value do not end a run.
+
+    Args:
+        arm: name of the arm.
+        quantity: what the values are, in words.
+        unit: of the values.
+        least: least difference from the usual value that matters.
+        days: ascending [k], days since 1970.
+        values: of the quantity [k], NaN where there is none.
+    """
     known = np.isfinite(values)
     days = days[known]
     values = values[known]
@@ -520,7 +592,6 @@ def _unusual(
     deviations = distance / max(1.4826 * float(np.median(distance)), 1e-12)
     matters = max(least, LEAST_SHARE * abs(usual))
     unusual = np.flatnonzero((deviations > OUTLIER) & (distance > matters))
-    # days without work do not end a run
     breaks = np.flatnonzero(np.diff(unusual) > 1) + 1
     for run in np.split(unusual, breaks) if len(unusual) else ():
         worst = run[np.argmax(distance[run])]
