@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.recording_check import RecordingCheck
@@ -102,6 +101,8 @@ def read_motion(
     if "target_q" in columns and "target_qd" in columns:
         targets = (columns["target_q"], columns["target_qd"], columns.get("target_qdd"))
         return RecordedMotion(telemetry, *targets, measured=False, cut=cut)
+    from scipy.interpolate import CubicSpline  # slow to import
+
     # Measured positions, low-passed at the cut-off that planned trajectories have too.
     telemetry.require("actual_q", purpose="the motion of a cycle")
     time = telemetry.time

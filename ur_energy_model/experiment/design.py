@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, shown
@@ -251,6 +250,8 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
         del intermediate_result
         if time.monotonic() > deadline:
             raise StopIteration
+
+    from scipy.optimize import minimize  # slow to import
 
     def cost(flat: Array, weight: float, sharpness: float) -> tuple[float, Array]:
         value, gradient = problem.cost(flat.reshape(problem.shape), weight, sharpness)

@@ -316,7 +316,9 @@ def _drive(
     except Exception as error:
         pipe.send(_failure(error))
     finally:
-        control.stopScript()
+        # Without a connection it would wait, and the watchdog has ended the program.
+        if control.isConnected():
+            control.stopScript()
 
 
 def _failure(error: Exception) -> MotionReport:

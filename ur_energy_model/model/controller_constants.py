@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
 
 from ur_energy_model.typing import Array, Mask
 
@@ -112,6 +111,8 @@ class ControllerConstants:
         comparable = np.isfinite(relative)
         if not comparable.any():
             return None
+        from scipy.special import chdtrc  # slow to import
+
         squares = np.square(relative[comparable] / deviation[comparable]).sum()
         chance = chdtrc(np.count_nonzero(comparable), squares)
         return bool(chance >= ANOTHER_ARM_CHANCE)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
 from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -234,6 +233,8 @@ class PathDynamics:
         temperature: Array | None = None,
         intervals: int | None = None,
     ) -> None:
+        from scipy.interpolate import CubicHermiteSpline, CubicSpline  # slow to import
+
         self.model = model
         self.dynamics = dynamics
         self.temperature = temperature

@@ -14,7 +14,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.arm_constants import constants
@@ -170,6 +169,8 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
     Returns:
         Constants of each curve, one row a joint [n, 4], N m, N m, rad/s and N m s/rad.
     """
+    from scipy.optimize import nnls  # slow to import
+
     best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)
     for pace in np.geomspace(0.05, 3.0, 100):

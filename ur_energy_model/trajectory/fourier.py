@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from scipy.linalg import block_diag, null_space
 
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import TrajectoryFileError
@@ -82,6 +81,8 @@ def rest_basis(harmonics: int) -> Array:
     Orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in
     that of (1..L^2).
     """
+    from scipy.linalg import block_diag, null_space  # slow to import
+
     order = np.arange(1, harmonics + 1, dtype=float)
     halves = [null_space(row[None, :]) for row in (order, order**2)]
     return np.asarray(block_diag(np.ones((1, 1)), *halves))

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
-from scipy.interpolate import CubicSpline
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -147,6 +146,8 @@ class StraightLine:
         acceleration: float,
         max_speed: Array,
     ) -> None:
+        from scipy.interpolate import CubicSpline  # slow to import
+
         self._points = path
         self._max_speed = max_speed
         self._path = CubicSpline(np.linspace(0.0, 1.0, len(path)), path)
