@@ -1,6 +1,6 @@
 # Everything a fresh machine needs: Python 3.10+, pip and make.
 #   make demo      everything once, with the simulated controller
-#   make test      lint, types, tests (three processes per two cores; WORKERS=0 for a single one, TEST=a/file.py)
+#   make test      lint, types, tests (two processes per core; WORKERS=0 for a single one, TEST=a/file.py)
 #   make truth     slow tests with a simulated truth: papers, savings, coverage of intervals
 #   make torture   faults of networks, disks, files, clocks and processes (SEED=1 MINUTES=3)
 #   make papers    the papers side by side: every protocol on simulated arms, docs/papers
@@ -16,8 +16,8 @@ STAMP := $(VENV)/.ready
 TEXTS := .github config docs examples launch test tools ur_energy_model $(wildcard *.md *.toml *.py *.cff)
 YAML := .github config .pre-commit-config.yaml CITATION.cff
 TEST ?= test
-# More processes than cores: a quarter of the time, tests wait for nodes and simulated controllers.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n + n / 2)))
+# Twice as many processes as cores: half of the time, tests wait for nodes and simulated controllers.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 SEED ?= 0
 MINUTES ?= 13
 
