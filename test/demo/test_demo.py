@@ -53,8 +53,8 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     # figures take a third of the time
     monkeypatch.setattr(run, "save_chart", lambda *_: [])
     output = tmp_path / "demo_output"
-    words = ["--seed", "7", "--host", fresh_host(), "--seconds", "8", "-o", str(output)]
-    assert main(["demo", *words]) == 0
+    words = ["--robot", "ur5", "--seed", "7", "--host", fresh_host(), "--seconds", "6"]
+    assert main(["demo", *words, "-o", str(output)]) == 0
     shown = capsys.readouterr()
     result = json.loads((output / "result.json").read_text())
     truth = result["truth"]

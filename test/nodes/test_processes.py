@@ -35,6 +35,14 @@ from ur_energy_model.simulation.node import SimulatedRobotNode
 from ur_energy_model.telemetry.bag.reader import read_bag
 
 
+@pytest.fixture(scope="module")
+def controller(simulate: Simulate, fresh_host: Callable[[], str]) -> str:
+    """Address of a simulated controller."""
+    host = fresh_host()
+    simulate(host)
+    return host
+
+
 def test_generated_files_are_up_to_date() -> None:
     for name, text in files().items():
         path = share_directory() / name
@@ -51,7 +59,7 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
         **LEARNING_OFF,
     }
     observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray")
-    cell.start_process("estimator", **given)
+    cell.start_node(EstimatorNode, **given)
 
     def warned(name: str, level: int) -> str:
         """Message about the names of a node, once it has a level."""
@@ -66,7 +74,7 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
         observer.history[topic] = []
         return str(observer.wait(find, f"level {level} of {name}"))
 
-    cell.start_process("estimator", namespace="/left", **given)
+    cell.start_node(EstimatorNode, namespace="/left", **given)
     warned("left/estimator", 0)
     warned("estimator", 0)
     renamed = cell.run_command(
@@ -78,32 +86,28 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
     assert code == 0, output
     assert "/energy is published by another node, too: /estimator" in output
     warned("estimator", 0)
-    cell.start_process("estimator", **given)
+    cell.start_node(EstimatorNode, **given)
     assert "another node is named /estimator, too" in warned("estimator", 1)
 
 
-@pytest.mark.parametrize("number", END_SIGNALS)
-def test_no_sample_is_lost_at_the_end_of_a_logger(
-    cell: Cell,
-    number: int,
-    simulate: Simulate,
-    fresh_host: Callable[[], str],
-) -> None:
+def test_no_sample_is_lost_at_the_end_of_a_logger(cell: Cell, controller: str) -> None:
     """What waits is still written when a signal has shut ROS down, energies of others as well."""
-    host = fresh_host()
-    simulate(host)
     observer = cell.observer
-    observer.subscribe("/joint_states", "sensor_msgs/JointState")
-    logger = cell.start_process(
-        "logger", robot_ip=host, bag_directory=str(cell.folder / "bags")
-    )
-    observer.wait_for_messages("/joint_states", 50)
-    code, output = cell.stop(logger, number)
-    assert code == 0, output
-    (bag,) = (cell.folder / "bags").iterdir()
-    samples = len(read_bag(bag))
-    assert samples > 100
-    assert f"{samples:,} samples, 0 lost" in output
+    loggers = {}
+    for number in END_SIGNALS:
+        name = f"signal_{int(number)}"
+        observer.subscribe(f"/{name}/joint_states", "sensor_msgs/JointState")
+        given = {"robot_ip": controller, "bag_directory": str(cell.folder / name)}
+        loggers[number] = cell.start_process("logger", namespace=f"/{name}", **given)
+    for number, logger in loggers.items():
+        name = f"signal_{int(number)}"
+        observer.wait_for_messages(f"/{name}/joint_states", 50)
+        code, output = cell.stop(logger, number)
+        assert code == 0, output
+        (bag,) = (cell.folder / name).iterdir()
+        samples = len(read_bag(bag))
+        assert samples > 100
+        assert f"{samples:,} samples, 0 lost" in output
 
 
 def test_names_of_topics_are_valid_with_every_prefix() -> None:
@@ -218,14 +222,10 @@ def test_errors_end_a_process_with_one_line(cell: Cell) -> None:
     assert "Traceback" not in output
 
 
-def test_every_start_of_a_cell_records(
-    cell: Cell, model: Path, fresh_host: Callable[[], str], simulate: Simulate
-) -> None:
+def test_every_start_of_a_cell_records(cell: Cell, model: Path, controller: str) -> None:
     """With a controller that sends already, by itself and by a lifecycle manager."""
-    host = fresh_host()
-    simulate(host)
     values = {
-        "robot_ip": host,
+        "robot_ip": controller,
         "model_file": str(model),
         "bag_directory": str(cell.folder / "bags"),
         **LEARNING_OFF,
