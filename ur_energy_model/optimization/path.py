@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
+
+if TYPE_CHECKING:  # scipy.interpolate is slow to import
+    from scipy.interpolate import CubicSpline
 
 SPEED_SHARE = 0.95
 ACCELERATION_SHARE = 0.95
@@ -233,7 +237,7 @@ class PathDynamics:
         temperature: Array | None = None,
         intervals: int | None = None,
     ) -> None:
-        from scipy.interpolate import CubicHermiteSpline, CubicSpline  # slow to import
+        from scipy.interpolate import CubicHermiteSpline
 
         self.model = model
         self.dynamics = dynamics
@@ -419,6 +423,8 @@ def _smooth_path(share: Array, q: Array) -> tuple[CubicSpline, float]:
     Returns:
         The spline q(s), and its largest distance from the positions [rad].
     """
+    from scipy.interpolate import CubicSpline
+
     knots = _FEWEST
     while True:
         grid = np.linspace(0.0, 1.0, knots + 1)
