@@ -39,37 +39,50 @@ STAMP = ""
 
 
 def are_packed(messages: Bytes) -> bool:
-    """Whether messages [n, size] are packed one by one, as of `--compression-mode message`.
+    """Whether messages [n, size] are packed one by one, by `--compression-mode message`.
 
-    Encoded messages begin with two bytes 0 and 1, or 0 and 0.
+    The first message decides: messages that are not packed begin with the bytes 0 and 1,
+    or 0 and 0.
     """
-    begin = np.frombuffer(ZSTD_FRAME, np.uint8)
-    return messages.shape[1] >= len(begin) and bool(
-        (messages[:1, : len(begin)] == begin).all()
-    )
+    mark = np.frombuffer(ZSTD_FRAME, np.uint8)
+    if messages.shape[1] < len(mark):
+        return False
+    return bool((messages[:1, : len(mark)] == mark).all())
 
 
 def unpacked_messages(path: Path, messages: Bytes, budget: Budget) -> Iterator[Bytes]:
-    """Messages [n, size] that are packed one by one, unpacked, those of one size together.
+    """Unpacked messages, consecutive ones of one size together.
 
-    RecordingError: one of them cannot be unpacked, or is larger than any message.
+    Args:
+        path: of the file, for errors.
+        messages: that are packed one by one [n, size].
+        budget: of the bag.
+
+    Yields:
+        Messages [k, size of the unpacked ones].
+
+    Raises:
+        RecordingError: a message cannot be unpacked, or is larger than any message.
     """
     try:
         unpacked = [unpacked_message(row.tobytes(), MAX_MESSAGE) for row in messages]
     except UnpackingError:
         problem = "has a packed message that cannot be unpacked"
         raise RecordingError(path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
-    for _, group in groupby(unpacked, len):
-        data = b"".join(members := list(group))
+    for size, group in groupby(unpacked, len):
+        data = b"".join(group)
         budget.spend(volume=len(data))
-        yield np.frombuffer(data, np.uint8).reshape(len(members), -1)
+        yield np.frombuffer(data, np.uint8).reshape(-1, size)
 
 
 class TelemetryDecoder:
     """Decodes the messages of one bag, whose layout may change from message to message.
 
-    `chosen` are the RTDE names to decode beside `timestamp`; None for all fields of the
-    first message.
+    Args:
+        path: of the bag, for errors.
+        chosen: RTDE names to decode beside `timestamp`; None for all fields of the first
+            message.
+        budget: of the bag.
     """
 
     def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
@@ -81,60 +94,82 @@ class TelemetryDecoder:
         self._last: TelemetryLayout | None = None
 
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
-        """Samples of messages [n, size]; with `constant_layout` they need not be compared.
+        """Samples of consecutive messages.
 
-        RecordingError: a malformed message, or beyond the limits; MissingFieldError: it
-        lacks a field.
+        Args:
+            messages: CDR with its encapsulation header [n, size].
+            constant_layout: whether all of them have the layout of the first one, so that
+                they need not be compared.
+
+        Yields:
+            Samples of messages of one layout.
+
+        Raises:
+            RecordingError: a message is malformed, or the budget is exceeded.
+            MissingFieldError: a message lacks the timestamp or a field of the first
+                message.
         """
         while len(messages):
             layout = self._layout_of(messages)
             if self._names is None:  # the first message decides
-                names = layout.places.keys()
-                chosen = self._chosen
-                self._names = tuple(
-                    name for name in names if chosen is None or name in chosen
-                )
+                chosen = layout.places.keys() if self._chosen is None else self._chosen
+                self._names = tuple(name for name in layout.places if name in chosen)
             for name in self._names:
                 if name not in layout.places:
                     problem = "is not in all messages"
                     remedy = "record the bag again"
                     raise MissingFieldError(self._path, problem, remedy, field=name)
-            count = len(messages) if constant_layout else 0
-            # compared in growing parts, so that frequent changes of layout cost little
-            size = 1
-            while count < len(messages):
-                same = layout.template.matches(messages[count : count + size])
-                count += len(same) if same.all() else int(np.argmin(same))
-                if not same.all():
-                    break
-                size *= 8
+            count = len(messages)
+            if not constant_layout:
+                count = _length_of_run(layout, messages)
             stamp, columns = layout.decode(messages[:count], self._names)
             yield {STAMP: stamp, **columns}
             messages = messages[count:]
 
     def _layout_of(self, messages: Bytes) -> TelemetryLayout:
-        """Layout of the first message."""
-        known = self._layouts.setdefault(messages.shape[1], [])
-        layout = next(
-            (each for each in known if each.template.matches(messages[:1])[0]), None
-        )
+        """Layout of the first of some messages [n, size]; a change of layout costs budget."""
+        size = messages.shape[1]
+        known = self._layouts.setdefault(size, [])
+        fitting = (each for each in known if each.template.matches(messages[:1])[0])
+        layout = next(fitting, None)
         if layout is None:
             self._budget.spend(items=_LAYOUT_ITEMS)
-            try:
-                if messages.shape[1] > MAX_MESSAGE:
-                    raise CdrError(f"of {messages.shape[1]} bytes")
-                layout = TelemetryLayout(messages[0].tobytes())
-            except CdrError as error:
-                problem = f"has a malformed message ({error})"
-                raise RecordingError(
-                    self._path, problem, RECOVER, field=TELEMETRY_TOPIC
-                ) from None
-            if "timestamp" not in layout.places:
-                problem = "the messages carry no controller timestamp"
-                remedy = "record with ur_energy record"
-                raise MissingFieldError(self._path, problem, remedy, field="timestamp")
+            layout = self._new_layout(messages[0].tobytes())
             known.append(layout)
         if layout is not self._last:
             self._budget.spend(items=_CHANGE_ITEMS)
             self._last = layout
         return layout
+
+    def _new_layout(self, message: bytes) -> TelemetryLayout:
+        """Layout of a message unlike those before; it must have a timestamp."""
+        try:
+            if len(message) > MAX_MESSAGE:
+                raise CdrError(f"of {len(message)} bytes")
+            layout = TelemetryLayout(message)
+        except CdrError as error:
+            problem = f"has a malformed message ({error})"
+            raise RecordingError(
+                self._path, problem, RECOVER, field=TELEMETRY_TOPIC
+            ) from None
+        if "timestamp" not in layout.places:
+            problem = "the messages carry no controller timestamp"
+            remedy = "record with ur_energy record"
+            raise MissingFieldError(self._path, problem, remedy, field="timestamp")
+        return layout
+
+
+def _length_of_run(layout: TelemetryLayout, messages: Bytes) -> int:
+    """Number of messages [n, size], from the first one on, that have a layout.
+
+    They are compared in growing parts, so that frequent changes of layout cost little.
+    """
+    count = 0
+    size = 1
+    while count < len(messages):
+        same = layout.template.matches(messages[count : count + size])
+        if not same.all():
+            return count + int(np.argmin(same))
+        count += len(same)
+        size *= 8
+    return count

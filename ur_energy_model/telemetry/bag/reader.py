@@ -91,12 +91,14 @@ def iterate_bag(
     for part in reader.parts():
         waiting.append(part)
         count += len(part[STAMP])
-        # the last has the gap at the end
-        while count > (size := reader.same_program(samples)):
+        size = reader.same_program(samples)
+        # At least one sample stays, because the last batch has the gap at the end.
+        while count > size:
             joined = join_columns(waiting)
             yield reader.telemetry(_cut(joined, slice(size)))
             waiting = [_cut(joined, slice(size, None))]
             count -= size
+            size = reader.same_program(samples)
     if count:
         yield reader.telemetry(join_columns(waiting), last=True)
 
@@ -136,85 +138,109 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
         if name is not None:
             return name
         source = bag
-    problem = (
-        "does not name the robot" if recordings else "is missing, and there is no model"
-    )
-    raise InputError(
-        source, problem, "give --robot NAME, such as --robot ur5e, or a model file"
-    )
+    problem = "is missing, and there is no model"
+    if recordings:
+        problem = "does not name the robot"
+    remedy = "give --robot NAME, such as --robot ur5e, or a model file"
+    raise InputError(source, problem, remedy)
 
 
 # Each sample once, with the notes that belong to it.
 
 
 def _cut(samples: Samples, part: slice | Mask) -> Samples:
+    """Some of the samples, by a slice or a mask [n]."""
     return {name: values[part] for name, values in samples.items()}
 
 
 def _distinct_repetitions(samples: Samples, new: Mask) -> int:
-    """Number of samples that are not new, follow one of the same times, and have other values."""
+    """Number of samples that were taken for repeated ones, although their values are new.
+
+    These follow a sample of the same controller time and host time, and have other
+    values.
+
+    Args:
+        samples: consecutive ones [n].
+        new: which of them are not taken for repeated ones [n].
+    """
     rows = np.flatnonzero(~new)
     rows = rows[rows > 0]
-    differ = np.zeros(len(rows), dtype=bool)
-    same = np.ones(len(rows), dtype=bool)
+    has_other_values = np.zeros(len(rows), dtype=bool)
+    has_same_times = np.ones(len(rows), dtype=bool)
     for name, values in samples.items():
+        here = values[rows]
+        before = values[rows - 1]
         with np.errstate(invalid="ignore"):
-            unlike = values[rows] != values[rows - 1]
-        unlike &= ~(np.isnan(values[rows]) & np.isnan(values[rows - 1]))
-        changed = unlike.reshape(len(rows), -1).any(axis=1)
+            differs = (here != before) & ~(np.isnan(here) & np.isnan(before))
+        differs = differs.reshape(len(rows), -1).any(axis=1)
         if name in ("timestamp", STAMP):
-            same &= ~changed
+            has_same_times &= ~differs
         else:
-            differ |= changed
-    return int(np.count_nonzero(same & differ))
+            has_other_values |= differs
+    return int(np.count_nonzero(has_same_times & has_other_values))
 
 
 class NotePlacer:
-    """Finds the places in a bag, where each sample counts once, of the notes of one file.
+    """Finds the samples of a bag to which the notes of one file belong.
 
-    Notes name samples by their indexes among those that the file was recorded with. Some
-    of these may be in an earlier file too; samples that the file has twice were copied
-    later.
+    Notes name samples by their indexes among the samples that the file was recorded with.
+    A bag has each sample once: some samples of the file may be in an earlier file too,
+    and samples that the file has twice were copied into it later.
+
+    Args:
+        first: number of samples of the bag in front of the file.
 
     Attributes:
-        recorded: number of the file's samples so far, without copies within it.
+        recorded: number of the file's samples so far, without copies within the file.
         ahead: notes of samples that have not come yet, with their indexes in the file.
     """
 
     def __init__(self, first: int) -> None:
         self.recorded = 0
-        self._next = first
-        self._newest = np.iinfo(np.int64).min
         self.ahead: list[tuple[int, Note]] = []
+        self._next = first  # index of the next new sample in the bag
+        self._newest = np.iinfo(np.int64).min  # latest host time so far [ns]
 
     def count(self, new: Mask, stamp: NDArray[np.int64]) -> list[tuple[int, Note]]:
-        """Count the next samples; returns the notes of them, with their indexes in the bag.
+        """Count the next samples of the file.
 
-        `new` are those [n] that are in the bag for the first time, `stamp` their host
-        times [n], ns.
+        Args:
+            new: whether each of them is in the bag for the first time [n].
+            stamp: their host times [n], ns.
+
+        Returns:
+            The notes of these samples, with indexes in the bag.
         """
-        own = new
+        # A sample that is not new, but later than all before it in this file, is in an
+        # earlier file: it was recorded, and is no copy.
+        was_recorded = new
         if not new.all():
             newest = np.maximum.accumulate(np.append(self._newest, stamp))
-            own = new | (stamp > newest[:-1])
-        stop = self.recorded + int(np.count_nonzero(own))
+            was_recorded = new | (stamp > newest[:-1])
+        stop = self.recorded + int(np.count_nonzero(was_recorded))
         found = []
         if any(index < stop for index, _ in self.ahead):
             found = self.rest(self.recorded - 1)
-            places = self.recorded + np.append(0, np.cumsum(own))
-            kept = self._next + np.append(0, np.cumsum(new))
+            in_file = self.recorded + np.append(0, np.cumsum(was_recorded))
+            in_bag = self._next + np.append(0, np.cumsum(new))
             for index, note in self.ahead:
                 if self.recorded <= index < stop:
-                    found.append((int(kept[np.searchsorted(places, index)]), note))
+                    row = np.searchsorted(in_file, index)
+                    found.append((int(in_bag[row]), note))
             self.ahead = [each for each in self.ahead if each[0] >= stop]
         self.recorded = stop
-        self._next = self._next + int(np.count_nonzero(new))
+        self._next += int(np.count_nonzero(new))
         self._newest = max(self._newest, int(stamp.max()))
         return found
 
     def rest(self, last: int | None = None) -> list[tuple[int, Note]]:
-        """Notes up to an index in the file, default its end, with their indexes in the bag."""
-        last = self.recorded if last is None else last
+        """Notes in front of samples that do not come any more, with indexes in the bag.
+
+        Args:
+            last: largest index in the file; None for the end of the file.
+        """
+        if last is None:
+            last = self.recorded
         shift = self._next - self.recorded
         return [(index + shift, note) for index, note in self.ahead if index <= last]
 
@@ -239,25 +265,35 @@ class _BagReader:
         self._topic: str | None = None
         self._custom = {} if self._metadata is None else dict(self._metadata.custom)
         self._info: RecordingInfo | None = None
+        # What was noted about samples that were not returned yet, by their indexes in the
+        # bag: gaps, programs that were loaded from a sample on, and begins of files.
         self._has_own_gaps = False
         self._gaps: list[Gap] = []
         self._programs: list[tuple[int, str | None]] = []
-        """Samples from which on a program was loaded, and its name."""
-        self._notes = NotePlacer(0)
         self._file_starts: list[int] = []
+        self._notes = NotePlacer(0)
         self._seen = SeenSamples()
-        self._decoded = self._repeated = self._reported = self._returned = 0
+        # Numbers of samples: decoded, repeated and left out, of these returned with a
+        # batch, returned; and repeated by their times although their values differ.
+        self._decoded = 0
+        self._repeated = 0
+        self._reported = 0
+        self._returned = 0
         self._distinct = 0
-        """Samples that were taken as repeated by their times, although their values differ."""
-        self._last_time = math.nan
+        self._last_time = math.nan  # controller time of the last sample returned [s]
 
     def parts(self) -> Iterator[Samples]:
-        """Decoded samples, some hundreds at a time."""
-        lacking = list[Path]()
+        """Decoded samples, some hundreds at a time, each sample once.
+
+        Raises:
+            RecordingError: a file is damaged, the bag has no samples or fewer than it
+                states, or its times do not distinguish them.
+        """
+        without_log = list[Path]()
         for file in self._files:
             with plain_file(file, self._budget) as (plain, kind):
                 if kind == "sqlite3" and lacks_its_log(plain):
-                    lacking.append(file)
+                    without_log.append(file)
                 for part in self._parts_of(plain, kind):
                     new = self._seen.are_new(part["timestamp"], part[STAMP])
                     self._place(self._notes.count(new, part[STAMP]))
@@ -267,6 +303,14 @@ class _BagReader:
                         self._distinct += _distinct_repetitions(part, new)
                         part = _cut(part, new)
                     yield part
+        self._check_samples(without_log)
+
+    def _check_samples(self, without_log: Sequence[Path]) -> None:
+        """Refuse a bag without samples, with too coarse times, or with fewer than it states.
+
+        Args:
+            without_log: databases that may lack their last samples.
+        """
         count = self._decoded + self._repeated
         if count == 0:
             problem = f"holds no samples on {TELEMETRY_TOPIC}"
@@ -283,8 +327,8 @@ class _BagReader:
         if count < expected:
             problem = f"is truncated: {count} of {expected} samples are there"
             remedy = f"copy the bag again, or {RECOVER}"
-            if lacking:
-                remedy = f"copy {lacking[0].name}-wal too, which was left beside it"
+            if without_log:
+                remedy = f"copy {without_log[0].name}-wal too, which was left beside it"
             raise RecordingError(self._path, problem, remedy)
 
     def _parts_of(self, file: Path, kind: StorageKind) -> Iterator[Samples]:
@@ -297,6 +341,7 @@ class _BagReader:
             yield from self._samples(topic, messages, constant_layout=False)
 
     def _mcap_parts(self, file: Path) -> Iterator[Samples]:
+        """Decoded samples of an MCAP file; its notes are placed, its provenance is kept."""
         reader = McapReader(file, self._budget)
         first = self._decoded
         self._notes = NotePlacer(first)
@@ -308,27 +353,32 @@ class _BagReader:
             channel = reader.channels[block.channel]
             schema = reader.schemas.get(channel.schema_id)
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
-                own = reader.library == LIBRARY
+                is_own = reader.library == LIBRARY
                 yield from self._samples(
-                    channel.topic, block.payload, constant_layout=own
+                    channel.topic, block.payload, constant_layout=is_own
                 )
         self._take_metadata(reader.take_metadata(), first)
         self._place(self._notes.rest())
         # Programs of samples that an earlier file has too do not go on in the next one.
-        self._programs = [
-            program for program in self._programs if program[0] < self._decoded
-        ]
+        self._programs = [each for each in self._programs if each[0] < self._decoded]
 
     def _samples(
         self, topic: str, messages: Bytes, *, constant_layout: bool
     ) -> Iterator[Samples]:
-        """Samples of messages [n, size] of a topic, which must be the one of all messages."""
+        """Decoded samples of messages.
+
+        Args:
+            topic: of the messages, the same for all messages of the bag.
+            messages: CDR [n, size], or packed one by one.
+            constant_layout: whether messages of one size have one layout.
+
+        Raises:
+            RecordingError: the topic is another one than before.
+        """
         if self._topic not in (None, topic):
             both = f"{excerpt(str(self._topic))} and {excerpt(topic)}"
-            remedy = "convert it to a bag for each arm"
-            raise RecordingError(
-                self._path, f"holds the samples of two arms: {both}", remedy
-            )
+            problem = f"holds the samples of two arms: {both}"
+            raise RecordingError(self._path, problem, "convert it to a bag for each arm")
         self._topic = topic
         if not are_packed(messages):
             yield from self._decoder.decode(messages, constant_layout=constant_layout)
@@ -351,6 +401,7 @@ class _BagReader:
                 self._notes.ahead += notes_of_custom(name, values)
 
     def _place(self, notes: Iterable[tuple[int, Note]]) -> None:
+        """Keep notes with indexes in the bag; gaps in front of returned samples are too late."""
         for index, note in notes:
             if not isinstance(note, Gap):
                 self._programs.append((index, note))
@@ -358,20 +409,20 @@ class _BagReader:
                 self._gaps.append(replace(note, index=index))
 
     def same_program(self, samples: int) -> int:
-        """Number of samples, at most this one, until another program was loaded."""
-        ahead = [index - self._returned for index, _ in self._programs]
-        return min([samples, *(count for count in ahead if count > 0)])
+        """Number of samples that have the program of the next one, at most `samples`."""
+        for index, _ in self._programs:
+            ahead = index - self._returned
+            if 0 < ahead < samples:
+                samples = ahead
+        return samples
 
     def telemetry(self, part: Samples, *, last: bool = False) -> Telemetry:
         """The next samples, with the gaps among and in front of them.
 
         Args:
-            part: their values by field, and their host times by STAMP.
-            last: whether they are the last ones, which have the gap at the end of the
+            part: values of the samples by field, and their host times by STAMP.
+            last: whether they are the last samples, which have the gap at the end of the
                 bag, too.
-
-        Returns:
-            The samples with indexes of gaps among them.
         """
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self._path))
@@ -379,58 +430,65 @@ class _BagReader:
             self._info = replace(self._info, program=self._programs.pop(0)[1])
         clock = part["timestamp"]
         host = part.pop(STAMP)
-        gaps = self._gaps_of(
-            clock, None if self._info.rate is None else 1 / self._info.rate, last
-        )
-        self._returned = self._returned + len(clock)
+        period = None if self._info.rate is None else 1 / self._info.rate
+        gaps = self._gaps_of(clock, period, last)
+        self._returned += len(clock)
         self._last_time = float(clock[-1])
         repeated = self._repeated - self._reported
         self._reported = self._repeated
-        stamp = host if self._custom.get("stamps", "host") == "host" else None
-        if self._chosen is not None:  # the time is always read
-            part = {name: values for name, values in part.items() if name in self._chosen}
+        has_host_stamps = self._custom.get("stamps", "host") == "host"
+        stamp = host if has_host_stamps else None
+        if self._chosen is not None and "timestamp" not in self._chosen:
+            del part["timestamp"]  # which is always read
         return Telemetry(clock, part, self._info, gaps, stamp, repeated)
 
     def _gaps_of(self, clock: Array, period: float | None, last: bool) -> tuple[Gap, ...]:
-        """Gaps in and in front of the next samples, noted ones and those that the clock shows.
+        """Gaps in and in front of the next samples: recorded ones, and those by the clock.
 
         Args:
             clock: controller times of the samples [n], s.
             period: nominal sample period [s], None if there is none.
-            last: whether they are the last ones, which have the gap at the end of the
+            last: whether they are the last samples, which have the gap at the end of the
                 bag, too.
 
         Returns:
             Gaps in order of their indexes among these samples.
         """
         first = self._returned
-        stop = self._returned + len(clock)
-        noted = [
-            replace(gap, index=gap.index - first)
-            for gap in self._gaps
-            if first <= gap.index < stop + last
-        ]
-        self._gaps = [gap for gap in self._gaps if gap.index >= stop]
-        if self._repeated:  # which shift the numbers of samples
-            starts = np.append(self._last_time, clock)
-            ends = np.append(clock, np.nan)
-            noted = [
-                gap
-                for gap in noted
-                if gap.start == starts[gap.index] or gap.end == ends[gap.index]
-            ]
+        stop = first + len(clock)
+        noted = self._noted_gaps(clock, last)
         # The clock shows the gaps of other writers, between files, and between samples in
         # disorder.
         begins = {start - first for start in self._file_starts if first <= start < stop}
         self._file_starts = [start for start in self._file_starts if start >= stop]
-        anywhere = not self._has_own_gaps or not self._seen.in_order
-        if not begins and not anywhere:
+        has_gaps_anywhere = not self._has_own_gaps or not self._seen.in_order
+        if not begins and not has_gaps_anywhere:
             return with_found_gaps(noted, ())
-        found = [
-            replace(gap, cause=MISSING_FILE)
-            if gap.index in begins and self._has_own_gaps
-            else gap
-            for gap in find_gaps(clock, period, before=self._last_time)
-            if anywhere or gap.index in begins
-        ]
+        found: list[Gap] = []
+        for gap in find_gaps(clock, period, before=self._last_time):
+            is_between_files = gap.index in begins
+            if is_between_files and self._has_own_gaps:
+                found.append(replace(gap, cause=MISSING_FILE))
+            elif is_between_files or has_gaps_anywhere:
+                found.append(gap)
         return with_found_gaps(noted, found)
+
+    def _noted_gaps(self, clock: Array, last: bool) -> list[Gap]:
+        """Recorded gaps of the next samples, see `_gaps_of`; they are not kept any longer."""
+        first = self._returned
+        stop = first + len(clock)
+        end = stop + 1 if last else stop
+        noted = [gap for gap in self._gaps if first <= gap.index < end]
+        noted = [replace(gap, index=gap.index - first) for gap in noted]
+        self._gaps = [gap for gap in self._gaps if gap.index >= stop]
+        if not self._repeated:
+            return noted
+        # Repeated samples shift the indexes: the times have to agree, too.
+        starts = np.append(self._last_time, clock)
+        ends = np.append(clock, np.nan)
+
+        def agrees(gap: Gap) -> bool:
+            """Whether a gap begins or ends with the samples beside it."""
+            return bool(gap.start == starts[gap.index] or gap.end == ends[gap.index])
+
+        return [gap for gap in noted if agrees(gap)]
