@@ -20,7 +20,7 @@ from ur_energy_model import __version__
 from ur_energy_model.codec import built
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file, open_regular
-from ur_energy_model.ranges import GRAVITY
+from ur_energy_model.ranges import GRAVITY, PAYLOAD_MASS
 from ur_energy_model.telemetry.bag.mcap_format import Summary
 from ur_energy_model.telemetry.bag.messages import (
     DUMPER,
@@ -66,6 +66,16 @@ class FileEntry(NamedTuple):
         """Entry of an MCAP file by its summary."""
         return cls(name, summary.start_time, summary.end_time, summary.messages)
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """The entry as metadata.yaml has it."""
+        return {
+            "path": self.name,
+            "starting_time": {"nanoseconds_since_epoch": self.start},
+            "duration": {"nanoseconds": self.end - self.start},
+            "message_count": self.messages,
+        }
+
 
 class TopicEntry(NamedTuple):
     """One topic in metadata.yaml.
@@ -87,9 +97,20 @@ class TopicEntry(NamedTuple):
     @classmethod
     def of_topic(cls, topic: BagTopic, messages: int) -> TopicEntry:
         """Entry of a topic with this number of messages."""
-        return cls(
-            topic.name, topic.kind.name, topic.kind.digest, messages, topic.latched
-        )
+        kind = topic.kind
+        return cls(topic.name, kind.name, kind.digest, messages, topic.latched)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The entry as metadata.yaml has it."""
+        about = {
+            "name": self.name,
+            "type": self.type,
+            "serialization_format": "cdr",
+            "offered_qos_profiles": offered_qos_profiles(self.latched),
+            "type_description_hash": self.digest,
+        }
+        return {"topic_metadata": about, "message_count": self.messages}
 
 
 @dataclass(frozen=True)
@@ -117,44 +138,27 @@ class BagMetadata:
     def write(self, folder: Path) -> None:
         """Replace metadata.yaml in one step.
 
-        OSError: the disk fails; RecordingError: the name of a file is not text.
+        Raises:
+            OSError: the disk fails.
+            RecordingError: the name of a file is not text.
         """
         for file in self.files:
             if not file.name.isprintable():
                 raise RecordingError(folder, f"has a file {file.name!a}", "rename it")
-        start = min((file.start for file in self.files if file.messages), default=0)
-        end = max((file.end for file in self.files if file.messages), default=0)
+        filled = [file for file in self.files if file.messages]
+        start = min((file.start for file in filled), default=0)
+        end = max((file.end for file in filled), default=0)
         content = {
             "version": 9,
             "storage_identifier": self.storage,
             "duration": {"nanoseconds": end - start},
             "starting_time": {"nanoseconds_since_epoch": start},
             "message_count": sum(file.messages for file in self.files),
-            "topics_with_message_count": [
-                {
-                    "topic_metadata": {
-                        "name": topic.name,
-                        "type": topic.type,
-                        "serialization_format": "cdr",
-                        "offered_qos_profiles": offered_qos_profiles(topic.latched),
-                        "type_description_hash": topic.digest,
-                    },
-                    "message_count": topic.messages,
-                }
-                for topic in self.topics
-            ],
+            "topics_with_message_count": [topic.content for topic in self.topics],
             "compression_format": "",
             "compression_mode": "",
             "relative_file_paths": [file.name for file in self.files],
-            "files": [
-                {
-                    "path": file.name,
-                    "starting_time": {"nanoseconds_since_epoch": file.start},
-                    "duration": {"nanoseconds": file.end - file.start},
-                    "message_count": file.messages,
-                }
-                for file in self.files
-            ],
+            "files": [file.content for file in self.files],
             "custom_data": dict(self.custom),
             "ros_distro": "jazzy",
         }
@@ -172,58 +176,73 @@ class BagMetadata:
 def read_metadata(folder: Path) -> BagMetadata:
     """Read metadata.yaml of a bag, version 1 to 9; unknown keys are ignored.
 
-    RecordingError: missing, malformed, too large, or with file names outside the bag.
+    Args:
+        folder: the bag.
+
+    Raises:
+        RecordingError: metadata.yaml is missing, malformed or too large, or has file
+            names outside the bag.
     """
     tree = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
     root = Record(Record(tree)[ROOT])
-    files: dict[str, FileEntry] = {}
+    files = _read_files(root)
+    _check_compression(root)
+    topics = [_read_topic(item) for item in root["topics_with_message_count"].items()]
+    own: dict[str, str] = {}
+    custom = root.get("custom_data")
+    if custom is not None:
+        for key, child in custom.mapping().items():
+            # This package writes scalars only; other values are of another writer.
+            if child.is_scalar:
+                own[key] = child.written()
+    return BagMetadata(files, topics, own, root["storage_identifier"].written())
+
+
+def _read_files(root: Record) -> list[FileEntry]:
+    """Storage files of a bag; times and counts are 0 where the metadata have none."""
+    names: dict[str, None] = {}
     for item in root["relative_file_paths"].items():
         path = PurePath(item.written())  # old bags put a folder in front of the name
         name = path.name
         if path.is_absolute() or ".." in path.parts or not name or "\0" in name:
             raise item.refuse(f"file name '{excerpt(str(path))}' leads out of the bag")
         if len(name.encode(errors="surrogatepass")) > LONGEST_FILE_NAME:
-            raise item.refuse(
-                f"file name '{excerpt(name)}' is longer than a file's can be"
-            )
-        if name in files:  # a bag is read as long as its files are
+            problem = f"file name '{excerpt(name)}' is longer than a file's can be"
+            raise item.refuse(problem)
+        if name in names:  # its samples would be read twice
             raise item.refuse(f"file '{excerpt(name)}' occurs twice")
-        files[name] = FileEntry(name, 0, 0, 0)
-    _check_compression(root)
+        names[name] = None
+    files = {name: FileEntry(name, 0, 0, 0) for name in names}
     entries = root.get("files")
-    for name, item in zip(
-        files, [] if entries is None else entries.items(), strict=False
-    ):
-        entry = Record(item)
-        start = _nanoseconds(entry.get("starting_time"), "nanoseconds_since_epoch")
-        length = _nanoseconds(entry.get("duration"), "nanoseconds")
-        count = entry.read("message_count", _COUNT, 0)
-        files[name] = FileEntry(name, start, start + length, count)
-    topics = []
-    for item in root["topics_with_message_count"].items():
-        entry = Record(item)
-        about = Record(entry["topic_metadata"])
-        qos = about.get("offered_qos_profiles")
-        if qos is None or qos.is_scalar:  # before version 9 the profiles are a text
-            latched = qos is not None and is_latched(qos.written())
-        else:
-            found = [Record(profile).get("durability") for profile in qos.items()]
-            latched = any(
-                each is not None and each.written() == LATCHED for each in found
-            )
-        digest = about.read("type_description_hash", YamlTree.written, "")
-        count = _COUNT(entry["message_count"])
-        kind = about["name"].written(), about["type"].written()
-        topics.append(TopicEntry(*kind, digest, count, latched))
-    custom = root.get("custom_data")
-    # This package writes scalars only; other values are of another writer.
-    own = {
-        key: child.written()
-        for key, child in ({} if custom is None else custom.mapping()).items()
-        if child.is_scalar
-    }
-    return BagMetadata(
-        [*files.values()], topics, own, root["storage_identifier"].written()
+    if entries is not None:
+        for name, item in zip(names, entries.items(), strict=False):
+            entry = Record(item)
+            start = _nanoseconds(entry.get("starting_time"), "nanoseconds_since_epoch")
+            length = _nanoseconds(entry.get("duration"), "nanoseconds")
+            count = entry.read("message_count", _COUNT, 0)
+            files[name] = FileEntry(name, start, start + length, count)
+    return list(files.values())
+
+
+def _read_topic(tree: YamlTree) -> TopicEntry:
+    """One topic of a bag."""
+    entry = Record(tree)
+    about = Record(entry["topic_metadata"])
+    profiles = about.get("offered_qos_profiles")
+    latched = False
+    if profiles is not None and profiles.is_scalar:  # a text before version 9
+        latched = is_latched(profiles.written())
+    elif profiles is not None:
+        for profile in profiles.items():
+            durability = Record(profile).get("durability")
+            if durability is not None and durability.written() == LATCHED:
+                latched = True
+    return TopicEntry(
+        name=about["name"].written(),
+        type=about["type"].written(),
+        digest=about.read("type_description_hash", YamlTree.written, ""),
+        messages=_COUNT(entry["message_count"]),
+        latched=latched,
     )
 
 
@@ -247,11 +266,16 @@ def _check_compression(root: Record) -> None:
 
 
 def _nanoseconds(tree: YamlTree | None, key: str) -> int:
+    """The time under a key of a mapping [ns]; 0 where either is missing."""
     return 0 if tree is None else Record(tree).read(key, _TIME, 0)
 
 
 def is_latched(text: str) -> bool:
-    """Whether profiles as they are stored with a channel, of any version, are latched."""
+    """Whether late subscribers get the last message of a topic with this quality of service.
+
+    Args:
+        text: the profiles as they are stored with a channel, of any version.
+    """
     return _LATCHED_TEXT.search(text) is not None
 
 
@@ -275,6 +299,9 @@ _NAMES = {
 _NUMBERS = ("rate", "gravity", "payload_mass", "payload_center_of_mass", "simulated")
 """Keys whose values are JSON."""
 _TEXTS = ("robot", "serial", "controller_version", "program")
+_NOT_STORED = ("source", "removed")
+"""Attributes of RecordingInfo that belong to the place of a bag, and not to the recording."""
+_HIGHEST_RATE = 1e5  # of samples [Hz]; that of any controller is far below
 
 
 def custom_of_info(
@@ -291,42 +318,46 @@ def custom_of_info(
     Returns:
         Texts; values that are no text are JSON.
     """
-    entries: dict[str, Any] = {
-        **{
-            key: value
-            for key, value in asdict(info).items()
-            if value not in (None, "", {})
-        },
-        "fields": ",".join(fields),
-        "recorded_from": info.source,
-        "stamps": "host" if host_clock else "controller",
-        "package_version": __version__,
-    }
-    return {
-        key: value if isinstance(value, str) else json.dumps(value)
-        for key, value in entries.items()
-        if key not in ("source", "removed")
-    }
+    pairs: dict[str, str] = {}
+    for key, value in asdict(info).items():
+        if key in _NOT_STORED or value in (None, "", {}):
+            continue
+        pairs[key] = value if isinstance(value, str) else json.dumps(value)
+    pairs["fields"] = ",".join(fields)
+    pairs["recorded_from"] = info.source
+    pairs["stamps"] = "host" if host_clock else "controller"
+    pairs["package_version"] = __version__
+    return pairs
 
 
 def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
-    """Provenance of a recording; what is missing is unknown. RecordingError: a malformed value.
+    """Provenance of a recording; what is missing is unknown.
 
     An implausible payload or gravity is unknown too: a controller may be configured
     wrongly, and the samples are good all the same.
+
+    Args:
+        custom: key-value pairs of a bag, see `custom_of_info`.
+        source: of the recording, for its info and for errors.
+
+    Raises:
+        RecordingError: a malformed value.
     """
     try:
         own = {key: json.loads(custom[key]) for key in _NUMBERS if key in custom}
-        rate = own.get("rate")
+        rate = None
+        if own.get("rate") is not None:
+            rate = float(own["rate"])
+            if not 0.0 < rate <= _HIGHEST_RATE:
+                raise ValueError(f"rate {rate:g}")
         mass = float(own.get("payload_mass", math.nan))
-        if rate is not None and not 0.0 < (rate := float(rate)) <= 1e5:
-            raise ValueError(f"rate {rate:g}")
+        is_plausible_mass = -1e-9 <= mass <= PAYLOAD_MASS.high
         extra = json.loads(custom.get("extra", "{}"))
         return RecordingInfo(
             source=source,
             rate=rate,
             gravity=_vector(own.get("gravity"), GRAVITY.low, GRAVITY.high),
-            payload_mass=mass if -1e-9 <= mass <= 3e3 else None,
+            payload_mass=mass if is_plausible_mass else None,
             payload_center_of_mass=_vector(own.get("payload_center_of_mass"), 0.0, 10.0),
             simulated=own.get("simulated") is True,
             removed=removed_samples(custom),
@@ -342,17 +373,18 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
         RecursionError,
     ) as error:
         problem = f"its recording information is malformed ({excerpt(str(error))})"
-        raise RecordingError(
-            source, problem, "record again, or import the CSV again"
-        ) from None
+        remedy = "record again, or import the CSV again"
+        raise RecordingError(source, problem, remedy) from None
 
 
 def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] | None:
-    """A vector, None if it is missing or its length is out of range."""
+    """A vector of three numbers; None if it is missing or its length is out of range."""
     if value is None:
         return None
-    x, y, z = map(float, value)
-    return (x, y, z) if low <= math.hypot(x, y, z) <= high else None
+    x, y, z = (float(each) for each in value)
+    if not low <= math.hypot(x, y, z) <= high:
+        return None
+    return x, y, z
 
 
 def name_of_custom(custom: Mapping[str, str], key: str) -> str:
@@ -391,8 +423,9 @@ def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:
     """
     if not isinstance(note, Gap):
         return PROGRAM_RECORD_NAME, {"index": str(index), "name": note or ""}
-    values = asdict(replace(note, index=index)).items()
-    texts = {key: value if key == "cause" else json.dumps(value) for key, value in values}
+    texts: dict[str, str] = {}
+    for key, value in asdict(replace(note, index=index)).items():
+        texts[key] = value if key == "cause" else json.dumps(value)
     return GAP_RECORD_NAME, texts
 
 
@@ -410,10 +443,9 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
         if name == PROGRAM_RECORD_NAME:
             return [(int(custom["index"]), custom["name"] or None)]
         if name == GAP_RECORD_NAME:
-            texts = custom.items()
-            values = {
-                key: text if key == "cause" else json.loads(text) for key, text in texts
-            }
+            values: dict[str, Any] = {}
+            for key, text in custom.items():
+                values[key] = text if key == "cause" else json.loads(text)
             gap = built(Gap, values)
             return [(gap.index, gap)]
     except (KeyError, ValueError, OverflowError, RecursionError):
@@ -422,17 +454,17 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
 
 
 def gaps_to_text(gaps: Sequence[Gap]) -> str:
-    """The first gaps as JSON."""
+    """The first gaps as JSON, at most MAX_GAPS_AS_TEXT of them."""
     return json.dumps([asdict(gap) for gap in gaps[:MAX_GAPS_AS_TEXT]])
 
 
-# Hash of a bag, by which its provenance names it.
+# Hash of a bag, by which the provenance of a model names the bag.
 
-_PIECE = 1 << 20
+_PIECE = 1 << 20  # part of a file that is read at once [bytes]
 
 
 def bag_hash(path: Path) -> str:
-    """SHA-256 over a bag's files, in the order of their names, by which provenance names it.
+    """SHA-256 over the contents of a bag's files, in the order of their names.
 
     Args:
         path: of the bag, or of one of its files.
@@ -448,6 +480,6 @@ def bag_hash(path: Path) -> str:
     for file in files:
         if file.is_file():
             with open_regular(file) as stream:
-                for piece in iter(lambda: stream.read(_PIECE), b""):
+                while piece := stream.read(_PIECE):
                     total.update(piece)
     return total.hexdigest()

@@ -17,7 +17,12 @@ from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
 
 
 class Layout(NamedTuple):
-    """RTDE fields of a file's columns, in order, and the software or data set that writes them."""
+    """Order of the columns of files without a header line.
+
+    Attributes:
+        fields: RTDE fields in the order of their columns.
+        source: software or data set that writes such files.
+    """
 
     fields: tuple[str, ...]
     source: str
@@ -100,23 +105,29 @@ _SPELLINGS: Mapping[str, Mapping[str, float]] = {
     "W": {"w": 1.0},
 }
 """By SI unit: spellings in lower case of the units that are converted to it, and their factors."""
-_UNITS = {
-    name: (unit, factor)
-    for unit, spellings in _SPELLINGS.items()
-    for names, factor in spellings.items()
-    for name in names.split()
-}
 
 
+def _units() -> dict[str, tuple[str, float]]:
+    """SI unit and factor to it by each spelling of a unit."""
+    found: dict[str, tuple[str, float]] = {}
+    for unit, spellings in _SPELLINGS.items():
+        for names, factor in spellings.items():
+            found |= dict.fromkeys(names.split(), (unit, factor))
+    return found
+
+
+_UNITS = _units()
 _BRACKETED = r"\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*"
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
-    """Split a column's name from the unit in brackets behind or in front of it.
+    """Name and unit of a column, whose unit is in brackets behind or in front of the name.
 
-    `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay.
+    `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay
+    with the name. The unit is None where there is none.
     """
-    if (before := re.fullmatch(_BRACKETED + r"([^\[\](){}]+?)\s*", name)) and before[1]:
+    before = re.fullmatch(_BRACKETED + r"([^\[\](){}]+?)\s*", name)
+    if before is not None and before[1]:
         return before[2], before[1]
     behind = re.fullmatch("(.*?)" + _BRACKETED, name)
     if behind is None or not behind[1] or behind[2].isdigit():
@@ -126,25 +137,34 @@ def split_unit(name: str) -> tuple[str, str | None]:
 
 def is_unit(text: str) -> bool:
     """Whether a text is a unit, or the mark of a column without one."""
-    plain = re.sub(r"[\s*\u00b7]", "", text.lower())
-    accepted = {
-        part.strip() for field in FIELDS.values() for part in field.unit.split(",")
-    }
-    return (
-        plain in _UNITS
-        or text.strip() in accepted
-        or text.strip() in ("-", "1", "iso8601")
-    )
+    stated = text.strip()
+    if _plain_unit(text) in _UNITS or stated in _NO_UNITS:
+        return True
+    return any(stated in _units_of(field) for field in FIELDS.values())
+
+
+_NO_UNITS = ("-", "1", "iso8601")
+"""Marks of columns without a unit in a line of units."""
+
+
+def _plain_unit(unit: str) -> str:
+    """A unit in lower case, without blanks and marks of multiplication."""
+    return re.sub(r"[\s*\u00b7]", "", unit.lower())
+
+
+def _units_of(field: Field) -> list[str]:
+    """The SI units of a field; poses and forces have two, such as "m, rad"."""
+    return [unit.strip() for unit in field.unit.split(",")]
 
 
 def time_factor(unit: str) -> float | None:
     """Seconds in a unit of time.
 
     Args:
-        unit: as a header states it.
+        unit: as a header states it, such as "ms" or "Seconds".
 
     Returns:
-        Its seconds; None if it is no unit of time.
+        The seconds; None if the text is no unit of time.
     """
     kind, factor = _UNITS.get(unit.strip().lower(), ("", 0.0))
     return factor if kind == "s" else None
@@ -160,13 +180,13 @@ def unit_factor(field: Field, unit: str) -> float | None:
     Returns:
         What values in this unit are multiplied with; None if it cannot be converted.
     """
-    accepted = [part.strip() for part in field.unit.split(",")]
+    accepted = _units_of(field)
     if unit.strip() in accepted or not field.unit:
         return 1.0
     if accepted == ["ms"]:
         seconds = time_factor(unit)
         return None if seconds is None else 1e3 * seconds
-    plain = re.sub(r"[\s*\u00b7]", "", unit.lower())
+    plain = _plain_unit(unit)
     if plain not in _UNITS:
         plain = re.sub("/?s-2$", "/s^2", plain)
     kind, factor = _UNITS.get(plain, ("", 0.0))
@@ -219,63 +239,88 @@ def parse_header(
     Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`,
     `actual_q0`; or from 1 throughout a field), in any case, with or without a unit: in
     brackets, or behind the name (`actual_q_0_deg`). The time may also be called time, t
-    or datetime, and have no column if `timeless`.
+    or datetime.
 
-    RecordingError: no time column, a unit that cannot be converted, or one to be
-    converted that not all columns of a field state.
+    Args:
+        path: of the file, for errors.
+        names: of all columns, as the header line has them.
+        joints: number of joints of the arm.
+        timeless: whether the file may have no column of the time.
+
+    Raises:
+        RecordingError: no time column, a unit that cannot be converted, or a unit to be
+            converted that is not stated for all columns of a field.
     """
     stems = [split_unit(name) for name in names]
     time, seconds = _time_column(stems)
     if time is None and not timeless:
-        shown = ", ".join([name[:30] for name in names[:4]]) + (
-            " ..." if len(names) > 4 else ""
-        )
-        problem = f"column is missing from the first line (it has {shown})"
-        remedy = (
-            "if there is no time, state the samples per second with --rate HZ; else record with a "
-            "header of RTDE field names, or name the columns with --columns"
-        )
-        raise RecordingError(path, problem, remedy, field=TIME)
+        raise _without_time(path, names)
     elements = _Elements(joints)
     for column, (stem, unit) in enumerate(stems):
-        if column != time and names[column] != SKIPPED:
-            elements.add(
-                column, names[column], stem, unit, is_time=_is_time(stems, time, column)
-            )
-    if time is not None:
-        elements.twins = [(time, twin) for twin in elements.times] + elements.twins
+        if column == time or names[column] == SKIPPED:
+            continue
+        is_time = _is_time(stems, time, column)
+        elements.add(column, names[column], stem, unit, is_time=is_time)
+    twins = list(elements.twins)
     remarks: list[str] = []
-    if time is not None and names[time].strip().lower() != TIME:
-        remarks.append(f"column '{names[time]}' is used as time")
+    if time is not None:
+        twins = [(time, twin) for twin in elements.times] + twins
+        if names[time].strip().lower() != TIME:
+            remarks.append(f"column '{names[time]}' is used as time")
     incomplete: list[str] = []
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
-    found = elements.found
-    units = elements.units
-    for name in [name for name in FIELDS if name in found]:
-        size = len(column_names(FIELDS[name], joints))
-        first = 1 if found[name].keys() == {*range(1, size + 1)} else 0
-        if first:
+    for name, field in FIELDS.items():
+        columns = elements.found.get(name)  # by index
+        if columns is None:
+            continue
+        size = len(column_names(field, joints))
+        counts_from_1 = columns.keys() == set(range(1, size + 1))
+        if counts_from_1:
             remarks.append(f"{name} counts from 1; column {name}_1 is the first")
-        if not found[name].keys() >= {*range(first, first + size)}:
+        indexes = range(1, size + 1) if counts_from_1 else range(size)
+        if not columns.keys() >= set(indexes):
             incomplete.append(name)
             continue
-        places[name] = tuple(found[name][index] for index in range(first, first + size))
-        of_columns = _factors(path, FIELDS[name], places[name], units)
-        factors.update(of_columns)
-        if of_columns:
-            unit = units[next(iter(of_columns))]
-            remarks.append(f"{name} converted from {unit} to {FIELDS[name].unit}")
+        places[name] = tuple(columns[index] for index in indexes)
+        converted = _factors(path, field, places[name], elements.units)
+        factors.update(converted)
+        if converted:
+            unit_of_first = elements.units[next(iter(converted))]
+            remarks.append(f"{name} converted from {unit_of_first} to {field.unit}")
     if elements.unknown:
-        more = len(elements.unknown) - _SHOWN
-        text = ", ".join(elements.unknown[:_SHOWN])
-        remarks.append(
-            f"ignored columns: {text}{f' and {more} more' if more > 0 else ''}"
-        )
+        remarks.append(f"ignored columns: {_listed(elements.unknown)}")
     if incomplete:
         remarks.append(f"ignored fields that lack elements: {', '.join(incomplete)}")
-    twins = tuple(elements.twins)
-    return CsvHeader(tuple(names), places, factors, time, seconds, twins, tuple(remarks))
+    return CsvHeader(
+        names=tuple(names),
+        places=places,
+        factors=factors,
+        time=time,
+        time_factor=seconds,
+        twins=tuple(twins),
+        remarks=tuple(remarks),
+    )
+
+
+def _without_time(path: Path, names: Sequence[str]) -> RecordingError:
+    """The error about a file whose columns have no name of a time."""
+    shown = ", ".join(name[:30] for name in names[:4])
+    if len(names) > 4:
+        shown += " ..."
+    problem = f"column is missing from the first line (it has {shown})"
+    remedy = (
+        "if there is no time, state the samples per second with --rate HZ; else record with a "
+        "header of RTDE field names, or name the columns with --columns"
+    )
+    return RecordingError(path, problem, remedy, field=TIME)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of columns in a remark: the first ones, and the number of the others."""
+    text = ", ".join(names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{text} and {more} more" if more > 0 else text
 
 
 class _Elements:
@@ -300,7 +345,15 @@ class _Elements:
     def add(
         self, column: int, name: str, stem: str, unit: str | None, *, is_time: bool
     ) -> None:
-        """Add a column: its name, and the same without its unit."""
+        """Add a column.
+
+        Args:
+            column: number of the column, from 0.
+            name: as the header line has it.
+            stem: the name without its unit.
+            unit: as stated; None without one.
+            is_time: whether the name is that of the time column.
+        """
         if is_time:
             self.times.append(column)
             return
@@ -344,7 +397,17 @@ def _is_time(
 def _factors(
     path: Path, field: Field, columns: Sequence[int], units: Mapping[int, str]
 ) -> dict[int, float]:
-    """Factors of the columns of a field whose stated units are not SI."""
+    """Factors to the SI unit of a field, of its columns whose stated units are others.
+
+    Args:
+        path: of the file, for errors.
+        field: of the table.
+        columns: numbers of its columns.
+        units: stated units by the numbers of columns.
+
+    Raises:
+        RecordingError: a unit cannot be converted, or not all columns state one.
+    """
     stated = [column for column in columns if column in units]
     factors: dict[int, float] = {}
     for column in stated:
@@ -369,20 +432,35 @@ def parse_columns(
 
     A field with several values stands for all of them (`actual_q`, also `actual_q[6]` and
     `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three.
-    RecordingError: an unknown name, or another number of columns than the file has.
+
+    Args:
+        path: of the file, for errors.
+        text: the list, as the option --columns has it.
+        count: number of columns of the file.
+        joints: number of joints of the arm.
+        timeless: whether the file may have no column of the time.
+
+    Raises:
+        RecordingError: an unknown name, or another number of columns than the file has;
+            or as in `parse_header`.
     """
-    entries = filter(None, (part.strip() for part in text.split(",")))
-    names = [name for entry in entries for name in _expanded(path, entry, joints)]
+    names: list[str] = []
+    for entry in text.split(","):
+        if entry.strip():
+            names += _expanded(path, entry.strip(), joints)
     if len(names) != count:
         problem = f"has {count} columns, and --columns names {len(names)}"
-        raise RecordingError(
-            path, problem, "name every column; '-' skips one, '-[3]' three"
-        )
+        remedy = "name every column; '-' skips one, '-[3]' three"
+        raise RecordingError(path, problem, remedy)
     return parse_header(path, names, joints, timeless=timeless)
 
 
 def _expanded(path: Path, entry: str, joints: int) -> list[str]:
-    """Names of single columns that an entry of `--columns` stands for."""
+    """Names of single columns that an entry of `--columns` stands for.
+
+    Raises:
+        RecordingError: an unknown name, or a number of values that the field has not.
+    """
     skip = re.fullmatch(r"-(?:\[(\d{1,4})\])?", entry)
     if skip is not None:
         return [SKIPPED] * int(skip[1] or 1)
@@ -390,10 +468,11 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     if stem.lower() in _TIME_NAMES:
         return [entry]
     known = {name.lower(): name for name in FIELDS}
+    base = stem
+    size = first = last = None
     several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))?", stem)
-    base, size, first, last = (
-        (stem, None, None, None) if several is None else several.groups()
-    )
+    if several is not None:
+        base, size, first, last = several.groups()
     name = known.get(stem.lower()) or known.get(base.lower())
     if name is None:
         if _element(stem, joints) is None:
@@ -413,14 +492,17 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
 def _time_column(
     stems: Sequence[tuple[str, str | None]],
 ) -> tuple[int | None, float | None]:
-    """Column of the time, and seconds in its stated unit."""
+    """Column of the time, and seconds in its stated unit; None where there is none.
+
+    Args:
+        stems: names without units, and units, of all columns.
+    """
     for chosen in _TIME_NAMES:
         for column, (stem, unit) in enumerate(stems):
             name = re.sub(r"[\s.-]+", "_", stem.strip().lower())
             if name == chosen:
-                # t is no ton, nor a unit of time
-                name_is_unit = unit is None and len(chosen) > 1
-                stated = chosen if name_is_unit else unit
+                # A name such as "msec" is the unit; "t" is no ton, nor a unit of time.
+                stated = chosen if unit is None and len(chosen) > 1 else unit
                 return column, None if stated is None else time_factor(stated)
             head, _, tail = name.rpartition("_")
             if head == chosen and time_factor(tail) is not None:
@@ -433,16 +515,16 @@ def _spelled(joints: int) -> Mapping[str, tuple[str, int]]:
     """Field and index by the lower-case name of a column; indexes count from 0 or from 1."""
     spelled: dict[str, tuple[str, int]] = {}
     for field in FIELDS.values():
-        columns = column_names(field, joints)
-        last = [f"{field.name}_{len(columns)}"] if len(columns) > 1 else []
-        spelled |= {
-            name.lower(): (field.name, k) for k, name in enumerate([*columns, *last])
-        }
+        columns = list(column_names(field, joints))
+        if len(columns) > 1:  # the last one, where indexes count from 1
+            columns.append(f"{field.name}_{len(columns)}")
+        for index, name in enumerate(columns):
+            spelled[name.lower()] = (field.name, index)
     return spelled
 
 
 def _element(stem: str, joints: int) -> tuple[str, int] | None:
-    """Field and index, as written in the file, of a column's name."""
+    """Field, and index as the file has it, of a column's name; None for any other name."""
     known = _spelled(joints)
     plain = stem.strip().lower()
     if plain in known:
@@ -455,23 +537,28 @@ def _with_unit(stem: str, joints: int) -> tuple[tuple[str, int] | None, str | No
     """Element and unit of a name that a unit follows without brackets: `actual_qd_0_deg_per_s`."""
     for separator in re.finditer(r"[\s_.,/]+(?:in\s+)?", stem):
         element = _element(stem[: separator.start()], joints)
-        tail = re.sub(r"[\s_]+per[\s_]+|_", "/", stem[separator.end() :].strip().lower())
-        if (
-            element is not None
-            and tail
-            and unit_factor(FIELDS[element[0]], tail) is not None
-        ):
-            return element, tail
+        tail = stem[separator.end() :].strip().lower()
+        unit = re.sub(r"[\s_]+per[\s_]+|_", "/", tail)
+        if element is None or not unit:
+            continue
+        if unit_factor(FIELDS[element[0]], unit) is not None:
+            return element, unit
     return None, None
 
 
 def headerless(path: Path, width: int, joints: int) -> RecordingError:
-    """The error for a file without a header line, with the layouts of so many columns."""
-    sources = {
-        name: layout.source
-        for name, layout in LAYOUTS.items()
-        if sum(len(column_names(FIELDS[each], joints)) for each in layout.fields) == width
-    }
+    """The error about a file without a header line; it names the layouts that fit.
+
+    Args:
+        path: of the file.
+        width: number of its columns.
+        joints: number of joints of the arm.
+    """
+    sources: dict[str, str] = {}
+    for name, layout in LAYOUTS.items():
+        columns = sum(len(column_names(FIELDS[each], joints)) for each in layout.fields)
+        if columns == width:
+            sources[name] = layout.source
     remedy = "name the columns with --columns, such as timestamp,actual_q,-[6]"
     if sources:
         found = "; ".join(f"{name}: {source}" for name, source in sources.items())

@@ -26,10 +26,10 @@ MAX_RATIO = 200
 _FREE = 8 << 20
 """Largest ratio of unpacked to packed size of files beyond the free size (3 to 10 is usual)."""
 MAX_LINES = 6_000_000  # largest number of lines: more than three hours at 500 Hz
-
-
-_ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-"""Marks at the beginning of files in UTF-16, as Excel and Windows programs write them."""
+_GZIP = b"\x1f\x8b"
+"""First bytes of gzipped files."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""First bytes of files in UTF-16, as Excel and Windows programs write them."""
 _OTHER_FILES = {
     b"PK\x03\x04": "is a workbook or a zip archive, not a CSV file",
     b"PAR1": "is a Parquet file, not a CSV file",
@@ -42,17 +42,22 @@ _OTHER_FILES = {
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of each line that is not blank, of a plain or gzipped file.
+    """Number (from 1) and text of each line that is not blank.
 
-    RecordingError: it cannot be read, is not text, or is beyond the budget.
+    Args:
+        path: of a plain or gzipped file.
+
+    Raises:
+        RecordingError: it cannot be read, is not text, or is beyond the budget.
     """
     try:
         with open_regular(path) as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
+            file = raw
+            if raw.read(len(_GZIP)) == _GZIP:
+                file = cast("BinaryIO", gzip.GzipFile(fileobj=raw))
             raw.seek(0)
             volume = min(MAX_TEXT, max(_FREE, MAX_RATIO * path.stat().st_size))
             budget = Budget(path, RecordingError, volume, 0, MAX_LINES)
-            file = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if zipped else raw
             encoding = _encoding(path, file)
             number = 0
             with TextIOWrapper(file, encoding=encoding, errors="replace") as text:
@@ -78,22 +83,27 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 def _encoding(path: Path, file: BinaryIO) -> str:
     """Encoding of a text by its first bytes; the file is at its beginning afterwards.
 
-    RecordingError: it begins as another kind of file.
+    Raises:
+        RecordingError: it begins as another kind of file.
     """
     begin = file.read(8)
     file.seek(0)
     for mark, problem in _OTHER_FILES.items():
         if begin.startswith(mark):
             raise RecordingError(path, problem, "export it as CSV")
-    found = [encoding for mark, encoding in _ENCODINGS if begin.startswith(mark)]
-    return found[0] if found else "utf-8-sig"
+    return "utf-16" if begin.startswith(_UTF_16) else "utf-8-sig"
 
 
 # Columns and numbers of a line.
 
 
 class Dialect(NamedTuple):
-    """How a file separates columns (None: white space), and whether it has decimal commas."""
+    """How a file separates columns and writes numbers.
+
+    Attributes:
+        delimiter: between two columns; None for white space.
+        decimal_comma: whether 1,5 is a number.
+    """
 
     delimiter: str | None
     decimal_comma: bool = False
@@ -101,20 +111,18 @@ class Dialect(NamedTuple):
     def cells(self, line: str) -> list[str]:
         """Texts of a line's columns, without blanks and quotes around them."""
         if '"' in line:
-            # no table: some hundred thousand characters in one cell
+            # csv.Error: a cell of some hundred thousand characters, which is no table.
             with suppress(csv.Error):
-                row = next(
-                    csv.reader([line.strip()], delimiter=self.delimiter or " "), []
-                )
+                rows = csv.reader([line.strip()], delimiter=self.delimiter or " ")
+                row = next(rows, [])
                 return [cell.strip() for cell in row if cell or self.delimiter]
         return [cell.strip() for cell in line.rstrip("\r\n").split(self.delimiter)]
 
     def columns(self, line: str) -> list[str]:
         """Cells of a line, without the empty one that a delimiter at its end makes."""
         cells = self.cells(line)
-        return (
-            cells[:-1] if self.delimiter and len(cells) > 1 and not cells[-1] else cells
-        )
+        ends_with_delimiter = self.delimiter is not None and cells[-1:] == [""]
+        return cells[:-1] if ends_with_delimiter and len(cells) > 1 else cells
 
     def count(self, line: str) -> int:
         """Number of cells of a line."""
@@ -124,18 +132,23 @@ class Dialect(NamedTuple):
 
     def number(self, cell: str) -> float | None:
         """A cell as a number, NaN and infinity included; None if it is not one."""
+        if self.decimal_comma:
+            cell = cell.replace(",", ".", 1)
         try:
-            return float(cell.replace(",", ".", 1) if self.decimal_comma else cell)
+            return float(cell)
         except ValueError:
             return None
 
     def names_columns(self, line: str) -> bool:
         """Whether a first line names columns; in a row of data most cells are numbers or dates."""
         cells = self.cells(line)
-        values = sum(
-            self.number(cell) is not None or looks_like_date(cell) for cell in cells
-        )
-        return not is_numbering(cells) and (2 * values < len(cells) or values == 0)
+        if is_numbering(cells):
+            return False
+        values = 0
+        for cell in cells:
+            if self.number(cell) is not None or looks_like_date(cell):
+                values += 1
+        return 2 * values < len(cells) or values == 0
 
 
 def is_separator_line(line: str) -> bool:
@@ -144,8 +157,8 @@ def is_separator_line(line: str) -> bool:
 
 
 def is_numbering(cells: Sequence[str]) -> bool:
-    """Whether a first line numbers columns without names: 0, 1, 2, ...; two may be data."""
-    return len(cells) > 2 and [*cells] == [str(i) for i in range(len(cells))]
+    """Whether a first line numbers columns without names: 0, 1, 2, ...; two cells may be data."""
+    return len(cells) > 2 and list(cells) == [str(i) for i in range(len(cells))]
 
 
 def find_dialect(lines: Sequence[str]) -> Dialect:
@@ -166,20 +179,18 @@ def find_dialect(lines: Sequence[str]) -> Dialect:
 
 def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
     """Whether some line has numbers such as 1,5 and none with a decimal point."""
-    rows = (
-        Dialect(delimiter).cells(line) if delimiter == "," else line.split(delimiter)
-        for line in lines
-    )
-    marks = (
-        {
-            found[1]
-            for cell in cells
-            if (found := _DECIMAL.fullmatch(cell.strip('" \t\r\n')))
-        }
-        for cells in rows
-        if delimiter is not None or len(cells) > 1
-    )
-    return {","} in marks
+    for line in lines:
+        cells = line.split(delimiter)
+        if delimiter == ",":  # decimal commas are in quotes
+            cells = Dialect(delimiter).cells(line)
+        if delimiter is None and len(cells) == 1:
+            continue
+        numbers = [_DECIMAL.fullmatch(cell.strip('" \t\r\n')) for cell in cells]
+        marks = {number[1] for number in numbers if number is not None}
+        if marks == {","}:
+            return True
+    return False
 
 
 _DECIMAL = re.compile(r"[+-]?\d+([.,])\d+(?:e[+-]?\d+)?", re.IGNORECASE)
+"""A number with decimals, and their mark."""

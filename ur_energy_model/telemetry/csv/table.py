@@ -61,10 +61,11 @@ class CsvOptions(NamedTuple):
 
 
 _FILLED = 0.25
-"""Least share of the first rows that have a field."""
+"""Least share of the first rows in which a field has values; emptier ones are left out."""
 _HEAD = 200
 _HEAD_CHARACTERS = 4 << 20
-"""Lines and characters at the beginning of a file for the detection of its structure."""
+"""Most lines and characters at the beginning of a file that show its structure."""
+_SHORT_HEAD = 20  # rows that show what separates columns, and how rows end
 _MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
 _MAX_NAME = 200
@@ -80,7 +81,13 @@ _INDEX_NAMES = ("", "index", "unnamed: 0")
 
 
 class BadRow(NamedTuple):
-    """A row that is no sample: its line, its column where one is at fault, and the reason."""
+    """A row that is no sample.
+
+    Attributes:
+        line: its number in the file, from 1.
+        column: that is at fault; None if it is the whole row.
+        problem: what is wrong, as the end of a sentence that begins with the line.
+    """
 
     line: int
     column: int | None
@@ -140,41 +147,51 @@ class CsvTable:
     def blocks(
         self, chosen: Sequence[int], wanted: Mask | None = None
     ) -> Iterator[tuple[list[tuple[int, str]], Array]]:
-        """Some thousand rows: numbers and texts of lines, columns [rows, k], NaN for no number.
+        """Rows of the file as numbers, some thousands at once.
 
         Args:
             chosen: columns to read.
             wanted: rows to read [all rows]; None for all.
+
+        Yields:
+            Numbers and texts of the lines of the rows, and the values of the chosen
+            columns [rows, k], NaN where a cell is no number.
+
+        Raises:
+            RecordingError: the file cannot be read, or a row has another number of
+                columns.
         """
         rows: list[tuple[int, str]] = []
         size = 0
-        for count, (number, line) in enumerate(chain(self._rows(), [(0, "")])):  # the end
-            if rows and (
-                not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS
-            ):
+        for count, (number, line) in enumerate(self._rows()):
+            if wanted is not None and not wanted[count]:
+                continue
+            if len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
                 yield rows, self.numbers([text for _, text in rows], chosen)
                 rows = []
                 size = 0
-            if wanted is None or not line or wanted[count]:
-                rows.append((number, line))
-                size += len(line)
+            rows.append((number, line))
+            size += len(line)
+        if rows:
+            yield rows, self.numbers([text for _, text in rows], chosen)
 
     def _rows(self) -> Iterator[tuple[int, str]]:
-        """Numbers and texts of the lines of rows; a last one that is cut off is rejected.
+        """Numbers and texts of the lines of rows.
 
-        A row with another number of columns is refused, because its values may belong to
-        others.
+        A last row that is too short is cut off, and left out. Any other row with another
+        number of columns is refused, because its values may belong to other columns.
         """
         dialect = self._dialect
         width = self._width
         self.rows_read = 0
         self.cut_off = None
-        other: BadRow | None = None
+        other: BadRow | None = None  # the last row, if its number of columns is another
+        is_longer = False
         for number, line in lines_of(self.path):
             if number < self._start or line.startswith(_COMMENTS):
                 continue
             if other is not None:
-                raise self._other_width(other)
+                raise self._other_width(other, is_longer=is_longer)
             self.rows_read += 1
             count = dialect.count(line)
             if self._open_ended:
@@ -182,54 +199,68 @@ class CsvTable:
             if count == width:
                 yield number, line
             else:
-                verb = "has" if count > width else "ends after"
+                is_longer = count > width
+                verb = "has" if is_longer else "ends after"
                 other = BadRow(number, None, f"{verb} {count} columns instead of {width}")
         if other is not None:
-            if other.problem.startswith("has") or self.rows_read == 1:
-                raise self._other_width(other)
+            if is_longer or self.rows_read == 1:
+                raise self._other_width(other, is_longer=is_longer)
             self.cut_off = other
 
-    def _other_width(self, row: BadRow) -> RecordingError:
-        comma = row.problem.startswith("has") and self._dialect.delimiter == ","
-        hint = "; decimal commas need another delimiter, such as ;" if comma else ""
-        return RecordingError(
-            self.path, f"line {row.line} {row.problem}", f"correct that line{hint}"
-        )
+    def _other_width(self, row: BadRow, *, is_longer: bool) -> RecordingError:
+        """The error about a row with another number of columns."""
+        remedy = "correct that line"
+        if is_longer and self._dialect.delimiter == ",":
+            remedy += "; decimal commas need another delimiter, such as ;"
+        return RecordingError(self.path, f"line {row.line} {row.problem}", remedy)
 
     def numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
-        """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
-        dialect = self._dialect
-        if chosen:
-            rows, delimiter = self._unquoted(texts)
-            if dialect.decimal_comma:
-                rows = [text.replace(",", ".") for text in rows]
-            dates: dict[int | str, Callable[[str], float]] = {}
-            if self._date_column is not None and self._date_column in chosen:
-                dates[self._date_column] = date_seconds
-            try:
-                found: Array = np.loadtxt(
-                    rows,
-                    delimiter=delimiter,
-                    usecols=chosen,
-                    converters=dates,
-                    comments=None,
-                    ndmin=2,
-                    encoding=None,
-                )
-                return found
-            # some cell is no number: only its row is slow
-            except (ValueError, IndexError):
-                half = len(texts) // 2
-                if half >= _PARSED_AT_ONCE:
-                    halves = (texts[:half], texts[half:])
-                    return np.concatenate([self.numbers(each, chosen) for each in halves])
+        """Values of some columns of rows.
+
+        Args:
+            texts: of the rows.
+            chosen: columns to read.
+
+        Returns:
+            The values [rows, chosen], NaN where a cell is no number.
+        """
+        if not chosen:
+            return np.empty((len(texts), 0))
+        rows, delimiter = self._unquoted(texts)
+        if self._dialect.decimal_comma:
+            rows = [text.replace(",", ".") for text in rows]
+        dates: dict[int | str, Callable[[str], float]] = {}
+        if self._date_column is not None and self._date_column in chosen:
+            dates[self._date_column] = date_seconds
+        try:
+            found: Array = np.loadtxt(
+                rows,
+                delimiter=delimiter,
+                usecols=chosen,
+                converters=dates,
+                comments=None,
+                ndmin=2,
+                encoding=None,
+            )
+            return found
+        except (ValueError, IndexError):
+            # Some cell is no number. Halving the rows leaves few to be parsed cell by
+            # cell.
+            half = len(texts) // 2
+            if half < _PARSED_AT_ONCE:
+                return self._numbers_by_cell(texts, chosen)
+            first = self.numbers(texts[:half], chosen)
+            return np.concatenate([first, self.numbers(texts[half:], chosen)])
+
+    def _numbers_by_cell(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
+        """Values of some columns of a few rows, see `numbers`; one cell after the other."""
         out = np.full((len(texts), len(chosen)), np.nan)
-        for row, cells in enumerate(map(dialect.cells, texts if chosen else ())):
+        for row, line in enumerate(texts):
+            cells = self._dialect.cells(line)
             for place, column in enumerate(chosen):
+                is_date = column == self._date_column
+                number = date_seconds if is_date else self._dialect.number
                 with suppress(ValueError, OverflowError, IndexError, TypeError):
-                    number = (
-                        date_seconds if column == self._date_column else dialect.number
-                    )
                     out[row, place] = number(cells[column])
         return out
 
@@ -239,10 +270,10 @@ class CsvTable:
         delimiter = dialect.delimiter
         if not any('"' in text for text in texts):
             return texts, delimiter
-        if delimiter is not None and all(
-            text.count(delimiter) + 1 == self._width for text in texts
-        ):
-            return [text.replace('"', "") for text in texts], delimiter
+        if delimiter is not None:
+            counts = {text.count(delimiter) + 1 for text in texts}
+            if counts == {self._width}:
+                return [text.replace('"', "") for text in texts], delimiter
         # Some quotes contain delimiters.
         return [_CELL_MARK.join(dialect.cells(text)) for text in texts], _CELL_MARK
 
@@ -258,94 +289,106 @@ class CsvTable:
             if size > _HEAD_CHARACTERS:
                 break
         rows = [(number, line) for number, line in head if not line.startswith(_COMMENTS)]
-        rows = rows[bool(rows and is_separator_line(rows[0][1])) :]
-        self._dialect = dialect = find_dialect([line for _, line in rows[:20]])
+        if rows and is_separator_line(rows[0][1]):
+            rows = rows[1:]
+        self._dialect = dialect = find_dialect([line for _, line in rows[:_SHORT_HEAD]])
         first = rows[0][1] if rows else ""
         titles: list[str] | None = dialect.columns(first)
-        if first and dialect.names_columns(first):
+        if titles and first and dialect.names_columns(first):
             rows = rows[1:]
-            if rows and (units := self._units_of(rows[0][1], len(titles or ()))):
-                titles = [
-                    _with_unit(*each) for each in zip(titles or (), units, strict=True)
-                ]
+            units = self._units_of(rows[0][1], len(titles)) if rows else []
+            if units:
+                named_units = zip(titles, units, strict=True)
+                titles = [_with_unit(name, unit) for name, unit in named_units]
                 rows = rows[1:]
-        elif first:  # a comment above the rows may name the columns
-            width = len(dialect.columns(first))
-            comments = [
-                line.lstrip("#% ") for _, line in head if line.startswith(_COMMENTS)
-            ]
-            fitting = [
-                line for line in comments if len(dialect.columns(line)) == width > 1
-            ]
-            named = bool(fitting) and dialect.names_columns(fitting[-1])
-            titles = dialect.columns(fitting[-1]) if named else None
-            rows = rows[is_numbering(dialect.cells(first)) :]
+        elif first:
+            comments = [line for _, line in head if line.startswith(_COMMENTS)]
+            titles = self._titles_in(comments, len(dialect.columns(first)))
+            if is_numbering(dialect.cells(first)):
+                rows = rows[1:]
         texts = [line for _, line in rows]
-        is_index = titles and texts and titles[0].lower() in _INDEX_NAMES
-        if titles and is_index and date_match(dialect.cells(texts[0])[0]) is not None:
+        cells = dialect.cells(texts[0]) if texts else []
+        begins_with_dates = bool(cells) and date_match(cells[0]) is not None
+        if titles and begins_with_dates and titles[0].lower() in _INDEX_NAMES:
             titles[0] = "datetime"
         header = self._columns(options, titles, first, texts)
         self._start = rows[0][0] if rows else len(head) + 1
         self._width = len(header.names)
-        self._find_dates(header, dialect.cells(texts[0]) if rows else [])
-        # Some writers leave a delimiter at the end of each row.
-        ended = [x for x in texts[:20] if dialect.count(x) == self._width + 1]
-        ended = [line for line in ended if not dialect.cells(line)[-1]]
-        self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(
-            texts[:20]
-        )
+        self._find_dates(header, cells)
+        self._open_ended = self._has_open_ends(texts[:_SHORT_HEAD])
         return self._without_empty(header, texts)
 
+    def _titles_in(self, comments: Sequence[str], width: int) -> list[str] | None:
+        """Names of the columns in the last comment of so many cells; None if there is none."""
+        dialect = self._dialect
+        lines = [line.lstrip("#% ") for line in comments]
+        fitting = [line for line in lines if len(dialect.columns(line)) == width]
+        if width < 2 or not fitting or not dialect.names_columns(fitting[-1]):
+            return None
+        return dialect.columns(fitting[-1])
+
+    def _has_open_ends(self, lines: Sequence[str]) -> bool:
+        """Whether most of the rows end with a delimiter behind their last cell."""
+        dialect = self._dialect
+        if dialect.delimiter is None:
+            return False
+        longer = [line for line in lines if dialect.count(line) == self._width + 1]
+        ended = [line for line in longer if not dialect.cells(line)[-1]]
+        return 2 * len(ended) > len(lines)
+
     def _units_of(self, line: str, count: int) -> list[str]:
-        """The cells of a line of units below the header; empty if it is none."""
+        """Units in a line below the header; empty if it is no line of units.
+
+        Args:
+            line: the text of the line.
+            count: number of columns of the header; the last units may be missing.
+        """
         cells = [cell.strip("[]() ") for cell in self._dialect.columns(line)]
-        cells += [""] * (count - len(cells))  # those at the end may be empty
-        are_units = (
-            len(cells) == count and any(cells) and all(map(is_unit, filter(None, cells)))
-        )
-        return cells if are_units else []
+        cells += [""] * (count - len(cells))
+        units = [cell for cell in cells if cell]
+        are_units = len(units) > 0 and all(is_unit(unit) for unit in units)
+        return cells if are_units and len(cells) == count else []
 
     def _find_dates(self, header: CsvHeader, cells: Sequence[str]) -> None:
         """Find out whether times are dates, by the cells of the first row.
 
-        RecordingError: they are dates in a form that is not read.
+        Raises:
+            RecordingError: they are dates in a form that is not read.
         """
-        cell = (
-            cells[header.time]
-            if header.time is not None and header.time < len(cells)
-            else ""
-        )
+        cell = ""
+        if header.time is not None and header.time < len(cells):
+            cell = cells[header.time]
         date = date_match(cell)
         self.times_of_day = clock_match(cell) is not None
         self.is_dated = date is not None or self.times_of_day
         self.time_zone = None if date is None else date["zone"]
         self._date_column = header.time if self.is_dated else None
-        if (
-            not self.is_dated
-            and self._dialect.number(cell) is None
-            and looks_like_date(cell)
-        ):
+        is_number = self._dialect.number(cell) is not None
+        if not self.is_dated and not is_number and looks_like_date(cell):
             problem = f"has dates in another form than ISO 8601, such as {cell[:40]!r}"
             remedy = f"write them as {ISO_EXAMPLE} (ISO 8601), or export seconds"
             named = TIME if header.time is None else header.names[header.time]
             raise RecordingError(self.path, problem, remedy, field=named)
 
     def _without_empty(self, header: CsvHeader, rows: Sequence[str]) -> CsvHeader:
-        """The columns without those fields that most of the first rows leave empty."""
-        fields = list(header.places)
-        if not fields or not rows:
+        """The header without those fields that most of the first rows leave empty."""
+        if not header.places or not rows:
             return header
-        places = [header.places[name] for name in fields]
-        known = np.isfinite(self.numbers(rows, list(chain(*places))))
-        starts = np.cumsum([0, *map(len, places[:-1])])
-        shares = np.logical_and.reduceat(known, starts, axis=1).mean(axis=0)
-        empty = [
-            name for name, share in zip(fields, shares, strict=True) if share < _FILLED
-        ]
-        if not empty or len(empty) == len(fields):
+        columns = list(chain(*header.places.values()))
+        is_known = np.isfinite(self.numbers(rows, columns))
+        empty: list[str] = []
+        start = 0
+        for name, places in header.places.items():
+            is_complete = is_known[:, start : start + len(places)].all(axis=1)
+            start += len(places)
+            if is_complete.mean() < _FILLED:
+                empty.append(name)
+        if not empty or len(empty) == len(header.places):
             return header
         self._note(f"left out, mostly without values: {', '.join(empty)}")
-        left = {name: place for name, place in header.places.items() if name not in empty}
+        left = {
+            name: places for name, places in header.places.items() if name not in empty
+        }
         return header._replace(places=left)
 
     def _columns(
@@ -355,29 +398,28 @@ class CsvTable:
         first: str,
         rows: Sequence[str],
     ) -> CsvHeader:
-        """The columns by the options, or else by the cells of the line that names them."""
+        """The columns by the options, or else by the cells of the line that names them.
+
+        Args:
+            options: how to read the file.
+            titles: names of the columns in the file; None without a line of names.
+            first: the first line that is no comment.
+            rows: the first rows.
+
+        Raises:
+            RecordingError: there are no names of columns, or the names cannot be used.
+        """
         path = self.path
-        names = options.columns
         dialect = self._dialect
-        if options.layout is not None:
-            if names is not None:
-                raise RecordingError(
-                    path, "--columns and --layout exclude each other", "give one"
-                )
-            if options.layout not in LAYOUTS:
-                remedy = f"use one of {', '.join(LAYOUTS)}"
-                raise RecordingError(path, f"there is no layout {options.layout}", remedy)
-            names = ",".join(LAYOUTS[options.layout].fields)
-        width = max(len(titles or ()), len(dialect.cells(rows[0])) if rows else 0)
-        longest = max(map(len, titles or ()), default=0)
-        problem = (
-            f"has {width} columns, more than any recording"
-            if width > _MAX_COLUMNS
-            else ""
-        )
+        names = self._stated_names(options)
+        cells = dialect.cells(rows[0]) if rows else []
+        width = max(len(titles or ()), len(cells))
+        if width > _MAX_COLUMNS:
+            problem = f"has {width} columns, more than any recording"
+            raise RecordingError(path, problem, "name a CSV recording")
+        longest = max((len(title) for title in titles or ()), default=0)
         if longest > _MAX_NAME:
-            problem = problem or f"has a column name of {longest} characters"
-        if problem:
+            problem = f"has a column name of {longest} characters"
             raise RecordingError(path, problem, "name a CSV recording")
         timeless = options.rate is not None
         if names is not None:
@@ -393,6 +435,19 @@ class CsvTable:
             remedy = "name the columns with --columns"
             raise RecordingError(path, problem, remedy, field="actual_q_0")
         return header
+
+    def _stated_names(self, options: CsvOptions) -> str | None:
+        """Names of the columns by the options, as --columns has them; None without any."""
+        if options.layout is None:
+            return options.columns
+        if options.columns is not None:
+            problem = "--columns and --layout exclude each other"
+            raise RecordingError(self.path, problem, "give one")
+        if options.layout not in LAYOUTS:
+            problem = f"there is no layout {options.layout}"
+            remedy = f"use one of {', '.join(LAYOUTS)}"
+            raise RecordingError(self.path, problem, remedy)
+        return ",".join(LAYOUTS[options.layout].fields)
 
 
 def _with_unit(name: str, unit: str) -> str:
