@@ -36,6 +36,7 @@ from ur_energy_model.learning.background import BackgroundLearning
 from ur_energy_model.learning.room import LearningParameters
 from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.nodes import managed_node
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.process import begin
 
@@ -46,7 +47,8 @@ OFF = Parameter("learn", value="off")
 
 @pytest.fixture(autouse=True)
 def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What learns does what the samples say, and soon."""
+    """What learns does what the samples say, and soon; so does the report about it."""
+    monkeypatch.setattr(managed_node, "REPORT_PERIOD", 0.1)
     monkeypatch.setattr(background, "SEND_PERIOD", 0.05)
     monkeypatch.setattr(background, "FIRST_PAUSE", 0.05)
     fake = functools.partial(BackgroundLearning, learner=FAKE)
