@@ -352,12 +352,12 @@ class _Evidence:
 
     def _is_better(self, robot: RobotDescription, other: RobotDescription) -> bool:
         """Whether an arm explains the samples clearly better than another, and no kind worse."""
-        verdicts = (
-            _better_torques(self._torque(robot), self._torque(other)),
-            _better_poses(self._scatter(robot), self._scatter(other)),
-            int(self._too_fast(other)) - int(self._too_fast(robot)),
-        )
-        return max(verdicts) > 0 and min(verdicts) >= 0
+        poses = _better_poses(self._scatter(robot), self._scatter(other))
+        speeds = int(self._too_fast(other)) - int(self._too_fast(robot))
+        if min(poses, speeds) < 0:
+            return False  # whatever the torques say, whose fit takes most of the time
+        torques = _better_torques(self._torque(robot), self._torque(other))
+        return torques >= 0 and max(poses, speeds, torques) > 0
 
     def words(self, robot: RobotDescription, right: RobotDescription) -> str:
         """The figures that speak for one arm and against another."""
