@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,19 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
                 raise RobotFileError(str(name_or_file), problem, remedy)
             remedy = f"use one of {', '.join(available_robots())} or the path of a robot YAML file"
             raise RobotFileError(str(name_or_file), "no such robot", remedy)
+        # Live checks ask for an arm every few seconds; callers may change their arrays.
+        return deepcopy(_of_package(path))
+    return _read(path)
+
+
+@cache
+def _of_package(path: Path) -> RobotDescription:
+    """A description that comes with the package, read once."""
+    return _read(path)
+
+
+def _read(path: Path) -> RobotDescription:
+    """The description in a robot file (YAML)."""
     return _described(YamlTree.read(path, RobotFileError, _REMEDY))
 
 
