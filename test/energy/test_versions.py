@@ -44,7 +44,8 @@ def version(speed: float) -> Version:
     """An arm that goes there always alike, and back with a speed [rad/s]."""
     there = move(HERE, AWAY, 1.5, 4.0, 0.5)
     cycle = Chain([there, move(AWAY, HERE, speed, 4.0, 0.5)])
-    arm = SimulatedArm(load_robot("ur5e"), motion=cycle, seed=5)
+    robot = replace(load_robot("ur5e"), rate=125.0)
+    arm = SimulatedArm(robot, motion=cycle, seed=5)
     telemetry = record_arm(arm, CYCLES * cycle.duration + 0.1)
     phase = (telemetry.time - telemetry.time[0]) % cycle.duration
     line = np.where(phase < there.duration + 0.5, LINES["There"], LINES["Back"])

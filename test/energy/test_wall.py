@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from test.identification.wall_cells import Work, fit_of
+from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, StepRule
 from ur_energy_model.energy.powers import Channels, PowerTable, arm_states
@@ -63,7 +64,7 @@ def measured(
     return wall.energy(meter.reading.net), meter.reading.accounted
 
 
-@pytest.mark.parametrize("seconds", [120.0, 900.0])
+@pytest.mark.parametrize("seconds", first_fast([120.0, 900.0]))
 def test_a_recorded_meter_is_integrated(seconds: float) -> None:
     errors = []
     covered = []

@@ -158,7 +158,7 @@ def test_the_friction_of_a_model_is_that_of_the_session_after_the_latest(
     day = 86400
     bags = []
     for number, scale in enumerate((1.3, 1.15, 1.0, 0.85)):
-        made = arm(scale, 26.0).record(20.0, seed=70 + number)
+        made = arm(scale, 26.0).record(12.0, seed=70 + number)
         stamp = np.rint(1e9 * (1.8e9 + day * number + made.time)).astype(np.int64)
         bags.append(write_bag(tmp_path / f"day{number}", replace(made, stamp=stamp)))
     worn = identify(bags, "ur5e", OPTIONS).model

@@ -76,7 +76,7 @@ def test_without_target_moment_there_is_no_null_model(
     tmp_path: Path, targets: bool
 ) -> None:
     recorded = made_up_recording(
-        load_robot("ur5e"), targets=targets, coulomb=2.0, noise=0.3
+        load_robot("ur5e"), targets=targets, coulomb=2.0, noise=0.3, seconds=15.0
     )
     columns = {name: v for name, v in recorded.columns.items() if name != "target_moment"}
     path = write_bag(tmp_path / "without", replace(recorded, columns=columns))

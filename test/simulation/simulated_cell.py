@@ -100,23 +100,25 @@ class SimulatedCell:
             name for name in ENERGY_FIELDS if name in box.values and name != "timestamp"
         ]
         due = sorted((round(when * box.rate), what) for when, what in (at or {}).items())
-        rows = []
-        truth = []
-        for cycle in range(round(seconds * box.rate)):
+        steps = round(seconds * box.rate)
+        samples = -(-steps // every)
+        time = np.empty(samples)
+        truth = np.empty((samples, 2))
+        columns = {
+            name: np.empty((samples, *np.shape(box.values[name]))) for name in names
+        }
+        for cycle in range(steps):
             while due and due[0][0] <= cycle:
                 due.pop(0)[1](self)
             box.step()
             if cycle % every == 0:
-                rows.append(
-                    [self.arm.time, *(np.copy(box.values[name]) for name in names)]
-                )
+                row = cycle // every
+                time[row] = self.arm.time
+                for name, column in columns.items():
+                    column[row] = box.values[name]
                 energies = self.arm.energies()
-                truth.append((energies.bus, energies.wall))
+                truth[row] = energies.bus, energies.wall
         assert not box.messages, [message.text for message in box.messages]
-        time, *values = zip(*rows, strict=True)
-        columns = {
-            name: np.array(column) for name, column in zip(names, values, strict=True)
-        }
         info = RecordingInfo(
             source=str(bag),
             robot=self.robot.name,
@@ -125,13 +127,13 @@ class SimulatedCell:
             serial=box.identity.serial,
             simulated=True,
         )
-        telemetry = Telemetry(np.array(time), columns, info)
+        telemetry = Telemetry(time, columns, info)
         with BagWriter(
             bag, info, tuple(columns), joint_names=self.robot.joint_names
         ) as writer:
             for start in range(0, len(telemetry), PART):
                 writer.write(telemetry.cut(slice(start, start + PART)))
-        bus, wall = np.array(truth).T
+        bus, wall = truth.T
         return Recorded(bag, telemetry, bus - bus[0], wall - wall[0])
 
     def is_ready(self) -> bool:

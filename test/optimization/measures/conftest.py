@@ -21,6 +21,8 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.setup import Payload
 
 MakeOnce = Callable[[str, Callable[[Path], object]], Path]
+SECONDS = 42.0
+"""Four cycles of the program, and the begin of a fifth one."""
 KILOGRAM = Payload(1.0, np.array([0.0, 0.0, 0.05]))
 
 
@@ -30,7 +32,7 @@ def model_file(made_once: MakeOnce) -> Path:
 
     def make(folder: Path) -> None:
         cell = SimulatedCell(motion="trajectory_a", session=0)
-        recorded = cell.record(folder / "excitation", 45.0, rate=500.0)
+        recorded = cell.record(folder / "excitation", 30.0, rate=250.0)
         save_model(identify([recorded.bag], "ur5e").model, folder / "model.yaml")
 
     return made_once("measures_model", make) / "model.yaml"
@@ -43,7 +45,7 @@ def as_set(made_once: MakeOnce) -> Path:
     def make(folder: Path) -> None:
         cell = SimulatedCell()
         cell.run(program(*PICK_AND_PLACE))
-        cell.record(folder / "bag", 32.0)
+        cell.record(folder / "bag", SECONDS)
 
     return made_once("measures_as_set", make) / "bag"
 

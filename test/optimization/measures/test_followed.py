@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from test.cli.conftest import Capture, answer
-from test.optimization.measures.conftest import MakeOnce
+from test.optimization.measures.conftest import SECONDS
 from test.optimization.typed_programs import typed_into
 from test.simulation.simulated_cell import (
     ABOVE_PICK,
@@ -39,7 +39,6 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 FIRST = 3  # line with which the loop of `program` begins
-SECONDS = 42.0
 SCRIPT = program(*PICK_AND_PLACE)
 
 
@@ -89,14 +88,6 @@ def assert_saved(measure: dict[str, Any], before: Path, after: Path) -> None:
     assert new_durations.mean() <= 1.01 * durations.mean()
 
 
-@pytest.fixture(scope="session")
-def before(made_once: MakeOnce) -> Path:
-    """The program as it is."""
-    return (
-        made_once("measures_before", lambda folder: ran(folder / "bag", SCRIPT)) / "bag"
-    )
-
-
 def moved_wait(script: str, action: str, title: str) -> str:
     """The program after somebody moved a wait as a measure of the kind "pose" says."""
     (wait,) = map(int, re.findall(r"\(line (\d+)\)", title))
@@ -112,19 +103,19 @@ def moved_wait(script: str, action: str, title: str) -> str:
 
 @pytest.mark.truth
 def test_waiting_in_a_cheaper_pose(
-    before: Path, model_file: Path, tmp_path: Path, capsys: Capture
+    as_set: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    pose = the_only(measures(capsys, model_file, before), "pose")
+    pose = the_only(measures(capsys, model_file, as_set), "pose")
     after = ran(tmp_path / "after", moved_wait(SCRIPT, pose["action"], pose["title"]))
-    assert_saved(pose, before, after)
+    assert_saved(pose, as_set, after)
 
 
 @pytest.mark.parametrize("kind", first_fast(["moves", "line"]))
 def test_what_the_command_prints_is_typed(
-    kind: str, before: Path, model_file: Path, tmp_path: Path, capsys: Capture
+    kind: str, as_set: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     found = [
-        each for each in measures(capsys, model_file, before) if each["kind"] == kind
+        each for each in measures(capsys, model_file, as_set) if each["kind"] == kind
     ]
     assert len(found) == {"moves": 1, "line": 3}[kind]
     measure = found[0]
@@ -132,7 +123,7 @@ def test_what_the_command_prints_is_typed(
     assert words[0] == "ur_energy"
     sheet = answer(capsys, *words[1:])["sheet"]
     after = ran(tmp_path / "after", typed_into(SCRIPT, sheet))
-    assert_saved(measure, before, after)
+    assert_saved(measure, as_set, after)
 
 
 @pytest.mark.truth
@@ -239,10 +230,10 @@ def test_poses_of_other_arms_without_a_model(
 
 
 def test_it_ends_with_them_in_words(
-    before: Path, model_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    as_set: Path, model_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    words = ["estimate", str(model_file), str(before), "--tariff", "0.28"]
+    words = ["estimate", str(model_file), str(as_set), "--tariff", "0.28"]
     assert main(words) == 0
     out = capsys.readouterr().out
     text = out[out.index("What can be done") :]
