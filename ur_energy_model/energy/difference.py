@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
 from ur_energy_model.typing import Array
@@ -96,7 +95,9 @@ class Difference:
         """Half of the interval in which the true difference is with this confidence."""
         if not np.isfinite(self.variance):
             return np.nan
-        quantile = float(student.ppf(0.5 + confidence / 2.0, self.freedom))
+        from scipy.special import stdtrit  # slow to import
+
+        quantile = float(stdtrit(self.freedom, 0.5 + confidence / 2.0))
         return quantile * float(np.sqrt(self.variance))
 
     @property

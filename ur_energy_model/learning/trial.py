@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.stats import sem
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.friction_follower import FrictionFollower
@@ -88,16 +87,21 @@ def better_or_worse(before: Array, after: Array) -> int:
     count = len(difference)
     if count < LEAST_CELLS:
         return 0
-    error = float(sem(difference))
+    error = _standard_error(difference)
     groups = count // 5
     if groups >= LEAST_CELLS:
         means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
-        error = max(error, float(sem(means)))
+        error = max(error, _standard_error(means))
         count = groups
     gain = float(difference.mean())
-    limit = float(student.ppf(CERTAINTY, count - 1)) * error
+    limit = float(stdtrit(count - 1, CERTAINTY)) * error
     certain = abs(gain) > max(limit, LEAST_GAIN * float(before.mean()))
     return int(np.sign(gain)) if certain else 0
+
+
+def _standard_error(values: Array) -> float:
+    """Standard error of the mean of independent values [k]."""
+    return float(values.std(ddof=1)) / np.sqrt(len(values))
 
 
 CELL = 1.0  # errors are means over cells of this length [s]
