@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from test.truth import first_fast
 from ur_energy_model.consistency.effort_unit import (
     CurrentCheck,
     EffortEvidence,
@@ -36,18 +37,18 @@ SECONDS = 8.0
 STEP = 0.5  # time of samples after which the evidence is looked at [s]
 
 RECORDED = {
-    "ur10e_excitation_50s": "ur10e",
-    "ur10e_point_to_point_57s": "ur10e",
-    "ur10e_excitation_loaded_2.805kg_56s": "ur10e",
     "ur10e_other_days_2019_10_01": "ur10e",
+    "ur3e_moves_payload_1.07kg_25hz_36s": "ur3e",
+    "ur5e_other_day_10hz_21s": "ur5e",
+    "ur5e_other_arm_125hz_11s": "ur5e",
+    "ur10e_point_to_point_57s": "ur10e",
+    "ur5e_pick_place_50hz_24s": "ur5e",
+    "ur5e_streamed_move_500hz_6s": "ur5e",
+    "ur10e_excitation_50s": "ur10e",
+    "ur10e_excitation_loaded_2.805kg_56s": "ur10e",
     "ur10e_other_days_2019_12_23": "ur10e",
     "ur10e_other_days_2020_02_05": "ur10e",
     "ur10e_other_days_2020_02_06": "ur10e",
-    "ur5e_pick_place_50hz_24s": "ur5e",
-    "ur5e_streamed_move_500hz_6s": "ur5e",
-    "ur5e_other_day_10hz_21s": "ur5e",
-    "ur5e_other_arm_125hz_11s": "ur5e",
-    "ur3e_moves_payload_1.07kg_25hz_36s": "ur3e",
 }
 """Recordings of real arms, and their types; two UR5e recordings are of an arm mounted at 45 degrees
 with 1.5 kg, which the generic model is not."""
@@ -195,15 +196,16 @@ def recorded(recordings: Path) -> Callable[[str], list[Moved]]:
     return windows
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", first_fast(RECORDED, 5))
 def test_decisions_on_real_arms_are_right(
     name: str, recorded: Callable[[str], list[Moved]]
 ) -> None:
     """Currents, and the same times gear ratio and torque constant, of recordings of real arms."""
     tilted = name in ("ur5e_pick_place_50hz_24s", "ur5e_other_day_10hz_21s")
+    windows = recorded(name)
     for meaning in ("ampere", "newton_metre", "none"):
         found = Counter[object]()
-        for moved in recorded(name):
+        for moved in windows:
             decided = first_decision(moved, meaning)
             found["undecided" if decided is None else decided.meaning] += 1
         assert set(found) <= {meaning, "undecided"}, (meaning, found)
@@ -211,7 +213,7 @@ def test_decisions_on_real_arms_are_right(
             assert found[meaning] >= 4, (meaning, found)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", first_fast(RECORDED, 5))
 def test_torques_under_the_name_of_currents_contradict(
     name: str, recordings: Path, recorded: Callable[[str], list[Moved]]
 ) -> None:

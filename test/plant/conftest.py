@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ PLANT_WORK = Work(days=2, hour=21, seconds=3 * 3600 - 7, seed=3)
 
 
 @pytest.fixture(scope="session")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_plant(
-        tmp_path_factory.mktemp("history") / "plant", PLANT_ARMS, PLANT_WORK
-    )
+def plant(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    def make(folder: Path) -> None:
+        write_plant(folder / "plant", PLANT_ARMS, PLANT_WORK)
+
+    return made_once("plant", make) / "plant"

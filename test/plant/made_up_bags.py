@@ -33,7 +33,7 @@ class Session:
 
     `shift` is that of the standby power from the model's [W], `cycle` the time between
     program starts [s], 0 for one program; `lines` whether the line of the program in
-    execution is recorded.
+    execution is recorded; every so many samples at RATE are kept.
     """
 
     at: int | None = NOON
@@ -43,6 +43,7 @@ class Session:
     shift: float = 0.0
     cycle: float = 0.0
     lines: bool = False
+    every: int = 1
 
     def telemetry(self) -> Telemetry:
         """Its samples."""
@@ -64,7 +65,12 @@ class Session:
         if self.at is not None:
             stamp = self.at + np.round((time - time[0]) * 1e9).astype(np.int64)
         info = replace(parts[0].info, robot="ur5e", serial=self.serial)
-        return Telemetry(time, columns, info, (), stamp)
+        whole = Telemetry(time, columns, info, (), stamp)
+        if self.every == 1:
+            return whole
+        thinned = whole.select(np.arange(n) % self.every == 0)
+        info = replace(info, rate=RATE / self.every)
+        return replace(thinned, info=info, gaps=())
 
     def bag(self, path: Path) -> Path:
         """As a bag."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,13 @@ def run(arguments: list[str], capsys: Capture | None = None) -> tuple[int, str]:
     return code, "" if capsys is None else capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def made(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """A folder with bags, two of which overlap, and stores of them: as added, and compacted."""
-    folder = tmp_path_factory.mktemp("made")
+    return made_once("plant_stores", make_stores)
+
+
+def make_stores(folder: Path) -> None:
     save_model(MODEL, folder / "model.yaml")
     starts = ((0, "arm-0"), (4 * SECOND, "arm-0"), (HOUR, "arm-0"), (0, "arm-1"))
     bags = [
@@ -64,7 +68,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run(["history", "add", str(folder / store), str(new), *options])
     assert content(folder / "added") == content(folder / "compacted")
     assert all(content(folder / "added").values())
-    return folder
 
 
 NAMES = [

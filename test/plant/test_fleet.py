@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -222,21 +223,30 @@ ALIKE = 2900
 OTHER = 2907
 
 
-@pytest.fixture(scope="module")
-def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("fleet")
-    alike = [record(folder, f"a{k}", ALIKE, 1 + k) for k in range(2)]
-    return [
-        *alike,
-        record(folder, "other", OTHER, 1),
-        record(folder, "new", ALIKE, 9, short=True),
-    ]
+@pytest.fixture(scope="session")
+def fleet(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """A folder with recordings of all arms, and their models."""
+
+    def make(folder: Path) -> None:
+        alike = [record(folder, f"a{k}", ALIKE, 1 + k) for k in range(2)]
+        other = record(folder, "other", OTHER, 1)
+        new = record(folder, "new", ALIKE, 9, short=True)
+        bags = [*alike, folder / "missing", other, new]
+        found = identify_arms(bags, IdentificationOptions())
+        (folder / "found").write_bytes(pickle.dumps(found))
+
+    return made_once("fleet", make)
 
 
-@pytest.fixture(scope="module")
-def found(bags: list[Path]) -> FleetIdentification:
-    missing = bags[0].parent / "missing"
-    return identify_arms([*bags[:2], missing, *bags[2:]], IdentificationOptions())
+@pytest.fixture
+def bags(fleet: Path) -> list[Path]:
+    return [fleet / name for name in ("a0", "a1", "other", "new")]
+
+
+@pytest.fixture
+def found(fleet: Path) -> FleetIdentification:
+    identified: FleetIdentification = pickle.loads((fleet / "found").read_bytes())
+    return identified
 
 
 def constants(model: EnergyModel) -> Array:

@@ -164,15 +164,15 @@ def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(
 def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     tmp_path: Path,
 ) -> None:
-    session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0)
+    session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0, every=5)
     telemetry = session.telemetry()
     store = tmp_path / "live"
     history = live(store, period=0.05)
     source = estimator(history)
-    feed(source, telemetry.cut(slice(0, 36_000)), 500)
+    feed(source, telemetry.cut(slice(0, 7_200)), 100)
     source.save()
     until(lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 60.0)
-    feed(source, telemetry.cut(slice(36_000, None)), 500)
+    feed(source, telemetry.cut(slice(7_200, None)), 100)
     source.close()
     history.close()
     assert history.problem is None
@@ -225,8 +225,8 @@ def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> No
     telemetry = changed(telemetry, actual_robot_current=np.full(len(telemetry), np.nan))
     history = live(store, period=0.02)
     source = estimator(history)
-    for start in range(0, len(telemetry), 1000):
-        feed(source, telemetry.cut(slice(start, start + 1000)))
+    for start in range(0, len(telemetry), 2000):
+        feed(source, telemetry.cut(slice(start, start + 2000)))
         source.save()
         until(lambda: len(rows(store)) >= max(1, start // 500))  # noqa: B023
         HistoryStore(store).compact()

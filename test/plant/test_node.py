@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import motion
-from test.nodes.conftest import Cell, cell, model
+from test.nodes.conftest import LEARNING_OFF, Cell, cell, model
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.nodes import managed_node
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.process import begin
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -37,8 +38,9 @@ def bag(tmp_path: Path) -> Path:
 
 
 def test_an_estimator_writes_the_energies_of_a_bag_into_a_history(
-    cell: Cell, bag: Path, model: Path
+    cell: Cell, bag: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(managed_node, "REPORT_PERIOD", 0.1)
     parquet = pytest.importorskip("pyarrow.parquet")
     observer = cell.observer
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
@@ -49,6 +51,7 @@ def test_an_estimator_writes_the_energies_of_a_bag_into_a_history(
         bag=str(bag),
         model_file=str(model),
         history_store=str(store),
+        **LEARNING_OFF,
     )
     over = "the bag has ended"
     observer.status_that("estimator: source", lambda s: s["message"] == over, over)

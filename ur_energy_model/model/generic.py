@@ -10,6 +10,8 @@ where they come from.
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 from ur_energy_model.errors import ModelFileError
@@ -45,7 +47,13 @@ def generic_model(robot: str | RobotDescription) -> EnergyModel:
         problem = f"this robot has no generic model, only {', '.join(known)} have one"
         remedy = "identify a model of it (ur_energy identify) and give that"
         raise ModelFileError(description.source or description.name, problem, remedy)
-    return load_model(config_file("models", f"{description.source}.yaml"))
+    return deepcopy(_of_package(config_file("models", f"{description.source}.yaml")))
+
+
+@cache
+def _of_package(path: Path) -> EnergyModel:
+    """A model that comes with the package, read once; callers may change their copies."""
+    return load_model(path)
 
 
 def is_generic(model: EnergyModel) -> bool:
