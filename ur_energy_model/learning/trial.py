@@ -101,7 +101,7 @@ def better_or_worse(before: Array, after: Array) -> int:
 
 def _standard_error(values: Array) -> float:
     """Standard error of the mean of independent values [k]."""
-    return float(values.std(ddof=1)) / np.sqrt(len(values))
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 CELL = 1.0  # errors are means over cells of this length [s]
