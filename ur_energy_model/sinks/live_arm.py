@@ -179,7 +179,7 @@ class JointRow(NamedTuple):
 
 
 def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
-    """A row for each joint."""
+    """A row for each joint, in the order of `reading.joints`."""
     snapshot = reading.snapshot
     net = snapshot.since_reset.net
     electrical = snapshot.channels.per_joint["electrical_power"]
@@ -192,12 +192,13 @@ def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
 
 
 def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
-    """A row for standby, drivers, regeneration and unexplained: with the joints, the total.
+    """A row for each other part: standby, drivers, regeneration and unexplained.
 
-    The last is left out where nothing of the total is measured.
+    With the joints they sum to the total of the arm. The unexplained part is left out
+    where nothing of the total was measured.
     """
     snapshot = reading.snapshot
-    net = reading.snapshot.since_reset.net
+    net = snapshot.since_reset.net
     shown = MODEL_PARTS if snapshot.total_source.name == "modelled" else PARTS
     rows: list[JointRow] = []
     for name, channel in shown.items():
@@ -426,6 +427,7 @@ class LiveArm:
         )
 
     def _follow_work(self, table: PowerTable, marks: Marks) -> None:
+        """Keep what the arm did, for the measures at the end; the lock is held."""
         self._log.add(self._known().channels, table, marks)
 
     def _offer_last(self) -> None:
@@ -435,12 +437,22 @@ class LiveArm:
                 self._sinks.offer_at_once(lambda: self._reading("sinks"))
 
     def _reading(self, viewer: str) -> ArmReading | None:
+        """The present reading; the lock is held.
+
+        Args:
+            viewer: name of who reads: powers are means since the previous reading for it.
+        """
         known = self._known()
         link = self.reader.link
         joints = known.calculator.robot.joint_names
         return estimator_reading(known, viewer, self._last, link, self._words, joints)
 
     def _known(self) -> LiveEstimator:
+        """The estimator.
+
+        Raises:
+            UrEnergyError: no samples have arrived, which name the arm.
+        """
         if self._estimator is None:
             raise UrEnergyError("the arm is not known yet: no samples have arrived")
         return self._estimator

@@ -17,19 +17,26 @@ from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
 from ur_energy_model.model.wall import MEASURED
-from ur_energy_model.sinks.live_arm import LiveState, joint_rows, part_rows
+from ur_energy_model.sinks.live_arm import JointRow, LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 
 SECONDS = 300
 """Length of the history of powers; no terminal shows more."""
 LEAST_ENERGY = 1.0
 """Electrical energy from which on an efficiency is shown [J]."""
+# Widths of the columns of the table of joints [characters].
 NAME = 20
 POWER = 9
 ENERGY = 11
 SMALL = 7
+"""Width of the columns that a narrow terminal does not show: efficiency and temperature."""
 LEAST_BAR = 4
-"""Widths of the columns of the table [characters]: SMALL ones are left out where it is narrow."""
+LEAST_AXIS = 12
+"""Least width of the bars with which the ends of their axis are written above them."""
+ENERGIES = 22
+"""Least width that is kept for an energy with its interval."""
+LEAST_MODEL = 20
+"""Least width in which the model is named behind the name of the arm."""
 WIDEST = 120
 """Characters that are used of a wider terminal."""
 MOST_DECIMALS = 3
@@ -39,30 +46,52 @@ UNKNOWN = "-"
 """What stands for a number that is not known."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
+_ASCII_HEIGHTS = "_.-=+*%#"
 
 
 def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
-    """A horizontal bar of a share of 0 to 1, cut to it, padded to its width in columns."""
-    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    """A horizontal bar as text.
+
+    Args:
+        share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
+        width: of the text, which is padded with blanks [characters].
+        ascii_only: whether the bar is made of "#", in place of blocks of eighths.
+    """
+    share = _cut_share(share)
     if ascii_only:
         return ("#" * round(share * width)).ljust(width)
     whole, eighths = divmod(round(8 * share * width), 8)
-    return ("█" * whole + (_EIGHTHS[eighths] if eighths else "")).ljust(width)
+    blocks = "█" * whole
+    if eighths:
+        blocks += _EIGHTHS[eighths]
+    return blocks.ljust(width)
+
+
+def _cut_share(share: float) -> float:
+    """A share cut to 0 to 1; 0 for NaN and infinity."""
+    if not math.isfinite(share):
+        return 0.0
+    return min(max(share, 0.0), 1.0)
 
 
 def left_bar(share: float, width: int, *, ascii_only: bool = False) -> Text:
-    """A bar of a share of 0 to 1 that begins at the right end of its width and goes to the left.
+    """A bar that begins at the right end of its width and goes to the left.
 
-    Blocks of eighths are filled from their left: the last one is drawn in reverse.
+    Blocks of eighths are filled from their left, so that the leftmost block of the bar is
+    the complement of the wanted one, drawn in reverse.
+
+    Args:
+        share: filled share of the width; one outside of 0 to 1 is cut, NaN is 0.
+        width: of the text, which is padded with blanks [characters].
+        ascii_only: whether the bar is made of "#", in place of blocks of eighths.
     """
     if ascii_only:
         return Text(bar(share, width, ascii_only=True)[::-1])
-    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
-    whole, eighths = divmod(round(8 * share * width), 8)
-    blank = width - whole - (eighths > 0)
-    line = Text(" " * blank)
-    if eighths:
-        line.append(_EIGHTHS[8 - eighths], "reverse")
+    whole, eighths = divmod(round(8 * _cut_share(share) * width), 8)
+    if not eighths:
+        return Text(" " * (width - whole) + "█" * whole)
+    line = Text(" " * (width - whole - 1))
+    line.append(_EIGHTHS[8 - eighths], "reverse")
     return line.append("█" * whole)
 
 
@@ -126,26 +155,42 @@ def _round_above(power: float) -> float:
 
 
 def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
-    """The last values as columns between zero and their maximum, padded on the left."""
-    last = values[-width:] if width > 0 else ()
-    top = max((value for value in last if math.isfinite(value)), default=0.0) or 1.0
-    heights = "_.-=+*%#" if ascii_only else _HEIGHTS
+    """A curve as text: a character for each value, higher for larger values.
+
+    Args:
+        values: the last ones are shown; the largest has the full height, zero and negative
+            ones the least height, NaN a blank.
+        width: of the text, which is padded on the left [characters].
+        ascii_only: whether the heights are ASCII characters, in place of blocks.
+    """
+    if width <= 0:
+        return ""
+    last = values[-width:]
+    finite = [value for value in last if math.isfinite(value)]
+    top = max(finite, default=0.0) or 1.0
+    heights = _ASCII_HEIGHTS if ascii_only else _HEIGHTS
+    highest = len(heights) - 1
     columns = ""
     for value in last:
         if math.isfinite(value):
-            columns += heights[round(max(value / top, 0.0) * (len(heights) - 1))]
+            columns += heights[round(max(value / top, 0.0) * highest)]
         else:
             columns += " "
     return columns.rjust(width)
 
 
 def watts(value: float) -> str:
-    """A power, such as "123.4 W"."""
-    return unsigned_zeros(f"{value:.1f} W") if math.isfinite(value) else UNKNOWN
+    """A power, such as "123.4 W"; UNKNOWN for NaN and infinity."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    return unsigned_zeros(f"{value:.1f} W")
 
 
 def joules(value: float) -> str:
-    """An energy with four digits or more, such as "1,234 J" or "123.4 kJ"."""
+    """An energy [J] with four digits or more, such as "1,234 J" or "123.4 kJ".
+
+    UNKNOWN for NaN and infinity.
+    """
     if not math.isfinite(value):
         return UNKNOWN
     if abs(value) < 1e4:
@@ -163,14 +208,18 @@ def joules(value: float) -> str:
 
 
 def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """Channels of the whole arm with values of their own: a modelled total is the model's."""
+    """Channels of the whole arm that are shown: total, and model where it is another value."""
     if snapshot.total_source.name == "modelled":
         return ("total",)
     return ("total", "model")
 
 
 def arm_powers(snapshot: Snapshot) -> dict[str, float]:
-    """Power [W] of the arm, of the model where it differs, and of the wall."""
+    """Powers of the whole arm [W], means since the previous snapshot.
+
+    Returns:
+        "total", "model" unless nothing of the total was measured, and "wall".
+    """
     columns = snapshot.channels
     power = snapshot.power
     found = {name: float(power[columns.arm[name]]) for name in _shown_names(snapshot)}
@@ -178,7 +227,11 @@ def arm_powers(snapshot: Snapshot) -> dict[str, float]:
 
 
 def arm_energies(snapshot: Snapshot) -> dict[str, str]:
-    """Energy of arm, model and wall since reset, with its 95 % interval and where it is from."""
+    """Energies of the whole arm since reset as text, with 95 % intervals and their sources.
+
+    Returns:
+        "total", "model" unless nothing of the total was measured, and "wall".
+    """
     columns = snapshot.channels
     net = snapshot.since_reset.net
     source = snapshot.total_source
@@ -202,7 +255,12 @@ def arm_energies(snapshot: Snapshot) -> dict[str, str]:
 
 
 def with_interval(value: float, half: float) -> str:
-    """An energy and half the width of its interval [J], which is never rounded to zero."""
+    """An energy with its interval as text; the interval is never rounded to zero.
+
+    Args:
+        value: the energy [J].
+        half: half the width of the interval [J].
+    """
     if not 0.0 < half < 1.0:
         return f"{joules(value)} ± {joules(half)}"
     if abs(value) >= 1e4:
@@ -216,11 +274,16 @@ class LiveView:
     """Lays out what a live view shows, on a terminal of any size.
 
     Attributes:
-        history: powers of arm, model and wall in the last seconds [W], the oldest first.
+        history: powers of "total", "model" and "wall" in the last SECONDS seconds [W], the
+            oldest first; NaN where they were not known.
     """
 
     def __init__(self, *, ascii_only: bool = False) -> None:
-        """A view without history; `ascii_only` for terminals without block characters."""
+        """A view without history.
+
+        Args:
+            ascii_only: for terminals without block characters.
+        """
         self._ascii_only = ascii_only
         names = ("total", "model", "wall")
         self.history = {name: deque[float](maxlen=SECONDS) for name in names}
@@ -241,24 +304,11 @@ class LiveView:
         Args:
             state: what it shows.
             width: of the terminal; no line is longer [characters].
-            height: of the terminal; there are at most as many lines, of which blank ones
-                are left out first.
+            height: of the terminal, and most lines; the last one is FOOTER. Blank lines
+                between blocks are left out first, then lines from the end.
         """
         width = min(width, WIDEST)
-        reading = state.reading
-        if reading is None:
-            text = one_line(f"waiting for {state.source}: {state.silence}")
-            blocks = [[Text(line, "yellow") for line in wrap(text, width)]]
-        else:
-            blocks = [
-                [self._head(state, reading, width)],
-                self._arm(reading.snapshot, width),
-                self._joints(state, reading, width),
-                _work(state, reading),
-            ]
-        problems = (state.arm_warning, "yellow"), (state.disk_problem, "bold red")
-        blocks.append([Text(one_line(text), style) for text, style in problems if text])
-        blocks.append([_sink(sink) for sink in state.sinks])
+        blocks = self._blocks(state, width)
         shown: list[Text] = []
         for block in blocks:
             if block and shown:
@@ -271,39 +321,55 @@ class LiveView:
             line.truncate(width, overflow="crop" if self._ascii_only else "ellipsis")
         return shown
 
-    def _head(self, state: LiveState, reading: ArmReading, width: int) -> Text:
-        robot = "" if reading.robot is None else reading.robot.name
-        # An arm without serial number is called as its type.
-        name = reading.arm if robot in ("", reading.arm) else f"{robot} {reading.arm}"
-        line = Text.assemble((one_line(name), "bold"), "  ")
-        if state.silence is None:
-            line.append(reading.state.replace("_", " "), "green")
+    def _blocks(self, state: LiveState, width: int) -> list[list[Text]]:
+        """The lines of the view by subject: arm, joints, work, problems and sinks.
+
+        Args:
+            state: what they show.
+            width: of the terminal [characters].
+        """
+        reading = state.reading
+        if reading is None:
+            text = one_line(f"waiting for {state.source}: {state.silence}")
+            blocks = [[Text(line, "yellow") for line in wrap(text, width)]]
         else:
-            line.append(f"no samples: {one_line(state.silence)}", "bold red")
-        model = f"model: {one_line(reading.model)}"
-        room = width - line.cell_len - 2
-        if room > 20:
-            model = model if len(model) <= room else f"…{model[-(room - 1) :]}"
-            line.append(model.rjust(room + 2), "dim")
-        return line
+            blocks = [
+                [_head(state, reading, width)],
+                self._arm(reading.snapshot, width),
+                self._joints(state, reading, width),
+                _work(state, reading),
+            ]
+        problems: list[Text] = []
+        if state.arm_warning is not None:
+            problems.append(Text(one_line(state.arm_warning), "yellow"))
+        if state.disk_problem is not None:
+            problems.append(Text(one_line(state.disk_problem), "bold red"))
+        sinks = [_sink(sink) for sink in state.sinks]
+        return [*blocks, problems, sinks]
 
     def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
-        lines = []
+        """Power, its history and the energy of the whole arm, model and wall; and standby.
+
+        Args:
+            snapshot: of the arm.
+            width: of the terminal [characters]; a narrow one does not show the history.
+        """
+        lines: list[Text] = []
         powers = arm_powers(snapshot)
         for name, energy in arm_energies(snapshot).items():
             power = watts(powers[name]).rjust(POWER)
             line = Text.assemble((name.ljust(NAME), "bold"), power, "  ")
-            room = width - line.cell_len - max(len(energy), 22) - 2
+            room = width - line.cell_len - max(len(energy), ENERGIES) - 2
             if room >= LEAST_BAR:
-                past = sparkline(
-                    tuple(self.history[name]), room, ascii_only=self._ascii_only
-                )
+                history = tuple(self.history[name])
+                past = sparkline(history, room, ascii_only=self._ascii_only)
                 line.append(past + "  ", "cyan")
             lines.append(line.append(energy))
         line = Text("standby".ljust(NAME) + watts(snapshot.standby).rjust(POWER))
-        line.append(
-            "  measured" if snapshot.standby_measured is not None else "  of the model"
-        )
+        source = "of the model"
+        if snapshot.standby_measured is not None:
+            source = "measured"
+        line.append(f"  {source}")
         if snapshot.bus_measured:
             unexplained = f"  unexplained {watts(snapshot.unexplained_mean)}"
             line.append(f"{unexplained} ± {watts(snapshot.unexplained_std)}")
@@ -312,81 +378,126 @@ class LiveView:
         return [*lines, line]
 
     def _joints(self, state: LiveState, reading: ArmReading, width: int) -> list[Text]:
+        """The table of joints and other parts of the arm, with bars of their powers.
+
+        Args:
+            state: whether samples arrive; old powers are dim.
+            reading: of the arm.
+            width: of the terminal [characters]; a narrow one does not show efficiency and
+                temperature.
+        """
         rows = (*joint_rows(reading), *part_rows(reading))
         powers = [row.power for row in rows if math.isfinite(row.power)]
         self._lowest = min(self._lowest, *powers)
         self._largest = max(self._largest, *powers)
         fixed = NAME + POWER + ENERGY + 2
-        # columns may be left out
-        small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0
-        room = max(width - fixed - 2 * small, LEAST_BAR)
+        detailed = width >= fixed + 2 * SMALL + LEAST_BAR
+        details = 2 * SMALL if detailed else 0
+        room = max(width - fixed - details, LEAST_BAR)
         axis = BarAxis.of(self._lowest, self._largest, room)
-        limits = axis.text() if room >= 12 else ""
+        limits = axis.text() if room >= LEAST_AXIS else ""
         heading = (
             f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
         )
-        lines = [
-            Text(
-                heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""),
-                "dim",
-            )
-        ]
+        if detailed:
+            heading += f"{'effic.':>{SMALL}}{'temp.':>{SMALL}}"
+        lines = [Text(heading, "dim")]
+        style = "" if state.silence is None else "dim"
         for row in rows:
             name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
-            quiet = "dim" if state.silence is not None else ""
-            line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
+            line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", style)
             line.append_text(axis.bar(row.power, ascii_only=self._ascii_only))
             line.append(joules(row.energy).rjust(ENERGY))
-            if small:
-                known = abs(row.energy) >= LEAST_ENERGY and math.isfinite(row.efficiency)
-                share = (
-                    unsigned_zeros(f"{100.0 * row.efficiency:.0f} %")
-                    if known
-                    else UNKNOWN
-                )
-                degrees = math.nan if row.temperature is None else row.temperature
-                heat = f"{degrees:.0f} °C" if math.isfinite(degrees) else UNKNOWN
-                line.append(share.rjust(small) + heat.rjust(small))
+            if detailed:
+                line.append(_details(row))
             lines.append(line)
         return lines
 
 
+def _head(state: LiveState, reading: ArmReading, width: int) -> Text:
+    """The first line: the arm, what it does or why no samples come, and the model.
+
+    Args:
+        state: whether samples arrive.
+        reading: of the arm.
+        width: of the terminal [characters]; where the model is too long, its end is shown.
+    """
+    name = reading.arm
+    robot = reading.robot
+    if robot is not None and robot.name != name:  # without serial number they are equal
+        name = f"{robot.name} {name}"
+    line = Text.assemble((one_line(name), "bold"), "  ")
+    if state.silence is None:
+        line.append(reading.state.replace("_", " "), "green")
+    else:
+        line.append(f"no samples: {one_line(state.silence)}", "bold red")
+    model = f"model: {one_line(reading.model)}"
+    room = width - line.cell_len - 2
+    if room > LEAST_MODEL:
+        if len(model) > room:
+            model = f"…{model[-(room - 1) :]}"
+        line.append(model.rjust(room + 2), "dim")
+    return line
+
+
+def _details(row: JointRow) -> str:
+    """Efficiency and temperature of a joint, in columns of SMALL characters."""
+    share = UNKNOWN
+    if abs(row.energy) >= LEAST_ENERGY and math.isfinite(row.efficiency):
+        share = unsigned_zeros(f"{100.0 * row.efficiency:.0f} %")
+    degrees = UNKNOWN
+    if row.temperature is not None and math.isfinite(row.temperature):
+        degrees = f"{row.temperature:.0f} °C"
+    return share.rjust(SMALL) + degrees.rjust(SMALL)
+
+
 def _work(state: LiveState, reading: ArmReading) -> list[Text]:
     """Lines about the last cycle, the running program and the connection."""
-    cycle = state.cycle
-    link = state.link
-    done = Text("cycle: none completed yet", "dim")
-    if cycle is not None:
-        program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
-        energy = f"{joules(reading.energy_of(cycle))} in {span(cycle.duration)}"
-        text = f"cycle {cycle.number}{program}: {energy}, peak {watts(cycle.peak_power)}"
-        if not cycle.is_whole:
-            text += f"; {span(cycle.unaccounted)} of it without samples"
-        done = Text(text, "" if cycle.is_whole else "yellow")
-    lines = [done]
+    lines = [_last_cycle(state, reading)]
     now = state.program
     if now is not None:
-        at = "" if now.node == f"line {now.line}" else f", line {now.line}"
+        place = now.node
+        line = f"line {now.line}"
+        if place != line:
+            place = f"{place}, {line}"
         spent = f"{joules(now.energy)} in {executions(now.executions)}"
-        lines.append(Text(one_line(f"program: {now.node}{at}: {spent}")))
+        lines.append(Text(one_line(f"program: {place}: {spent}")))
+    link = state.link
     lost = f"{link.losses.samples:,} samples lost"
     if link.losses.seconds > 0.0:
         lost += f" in {span(link.losses.seconds)}"
-    interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
+    interruptions = _counted(link.reconnects, "interruption")
     style = "yellow" if link.losses.samples or link.reconnects else "dim"
     lines.append(Text(f"{one_line(state.source)}: {lost}, {interruptions}", style))
     return lines
 
 
+def _last_cycle(state: LiveState, reading: ArmReading) -> Text:
+    """The line of the last cycle; yellow if samples of it are missing."""
+    cycle = state.cycle
+    if cycle is None:
+        return Text("cycle: none completed yet", "dim")
+    title = f"cycle {cycle.number}"
+    if cycle.program is not None:
+        title += f" of {one_line(cycle.program)}"
+    energy = f"{joules(reading.energy_of(cycle))} in {span(cycle.duration)}"
+    text = f"{title}: {energy}, peak {watts(cycle.peak_power)}"
+    if cycle.is_whole:
+        return Text(text)
+    return Text(f"{text}; {span(cycle.unaccounted)} of it without samples", "yellow")
+
+
 def _sink(sink: SinkStatus) -> Text:
     """The line of a sink: its clients and readings, or its problem."""
-    parts = [f"{sink.delivered:,} sent"]
     style = "yellow" if sink.dropped else ""
-    if sink.clients is not None:
-        parts.insert(0, f"{sink.clients} client{'' if sink.clients == 1 else 's'}")
+    parts: list[str] = []
     if sink.problem is not None:
         parts = [one_line(sink.problem), f"{sink.waiting:,} waiting"]
         style = "dim" if sink.problem == NOT_OPEN else "bold red"
+    else:
+        if sink.clients is not None:
+            parts.append(_counted(sink.clients, "client"))
+        parts.append(f"{sink.delivered:,} sent")
     if sink.dropped:
         parts.append(f"{sink.dropped:,} dropped")
     return Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
@@ -394,4 +505,11 @@ def _sink(sink: SinkStatus) -> Text:
 
 def executions(count: int) -> str:
     """A number of executions of a part of the program, such as "1 execution"."""
-    return "1 execution" if count == 1 else f"{count:,} executions"
+    return _counted(count, "execution")
+
+
+def _counted(number: int, thing: str) -> str:
+    """A number with a noun, such as "1 client" or "2,000 clients"."""
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing}s"

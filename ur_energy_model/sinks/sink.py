@@ -154,7 +154,11 @@ class Sink:
     """Pause before a failed sink is opened again, doubled with every failure [s]."""
 
     def __init__(self, name: str) -> None:
-        """Start the thread, which has this name; what `_serve` needs must be there before."""
+        """Start the thread; a subclass makes what `_serve` needs before.
+
+        Args:
+            name: of the thread.
+        """
         self._changed = threading.Condition()
         self._closing = False
         self._deadline = float("inf")
@@ -279,6 +283,11 @@ class QueuedSink(Sink):
             self._waiting.clear()
 
     def _serve(self) -> None:
+        """Open the delivery, deliver until the sink is closed, and close the delivery.
+
+        Raises:
+            Exception: whatever a library raises; the delivery is closed before.
+        """
         try:
             self._delivery.open()
             self._problem = None
@@ -301,7 +310,9 @@ class QueuedSink(Sink):
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             in_time = time.monotonic() <= self._deadline
-            return self._waiting.popleft() if self._waiting and in_time else None
+            if self._waiting and in_time:
+                return self._waiting.popleft()
+            return None
 
 
 class SinkFactory(Protocol):

@@ -25,7 +25,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ur_energy_model.codec import plain
-from ur_energy_model.energy.cycle_energies import UNACCOUNTED, without_units
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle, without_units
 from ur_energy_model.energy.topics import source_values
 from ur_energy_model.errors import one_line, span
 from ur_energy_model.interrupts import leave_closed_terminal
@@ -43,7 +43,7 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.typing import Self
 
 USUAL_SIZE = ConsoleDimensions(80, 24)
-"""Size of a terminal that states none."""
+"""Size of a terminal that states none [columns, lines]."""
 PERIOD = 0.25
 """Time between two pictures [s]."""
 PICTURES_A_SECOND = round(1.0 / PERIOD)
@@ -152,8 +152,8 @@ class LinePrinter(ExitStack):
                 previous state.
             stop: set by signals.
             line: text of a state.
-            notice: receives each problem once, as it begins; not why no samples come if
-                there is a patience, since `line` states that.
+            notice: receives each problem once, as it begins. With a patience it does not
+                receive the reason why no samples come, which `line` states.
             patience: shortest time between two lines while no samples come [s].
         """
         super().__init__()
@@ -175,14 +175,24 @@ class LinePrinter(ExitStack):
             print(self._line(state), flush=True)
             if state.silence is not None:
                 self._silent_line = now
-        # The line of a silent source states it already.
-        texts = state.problems[bool(self._patience) and state.silence is not None :]
-        # What a problem is about: its numbers may change with time.
-        problems = {re.sub(r"\d", "", text): text for text in texts}
-        for subject, problem in problems.items():
-            if subject not in self._noticed:
+        self._notice_problems(state)
+
+    def _notice_problems(self, state: LiveState) -> None:
+        """Pass each problem on that the previous state did not have.
+
+        Problems are compared without their digits, because numbers in them change with
+        time.
+        """
+        problems = state.problems
+        if self._patience and state.silence is not None:
+            problems = problems[1:]  # the silence, which the printed line states
+        subjects: set[str] = set()
+        for problem in problems:
+            subject = re.sub(r"\d", "", problem)
+            if subject not in self._noticed and subject not in subjects:
                 self._notice(problem)
-        self._noticed = frozenset(problems)
+            subjects.add(subject)
+        self._noticed = frozenset(subjects)
 
     def wait(self, seconds: float) -> bool:
         """Wait for a time; returns whether to quit."""
@@ -190,7 +200,7 @@ class LinePrinter(ExitStack):
 
 
 def text_line(state: LiveState) -> str:
-    """A state as a line for people."""
+    """A state as a line for people: energies, powers of joints and parts, and losses."""
     reading = state.reading
     if reading is None:
         return one_line(f"{_clock(reading)} waiting for {state.source}: {state.silence}")
@@ -253,43 +263,55 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
         "sinks": [asdict(sink) for sink in state.sinks],
     }
     if reading is not None:
-        snapshot = reading.snapshot
-        channels = snapshot.channels
-        net = snapshot.since_reset.net
-        content |= {
-            "arm": reading.arm,
-            "robot": None if reading.robot is None else reading.robot.name,
-            "model": reading.model,
-            "state": reading.state,
-            "samples": snapshot.samples,
-            "accounted_s": snapshot.since_reset.accounted,
-            "unaccounted_s": snapshot.since_reset.unaccounted,
-            "values": reading.numbers(),
-            "total_energy_std": float(channels.deviations_of_total(net)),
-            "model_energy_std": float(channels.deviations_of_model(net)),
-            "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
-            **source_values(snapshot.since_reset, channels),
-            "joints": [row._asdict() for row in joint_rows(reading)],
-            "parts": [
-                {"name": row.name, "power": row.power, "energy": row.energy}
-                for row in part_rows(reading)
-            ],
-            "reset_time": snapshot.reset_time,
-        }
-        cycle = state.cycle
+        content |= _reading_json(reading)
         now = state.program
         content["program"] = None if now is None else now._asdict()
         if ended is not None:
             content["nodes"] = [node._asdict() for node in state.nodes]
-        content["cycle"] = None
-        if cycle is not None:
-            content["cycle"] = {
-                "number": cycle.number,
-                "program": cycle.program,
-                **without_units(cycle.summary(channels)),
-                UNACCOUNTED: cycle.unaccounted,
-            }
-    return json.dumps(plain({**content, **(ended or {})}), allow_nan=False)
+        content["cycle"] = _cycle_json(state.cycle, reading)
+    if ended is not None:
+        content |= ended
+    return json.dumps(plain(content), allow_nan=False)
+
+
+def _reading_json(reading: ArmReading) -> dict[str, Any]:
+    """Entries of JSON about an arm: its model, powers [W], energies since reset [J], times [s]."""
+    snapshot = reading.snapshot
+    channels = snapshot.channels
+    net = snapshot.since_reset.net
+    parts = [
+        {"name": row.name, "power": row.power, "energy": row.energy}
+        for row in part_rows(reading)
+    ]
+    return {
+        "arm": reading.arm,
+        "robot": None if reading.robot is None else reading.robot.name,
+        "model": reading.model,
+        "state": reading.state,
+        "samples": snapshot.samples,
+        "accounted_s": snapshot.since_reset.accounted,
+        "unaccounted_s": snapshot.since_reset.unaccounted,
+        "values": reading.numbers(),
+        "total_energy_std": float(channels.deviations_of_total(net)),
+        "model_energy_std": float(channels.deviations_of_model(net)),
+        "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
+        **source_values(snapshot.since_reset, channels),
+        "joints": [row._asdict() for row in joint_rows(reading)],
+        "parts": parts,
+        "reset_time": snapshot.reset_time,
+    }
+
+
+def _cycle_json(cycle: Cycle | None, reading: ArmReading) -> dict[str, Any] | None:
+    """Entry of JSON about the last cycle; None before the first one."""
+    if cycle is None:
+        return None
+    return {
+        "number": cycle.number,
+        "program": cycle.program,
+        **without_units(cycle.summary(reading.snapshot.channels)),
+        UNACCOUNTED: cycle.unaccounted,
+    }
 
 
 def _moment(reading: ArmReading | None) -> datetime:
