@@ -29,11 +29,11 @@ LONG_HEADING = 7  # headings of tables that are longer may be broken into lines
 
 
 _NO_NUMBER = re.compile(r"(?<![\w./\"-])[-+]?(?:nan|inf)(?![\w./\"-])")
-"""Formatted numbers that are none."""
+"""A formatted NaN or infinity, which is not a part of a word, a path or a quoted text."""
 
 
 def known(text: str) -> str:
-    """Text for people: a formatted NaN or infinity is "unknown"."""
+    """The text with "unknown" in place of each formatted NaN or infinity."""
     return _NO_NUMBER.sub("unknown", text)
 
 
@@ -56,12 +56,15 @@ def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
 
     Args:
         source: the object.
-        names: of attributes, separated by blanks; "told=controller" is the attribute
-            `controller` with the key "told".
+        names: of attributes, separated by blanks; "rms=torque_rms" is the attribute
+            `torque_rms` with the key "rms".
         further: entries that are added.
     """
-    pairs = (name.rpartition("=") for name in names.split())
-    return {key or name: getattr(source, name) for key, _, name in pairs} | further
+    found: dict[str, Any] = {}
+    for word in names.split():
+        key, _, name = word.rpartition("=")
+        found[key or name] = getattr(source, name)
+    return found | further
 
 
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
@@ -71,9 +74,13 @@ def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
         bag: the recording.
         status: of the recorder at its end.
     """
-    lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
-    others = picked(status, "unreadable duplicates skipped gaps seconds")
-    return {"bag": bag, "samples": status.samples, **lost, **others}
+    return {
+        "bag": bag,
+        "samples": status.samples,
+        "lost": status.losses.samples,
+        "lost_seconds": status.losses.seconds,
+        **picked(status, "unreadable duplicates skipped gaps seconds"),
+    }
 
 
 def print_line(text: str) -> None:
@@ -97,7 +104,12 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 def defined(title: str, entries: Mapping[str, str]) -> str:
-    """A heading, and terms with their descriptions side by side, as text for people."""
+    """A heading, and terms with their descriptions side by side, as text for people.
+
+    Args:
+        title: the heading.
+        entries: descriptions by term; at least one.
+    """
     column = 4 + max(map(len, entries))
     lines = [f"{title}:"]
     for term, description in entries.items():
@@ -111,10 +123,13 @@ def defined(title: str, entries: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-_NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")  # cells that must stay in one line
-_HEADING = re.compile(r"(.*) ", re.DOTALL)
-"""A heading up to where it is broken last: at a space."""
-JOINT = "_joint"  # at the end of the name of a joint; left out where a table is too wide
+# Tables. What fits the width of the terminal, or WIDTH elsewhere, is printed as it is;
+# else `_narrower` makes the table narrower, step by step.
+
+_NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")
+"""A cell with a number or "-", which must stay in one line."""
+JOINT = "_joint"
+"""End of the name of a joint, which is left out where a table is too wide."""
 
 
 def ask(question: str) -> str:
@@ -128,9 +143,14 @@ def print_table(
 ) -> None:
     """Print a table on stdout: numbers with four significant digits, first column left-aligned.
 
-    A table that is too wide gets headings of several lines, joints without "_joint", no
-    space around its columns, and outside a terminal more than `WIDTH` columns. Words that
-    name a row stay whole.
+    A table that is too wide gets headings of several lines, joints without "_joint", and
+    no space around its columns, in this order. Outside a terminal it may still have more
+    than WIDTH columns, because numbers and the words that name a row are never broken.
+
+    Args:
+        title: line above the table.
+        columns: headings.
+        rows: cells of each row, as many as there are headings; None is "-".
     """
     from rich.console import Console
     from rich.measure import Measurement
@@ -157,50 +177,73 @@ _Layout = tuple[list[str], list[list[str]], int]
 
 
 def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
-    """Layouts of a table, each narrower than the one before."""
+    """Layouts of a table, each narrower than the one before; the first is the widest.
+
+    Args:
+        headings: of the columns.
+        cells: by row.
+    """
     space = 1
     yield headings, cells, space
-    yield from ((broken, cells, space) for broken in _broken(headings, cells))
-    *_, headings = (headings, *_broken(headings, cells))
+    for broken in _broken(headings, cells):
+        headings = broken
+        yield headings, cells, space
     headings = [heading.removesuffix(JOINT) for heading in headings]
-    cells = [[row[0].removesuffix(JOINT), *row[1:]] if row else row for row in cells]
-    yield headings, cells, space
+    short: list[list[str]] = []
+    for first, *others in cells:
+        short.append([first.removesuffix(JOINT), *others])
+    yield headings, short, space
     # What is wider than its longest word is then a sentence, and can be folded.
-    numeric = _numeric(headings, cells)
-    words = [
-        heading.replace(" ", "\n") if number else heading
-        for heading, number in zip(headings, numeric, strict=True)
-    ]
-    yield words, cells, 0
+    words: list[str] = []
+    for heading, is_number in zip(headings, _numeric(headings, short), strict=True):
+        words.append(heading.replace(" ", "\n") if is_number else heading)
+    yield words, short, 0
 
 
 def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
-    """Headings of numbers, of which the longest is broken at a space, again and again."""
+    """Headings of which the longest one is broken once more at its last space, step by step.
+
+    Only headings of numbers are broken, until none is longer than LONG_HEADING.
+
+    Args:
+        headings: of the columns.
+        cells: by row.
+    """
     headings = list(headings)
     numeric = _numeric(headings, cells)
     while True:
-        lengths = {
-            max(map(len, heading.split("\n"))): column
-            for column, heading in reversed(list(enumerate(headings)))
-            if numeric[column] and _HEADING.match(heading)
-        }
-        if max(lengths, default=0) <= LONG_HEADING:
+        widest = None  # the column with the longest heading that can be broken
+        most = LONG_HEADING
+        for column, heading in enumerate(headings):
+            width = max(map(len, heading.split("\n")))
+            if numeric[column] and " " in heading and width > most:
+                widest = column
+                most = width
+        if widest is None:
             return
-        longest = lengths[max(lengths)]
-        headings[longest] = _HEADING.sub(r"\1\n", headings[longest], count=1)
+        before, _, behind = headings[widest].rpartition(" ")
+        headings[widest] = f"{before}\n{behind}"
         yield list(headings)
 
 
 def _numeric(headings: list[str], cells: list[list[str]]) -> list[bool]:
-    """Whether a column has nothing but numbers, for each of them."""
-    return [
-        bool(cells) and all(_NUMBER.fullmatch(row[column]) for row in cells)
-        for column in range(len(headings))
-    ]
+    """Whether a column has nothing but numbers, for each column; False without rows."""
+    numeric: list[bool] = []
+    for column in range(len(headings)):
+        numbers = [_NUMBER.fullmatch(row[column]) is not None for row in cells]
+        numeric.append(bool(numbers) and all(numbers))
+    return numeric
 
 
 def _table(title: str, headings: list[str], cells: list[list[str]], space: int) -> Table:
-    """A table of rich."""
+    """A table of rich, in which numbers and the words that name a row stay whole.
+
+    Args:
+        title: line above the table.
+        headings: of the columns; they may have several lines.
+        cells: by row.
+        space: blanks on either side of a column.
+    """
     from rich import box
     from rich.table import Table
 
@@ -235,6 +278,7 @@ def print_objects(
     """
 
     def cell(each: Any, column: str | Callable[[Any], Any]) -> Any:
+        """The value of one object in one column."""
         if callable(column):
             return column(each)
         return each[column] if isinstance(each, Mapping) else getattr(each, column)
@@ -250,8 +294,12 @@ QUIET = 1.0  # time after which a task that takes long is named where there is n
 def progress(title: str) -> Iterator[Callable[..., None]]:
     """Show the progress of a task on stderr: a bar in a terminal, elsewhere one line.
 
-    What the context gives takes the fraction done (0 to 1, NaN if unknown) and, where it
-    changes, what is being done.
+    Args:
+        title: of the task.
+
+    Yields:
+        A function that shows how far the task is: it takes the fraction that is done (0 to
+        1, NaN if unknown) and, where it changes, what is being done.
     """
     from rich import progress as rich
     from rich.console import Console
@@ -272,10 +320,10 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
 
     def report(fraction: float, text: str | None = None) -> None:
         nonlocal named
-        known = math.isfinite(fraction)
-        bar.update(
-            task, total=1.0 if known else None, completed=fraction if known else 0.0
-        )
+        if math.isfinite(fraction):
+            bar.update(task, total=1.0, completed=fraction)
+        else:
+            bar.update(task, total=None, completed=0.0)
         if text is not None:
             bar.update(task, description=one_line(text))
         if not named and time.monotonic() - began > QUIET:
@@ -287,6 +335,7 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
 
 
 def _cell(value: Any) -> str:
+    """A cell of a table as text; "-" for None, NaN and infinity."""
     if value is None:
         return "-"
     if isinstance(value, Real) and not isinstance(value, Integral):

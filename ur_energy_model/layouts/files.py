@@ -1,13 +1,19 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The layout files of one arm: made here where they name its topics, else those of config/."""
+"""Layout files for the energy topics of one arm: PlotJuggler, Foxglove, rviz and Grafana.
+
+Layouts that name topics and frames are made here, for the namespace and the prefix of the
+nodes. The dashboard of Grafana and the configuration of Prometheus are the same for every
+arm: their files are in config/. So are the layouts of an arm without namespace and
+prefix, which `tools/generated_files.py` writes.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as Xml
@@ -21,7 +27,7 @@ from ur_energy_model.files import config_file
 
 # ArmTopics: topics, frames and plots of one arm in a cell.
 
-COLORS = (
+COLORS = (  # of the curves of a plot, in their order
     "#1f77b4",
     "#d62728",
     "#2ca02c",
@@ -34,14 +40,22 @@ COLORS = (
 WINDOW = 60.0  # time span of the plots [s]
 JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
 """Titles of the plots with a curve per joint."""
-# fields of the topic energy
 ENERGY = "position"
+"""Field of the topic energy, a JointState, that holds energies since reset [J]."""
 POWER = "velocity"
+"""Field of the topic energy that holds powers [W]."""
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
+"""What ROS allows as a namespace; empty for none."""
 
 
 class Curve(NamedTuple):
-    """A curve of the topic energy: its name there, ENERGY or POWER, and the legend for the user."""
+    """A curve of a plot.
+
+    Attributes:
+        name: of its entry in the topic energy, such as "total" or a joint.
+        field: of this entry, ENERGY or POWER.
+        legend: text beside the plot.
+    """
 
     name: str
     field: str
@@ -52,17 +66,23 @@ class Curve(NamedTuple):
 class ArmTopics:
     """Topics, frames and plots of one arm.
 
+    Attributes:
+        joint_names: of the robot, without prefix [n].
+        namespace: of the nodes; empty for none.
+        tf_prefix: parameter tf_prefix of the nodes, with which the names of joints and
+            frames begin. Any characters are allowed: the topic energy and the frames keep
+            them.
+
     Raises:
         InputError: ROS does not allow such a namespace.
     """
 
-    joint_names: tuple[str, ...]  # of the robot, without prefix
-    namespace: str = ""  # of the nodes; empty for none
-    # of joints and frames, as the parameter of the nodes, with any characters: the topic
-    # energy and the frames keep them
+    joint_names: tuple[str, ...]
+    namespace: str = ""
     tf_prefix: str = ""
 
     def __post_init__(self) -> None:
+        """Refuse a namespace that ROS does not allow."""
         if not _NAMESPACE.fullmatch(self.namespace):
             remedy = "use letters, digits and _, and begin with no digit"
             raise InputError(
@@ -70,9 +90,13 @@ class ArmTopics:
             )
 
     def name_of(self, topic: topics.Topic) -> str:
-        """Full name of a topic."""
-        spaces = [] if topic.name.startswith("/") else self.namespace.split("/")
-        return "/".join(("", *filter(None, spaces), topic.name.lstrip("/")))
+        """Full name of a topic, such as "/cell1/energy"; absolute names stay as they are."""
+        namespace = self.namespace.strip("/")
+        if topic.name.startswith("/"):
+            return topic.name
+        if not namespace:
+            return f"/{topic.name}"
+        return f"/{namespace}/{topic.name}"
 
     @property
     def base_frame(self) -> str:
@@ -81,7 +105,7 @@ class ArmTopics:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of the joints, prefix included."""
+        """Names of the joints, prefix included [n]."""
         return tuple(self.tf_prefix + joint for joint in self.joint_names)
 
     @property
@@ -90,29 +114,27 @@ class ArmTopics:
         return self.name_of(topics.ENERGY)
 
     def plots(self) -> dict[str, tuple[Curve, ...]]:
-        """Curves of each plot, by its title."""
+        """Curves of each plot, by its title, in the order of the plots."""
+        joint_power, joint_energy = JOINT_PLOTS
         return {
-            "Whole arm [W]": (
-                Curve("total", POWER, "total"),
-                Curve("model", POWER, "model"),
-                *(Curve(part, POWER, part) for part in MODEL_PARTS),
-            ),
-            JOINT_PLOTS[0]: tuple(Curve(joint, POWER, joint) for joint in self.joints),
-            "Energy since reset [J]": (
-                Curve("total", ENERGY, "total"),
-                Curve("model", ENERGY, "model"),
-            ),
-            JOINT_PLOTS[1]: tuple(Curve(joint, ENERGY, joint) for joint in self.joints),
-            "Unexplained: total less model [W]": (
-                Curve("unexplained", POWER, "unexplained"),
-            ),
+            "Whole arm [W]": _curves(("total", "model", *MODEL_PARTS), POWER),
+            joint_power: _curves(self.joints, POWER),
+            "Energy since reset [J]": _curves(("total", "model"), ENERGY),
+            joint_energy: _curves(self.joints, ENERGY),
+            "Unexplained: total less model [W]": _curves(("unexplained",), POWER),
         }
+
+
+def _curves(names: Iterable[str], field: str) -> tuple[Curve, ...]:
+    """Curves of one field of entries of the topic energy, with their names as legends."""
+    return tuple(Curve(name, field, name) for name in names)
 
 
 # Layout of Foxglove (JSON): plots, the arm in 3D, diagnostics.
 
+# Panels have names of the form KIND!IDENTIFIER.
 ARM = "3D!arm"
-LEGEND_WIDTH = 190  # width of a plot's legend, beside its curves
+LEGEND_WIDTH = 190  # width of a plot's legend, beside its curves [pixels]
 CAMERA = {
     "distance": 2.6,
     "perspective": True,
@@ -129,43 +151,31 @@ CAMERA = {
 
 
 def foxglove_layout(arm: ArmTopics) -> str:
-    """The layout, for live topics and for bags.
+    """The layout for Foxglove and Lichtblick, for live topics and for bags.
 
-    The arm in 3D needs robot_description as a topic, and its transforms.
+    Plots are on the left; the arm in 3D, its health and the summary on the right. The arm
+    in 3D needs robot_description as a topic, and its transforms.
+
+    Args:
+        arm: whose topics are shown.
+
+    Returns:
+        JSON.
     """
-    panels: dict[str, Any] = {}
-    names = energy_names(arm.joints)
+    plots: dict[str, Any] = {}
     for number, (title, curves) in enumerate(arm.plots().items()):
-        panels[f"Plot!energy{number}"] = {
-            **_titled(title),
-            "paths": [
-                {
-                    "value": f"{arm.energies}.{curve.field}[{names.index(curve.name)}]",
-                    "label": curve.legend,
-                    "enabled": True,
-                    "color": color,
-                    "timestampMethod": "headerStamp",
-                }
-                for curve, color in zip(curves, COLORS, strict=False)
-            ],
-            "showLegend": True,
-            "legendDisplay": "left",
-            "sidebarDimension": LEGEND_WIDTH,
-            "xAxisVal": "timestamp",
-            "followingViewWidth": WINDOW,
-            "isSynced": True,
-        }
-    plots = list(panels)
-    panels[ARM] = _arm_in_3d(arm)
+        plots[f"Plot!energy{number}"] = _plot_panel(arm, title, curves)
+    statuses: dict[str, Any] = {}
     for name, topic, title in (
         ("energy", topics.DIAGNOSTICS, "Health"),
         ("summary", topics.ENERGY_SUMMARY, "Summary"),
     ):
-        panels[f"DiagnosticSummary!{name}"] = {
+        statuses[f"DiagnosticSummary!{name}"] = {
             **_titled(title),
             "topicToRender": arm.name_of(topic),
             "minLevel": 0,
         }
+    panels = {**plots, ARM: _arm_in_3d(arm), **statuses}
     layout = {
         "configById": panels,
         "globalVariables": {},
@@ -173,13 +183,11 @@ def foxglove_layout(arm: ArmTopics) -> str:
         "playbackConfig": {"speed": 1},
         "layout": {
             "direction": "row",
-            "first": _stacked(plots),
+            "first": _stacked(list(plots)),
             "second": {
                 "direction": "column",
                 "first": ARM,
-                "second": _stacked(
-                    [name for name in panels if name not in (*plots, ARM)]
-                ),
+                "second": _stacked(list(statuses)),
                 "splitPercentage": 55,
             },
             "splitPercentage": 60,
@@ -188,7 +196,47 @@ def foxglove_layout(arm: ArmTopics) -> str:
     return json.dumps(layout, indent=2) + "\n"
 
 
+def _plot_panel(arm: ArmTopics, title: str, curves: Sequence[Curve]) -> dict[str, Any]:
+    """The configuration of a plot over time.
+
+    A curve names the place of its entry in the topic energy: expressions of Foxglove have
+    no names of entries.
+
+    Args:
+        arm: whose topic energy has the curves.
+        title: of the panel.
+        curves: at most as many as there are COLORS; further ones are not shown.
+    """
+    places = energy_names(arm.joints)
+    paths: list[dict[str, Any]] = []
+    for curve, color in zip(curves, COLORS, strict=False):
+        place = places.index(curve.name)
+        path = {
+            "value": f"{arm.energies}.{curve.field}[{place}]",
+            "label": curve.legend,
+            "enabled": True,
+            "color": color,
+            "timestampMethod": "headerStamp",
+        }
+        paths.append(path)
+    return {
+        **_titled(title),
+        "paths": paths,
+        "showLegend": True,
+        "legendDisplay": "left",
+        "sidebarDimension": LEGEND_WIDTH,
+        "xAxisVal": "timestamp",
+        "followingViewWidth": WINDOW,
+        "isSynced": True,
+    }
+
+
 def _arm_in_3d(arm: ArmTopics) -> dict[str, Any]:
+    """The configuration of the 3D panel: grid, robot model, and spheres of the powers.
+
+    Args:
+        arm: whose robot_description and energy/markers are shown.
+    """
     grid = {
         "visible": True,
         "label": "Grid",
@@ -224,7 +272,11 @@ def _titled(title: str) -> dict[str, str]:
 
 
 def _stacked(names: Sequence[str]) -> Any:
-    """Panels in one column, as a tree of splits."""
+    """Panels of equal height in one column, as a tree of splits of two.
+
+    Args:
+        names: of the panels, from above; at least one.
+    """
     if len(names) == 1:
         return names[0]
     return {
@@ -257,11 +309,21 @@ SUBSCRIBER = {
     "boolean_strings_to_number": "true",
     "remove_suffix_from_strings": "true",
 }
-"""Settings of the subscriber; those that a layout lacks are false or zero, not the defaults."""
+"""Settings of the subscriber; settings that a layout lacks are false or zero, not the defaults."""
+PLOT_STYLE = {
+    "mode": "TimeSeries",
+    "style": "Lines",
+    "flip_x": "false",
+    "flip_y": "false",
+}
 
 
 def live_layout(arm: ArmTopics) -> str:
-    """Layout with a subscription to the arm's energies in ROS."""
+    """Layout of PlotJuggler that subscribes to the topic energy in ROS, as XML.
+
+    Args:
+        arm: whose energies are plotted.
+    """
     root, plugin = _streaming(arm, STREAMER)
     for name, value in {**SUBSCRIBER, "selected_topics": arm.energies}.items():
         Xml.SubElement(plugin, name, value=value)
@@ -269,7 +331,11 @@ def live_layout(arm: ArmTopics) -> str:
 
 
 def server_layout(arm: ArmTopics) -> str:
-    """Layout with a subscription to the arm's energies at a Foxglove server."""
+    """Layout of PlotJuggler that subscribes to the topic energy of a Foxglove server, as XML.
+
+    Args:
+        arm: whose energies are plotted.
+    """
     root, plugin = _streaming(arm, FOXGLOVE_STREAMER)
     client = Xml.SubElement(plugin, "foxglove_client", FOXGLOVE_CLIENT)
     Xml.SubElement(Xml.SubElement(client, "topics"), "topic", name=arm.energies)
@@ -277,7 +343,11 @@ def server_layout(arm: ArmTopics) -> str:
 
 
 def bag_layout(arm: ArmTopics) -> str:
-    """Layout for a bag that is open already."""
+    """Layout of PlotJuggler for a bag that is open already, as XML.
+
+    Args:
+        arm: whose energies are plotted.
+    """
     root = _plots(arm)
     Xml.SubElement(root, "Plugins")
     Xml.SubElement(root, "previouslyLoaded_Datafiles")
@@ -285,7 +355,15 @@ def bag_layout(arm: ArmTopics) -> str:
 
 
 def _streaming(arm: ArmTopics, streamer: str) -> tuple[Xml.Element, Xml.Element]:
-    """A layout that starts a streamer, and the element for the streamer's settings."""
+    """A layout that starts a streamer.
+
+    Args:
+        arm: whose energies are plotted.
+        streamer: name of the plugin.
+
+    Returns:
+        The root of the layout, and the element for the settings of the streamer.
+    """
     root = _plots(arm)
     Xml.SubElement(root, "streaming_buffer_size", value=f"{WINDOW:g}")
     plugin = Xml.SubElement(Xml.SubElement(root, "Plugins"), "plugin", ID=streamer)
@@ -295,7 +373,13 @@ def _streaming(arm: ArmTopics, streamer: str) -> tuple[Xml.Element, Xml.Element]
 
 
 def _plots(arm: ArmTopics) -> Xml.Element:
-    """One dock per plot, those of the joints in a column of their own; plots zoom to curves."""
+    """The root of a layout with all plots in two columns; the right one has the joints.
+
+    Plots have no limits, so that they zoom to their curves.
+
+    Args:
+        arm: whose energies are plotted.
+    """
     root = Xml.Element("root")
     widget = Xml.SubElement(
         root, "tabbed_widget", {"parent": "main_window", "name": "Main Window"}
@@ -303,17 +387,12 @@ def _plots(arm: ArmTopics) -> Xml.Element:
     tab = Xml.SubElement(widget, "Tab", containers="1", tab_name="energy")
     columns = _splitter(Xml.SubElement(tab, "Container"), "|", 2)
     plots = arm.plots()
-    for titles in ([title for title in plots if title not in JOINT_PLOTS], JOINT_PLOTS):
+    of_arm = [title for title in plots if title not in JOINT_PLOTS]
+    for titles in (of_arm, JOINT_PLOTS):
         column = _splitter(columns, "-", len(titles))
         for title in titles:
             area = Xml.SubElement(column, "DockArea", name=title)
-            style = {
-                "mode": "TimeSeries",
-                "style": "Lines",
-                "flip_x": "false",
-                "flip_y": "false",
-            }
-            plot = Xml.SubElement(area, "plot", style)
+            plot = Xml.SubElement(area, "plot", PLOT_STYLE)
             Xml.SubElement(plot, "limitY")
             for curve, color in zip(plots[title], COLORS, strict=False):
                 name = f"{arm.energies}/{curve.name}/{curve.field}"
@@ -324,7 +403,13 @@ def _plots(arm: ArmTopics) -> Xml.Element:
 
 
 def _splitter(parent: Xml.Element, orientation: str, count: int) -> Xml.Element:
-    """Parts of equal size, side by side ("|") or one above the other ("-")."""
+    """An element that divides its parent into parts of equal size.
+
+    Args:
+        parent: the element that is divided.
+        orientation: "|" for parts side by side, "-" for one above the other.
+        count: number of parts.
+    """
     sizes = ";".join([f"{1 / count:.6f}"] * count)
     return Xml.SubElement(
         parent, "DockSplitter", orientation=orientation, count=str(count), sizes=sizes
@@ -332,19 +417,28 @@ def _splitter(parent: Xml.Element, orientation: str, count: int) -> Xml.Element:
 
 
 def _document(root: Xml.Element) -> str:
+    """The text of an XML file, indented."""
     Xml.indent(root)
-    return (
-        "<?xml version='1.0' encoding='UTF-8'?>\n" + Xml.tostring(root, "unicode") + "\n"
-    )
+    head = "<?xml version='1.0' encoding='UTF-8'?>"
+    return f"{head}\n{Xml.tostring(root, 'unicode')}\n"
 
 
 # Configuration of rviz (YAML): markers of power, robot model, grid.
 
 
 def rviz_layout(arm: ArmTopics) -> str:
-    """The configuration; its fixed frame is the arm's base."""
+    """The configuration of rviz: grid, robot model, and spheres of the powers.
+
+    Args:
+        arm: whose robot_description and energy/markers are shown; the frame of its base is
+            the fixed frame.
+
+    Returns:
+        YAML.
+    """
 
     def topic(of: topics.Topic) -> dict[str, Any]:
+        """A subscription with the quality of service of the topic."""
         return {
             "Value": arm.name_of(of),
             "Depth": 5,
@@ -354,6 +448,7 @@ def rviz_layout(arm: ArmTopics) -> str:
         }
 
     def display(kind: str, name: str, **settings: Any) -> dict[str, Any]:
+        """A display of a kind of rviz_default_plugins, with a name and its settings."""
         return {
             "Class": f"rviz_default_plugins/{kind}",
             "Name": name,
@@ -401,16 +496,25 @@ _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str] | None, str]] = {
     "grafana/energy.json": (None, "Grafana, metrics of Prometheus"),
     "prometheus/prometheus.yml": (None, "Prometheus"),
 }
-"""What makes each file, None for those that are the same for every arm, and what it is for."""
+"""By the path of each file: the function that makes it, None for a file of config/ that is the same
+for every arm, and what the file is for."""
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}
 """What each file is for, by its path relative to the folder of the layouts."""
 
 
 def layout_files(arm: ArmTopics) -> dict[str, str]:
-    """Text of each file, by its path relative to the folder of the layouts."""
-    return {
-        name: config_file(*name.split("/")).read_text("utf-8")
-        if layout is None
-        else layout(arm)
-        for name, (layout, _) in _LAYOUTS.items()
-    }
+    """All layout files of an arm.
+
+    Args:
+        arm: whose topics and frames the layouts name.
+
+    Returns:
+        Text of each file, by its path relative to the folder of the layouts.
+    """
+    files: dict[str, str] = {}
+    for name, (layout, _) in _LAYOUTS.items():
+        if layout is None:
+            files[name] = config_file(*name.split("/")).read_text("utf-8")
+        else:
+            files[name] = layout(arm)
+    return files

@@ -54,12 +54,17 @@ from ur_energy_model.nodes.ros import (
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array
 
+TEXT_HEIGHT = 0.12
+"""Size of the text with the total power [m]."""
+TEXT_ABOVE = 0.25
+"""Height of this text above the highest joint [m]."""
+
 
 class PowerMarkers:
     """One sphere per joint, coloured by its power, and the total power as text above the arm.
 
-    The message is made once and updated, since making Marker messages takes most of the
-    time.
+    The message is made once and then updated, because making Marker messages takes most of
+    the time of a publication.
 
     Args:
         frame: of the base of the arm.
@@ -75,7 +80,7 @@ class PowerMarkers:
         white = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
         kind = Marker.TEXT_VIEW_FACING
         self._text = Marker(ns="total_power", type=kind, color=white, **common)
-        self._text.scale.z = 0.12
+        self._text.scale.z = TEXT_HEIGHT
         self._array = MarkerArray(markers=[*self._spheres, self._text])
         for marker in self._array.markers:
             marker.header.frame_id = frame
@@ -91,17 +96,21 @@ class PowerMarkers:
             power: electrical powers of the joints [n], W.
             total: power of the whole arm, W.
         """
-        for sphere, place, watt in zip(
-            self._spheres, positions.tolist(), power.tolist(), strict=True
-        ):
-            level = level_of(watt)
+        rows = zip(self._spheres, positions.tolist(), power.tolist(), strict=True)
+        for sphere, place, watts in rows:
+            level = level_of(watts)
             position = sphere.pose.position
-            scale = sphere.scale
             position.x, position.y, position.z = place
-            scale.x = scale.y = scale.z = diameter(level)
-            sphere.color.r, sphere.color.g, sphere.color.b, sphere.color.a = color(level)
+            size = diameter(level)
+            scale = sphere.scale
+            scale.x = size
+            scale.y = size
+            scale.z = size
+            paint = sphere.color
+            paint.r, paint.g, paint.b, paint.a = color(level)
         self._text.text = f"{total:.0f} W"
-        self._text.pose.position.z = float(positions[:, 2].max()) + 0.25
+        heights = positions[:, 2]
+        self._text.pose.position.z = float(heights.max()) + TEXT_ABOVE
         for marker in self._array.markers:
             marker.header.stamp = stamp
         return self._array
@@ -109,16 +118,13 @@ class PowerMarkers:
 
 MARKER_RATE = 10.0  # rate of energy/markers [Hz]
 CHECK_PERIOD = 0.25
-"""Time after which it is asked again which topics have subscribers [s]: asking about all of them
-takes longer than publishing one."""
-
+"""Time between two checks which topics have subscribers [s]; a check of all topics takes longer
+than one publication."""
 ANSWER_REASONS = ("changed", "begins_away", "not_optimized", "not_measured")
-"""Texts of an answer to a plan, by their keys."""
+"""Attributes of `PlanAnswer` that are published as texts."""
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
-
-
 _OF_BUS = {topics.BUS_POWER.name, topics.BUS_ENERGY.name}
-"""Topics that are published where the bus power is measured only."""
+"""Topics that are published only where the bus power is measured."""
 
 
 class EnergyPublishers:
@@ -173,7 +179,8 @@ class EnergyPublishers:
         Args:
             snapshots: powers and energies of each publication.
             stamps: host time of the newest sample of each [ns since the epoch].
-            place: joint origins in the base frame [n, 3], m, of joint angles [n], rad.
+            place: returns the joint origins in the base frame [n, 3], m, for joint angles
+                [n], rad.
 
         Returns:
             Messages by topic, for each snapshot.
@@ -196,9 +203,17 @@ class EnergyPublishers:
         nanoseconds: int,
         values: Array,
     ) -> dict[str, bytes]:
-        """Messages of a snapshot with these `energy_values`; `place` gives joint origins."""
+        """Messages of one snapshot, by topic.
+
+        Args:
+            place: as for `messages`.
+            snapshot: powers and energies.
+            nanoseconds: host time of its newest sample, since the epoch.
+            values: rows of `energy_values` for this snapshot: energies [J], powers [W] and
+                standard uncertainties of the energies [J].
+        """
         subscribed = self._subscribed
-        found = dict[str, bytes]()
+        found: dict[str, bytes] = {}
         by_row = values.tolist()
         for name in self._places.keys() & subscribed:
             if snapshot.bus_measured or name not in _OF_BUS:
@@ -206,20 +221,9 @@ class EnergyPublishers:
                 found[name] = serialized_number(by_row[row][column])
         if topics.ENERGY.name in subscribed:
             found[topics.ENERGY.name] = self._energies(nanoseconds, values)
-        if (name := topics.ENERGY_JOINTS.name) in subscribed:
-            interfaces = joint_interfaces(snapshot, self._joints)
-            control = self._control
-            message = control.DynamicJointState(
-                header=Header(stamp=time_message(nanoseconds)),
-                joint_names=list(interfaces),
-                interface_values=[
-                    control.InterfaceValue(
-                        interface_names=list(each), values=list(each.values())
-                    )
-                    for each in interfaces.values()
-                ],
-            )
-            found[name] = serialize_message(message)
+        if topics.ENERGY_JOINTS.name in subscribed:
+            message = self._joints_message(snapshot, nanoseconds)
+            found[topics.ENERGY_JOINTS.name] = serialize_message(message)
         shown = topics.ENERGY_MARKERS.name in subscribed
         q = snapshot.q
         if shown and q is not None and self._markers_due.due(snapshot.time):
@@ -230,10 +234,31 @@ class EnergyPublishers:
             found[topics.ENERGY_MARKERS.name] = serialize_message(markers)
         return found
 
+    def _joints_message(self, snapshot: Snapshot, nanoseconds: int) -> Any:
+        """The DynamicJointState of a snapshot, where control_msgs is installed.
+
+        Args:
+            snapshot: powers and energies.
+            nanoseconds: host time of its newest sample, since the epoch.
+        """
+        interfaces = joint_interfaces(snapshot, self._joints)
+        control = self._control
+        values: list[Any] = []
+        for each in interfaces.values():
+            entry = control.InterfaceValue(
+                interface_names=list(each), values=list(each.values())
+            )
+            values.append(entry)
+        return control.DynamicJointState(
+            header=Header(stamp=time_message(nanoseconds)),
+            joint_names=list(interfaces),
+            interface_values=values,
+        )
+
     def send(self, messages: Mapping[str, bytes]) -> None:
-        """Publish serialized messages by topic."""
-        # Past the wrappers of rclpy, which take as long as the publication: only an
-        # active node publishes here.
+        """Publish serialized messages by topic; only while the node is active."""
+        # Without the wrappers of rclpy, which check whether the node is active and take
+        # as long as the publication.
         for name, message in messages.items():
             handle = self._live[name].handle
             with handle:

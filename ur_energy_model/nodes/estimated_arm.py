@@ -271,7 +271,14 @@ class EstimatedArm:
             opened.pop_all()
 
     def _load(self, robot: str) -> None:
-        """Load the model file, or take the generic model where there is none (yet)."""
+        """Load the model file, or take the generic model where there is no file yet.
+
+        Args:
+            robot: name or path; empty for the robot of the model file.
+
+        Raises:
+            UrEnergyError: the file or the robot cannot be used.
+        """
         path = self.path
         missing = self._modified is None
         written_later = any(companion.writes_model_file for companion in self.companions)
@@ -357,6 +364,12 @@ class EstimatedArm:
         self._set_version(version, origin)
 
     def _set_version(self, version: int, origin: str) -> None:
+        """Name the model that is used from now on, and inform the companions.
+
+        Args:
+            version: its number, 0 for the first model.
+            origin: how it was made, in words; empty for the first model.
+        """
         self.version = version
         self._origin = origin
         for companion in self.companions:
@@ -376,7 +389,11 @@ class EstimatedArm:
         self._modified = self._modification_time()
 
     def write_lines(self, snapshot: Snapshot | None) -> None:
-        """Write lines about counters or a model of another arm, and about files."""
+        """Write lines about counters or a model of another arm, and about files.
+
+        Args:
+            snapshot: powers and energies now; None before the first sample.
+        """
         if snapshot is not None:
             before = self._notes
             self._notes = (snapshot.note, self.arm_warning)
@@ -412,7 +429,10 @@ class EstimatedArm:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong with the model now, in words: its file, a change of the arm, its arm."""
+        """What is wrong with the model now, in words; None for nothing.
+
+        The first that applies: its file, what a companion reports, or another arm.
+        """
         if self.problem is not None:
             return self.problem
         for companion in self.companions:
@@ -422,11 +442,13 @@ class EstimatedArm:
 
     @property
     def arm_warning(self) -> str | None:
-        """That the samples are of another type of arm, or the model of another arm; else None."""
-        if self._arm_type.contradiction is not None:
-            return self._arm_type.contradiction.words().replace(
-                "--robot ", "robot_model:="
-            )
+        """That the samples are of another type of arm, or the model of another arm; else None.
+
+        Remedies name parameters of the node in place of options of commands.
+        """
+        contradiction = self._arm_type.contradiction
+        if contradiction is not None:
+            return contradiction.words().replace("--robot ", "robot_model:=")
         warning = self.estimator.arm_warning
         if warning is None:
             return None
@@ -447,7 +469,10 @@ class EstimatedArm:
             raise WrongRobotError(self.path or "", problem, "give a model of this robot")
 
     def _modification_time(self) -> int | None:
+        """When the model file was last changed [ns since the epoch]; None without a file."""
+        if self.path is None:
+            return None
         try:
-            return None if self.path is None else self.path.stat().st_mtime_ns
+            return self.path.stat().st_mtime_ns
         except OSError:
             return None

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_interfaces.msg import Time
+from rclpy.lifecycle import LifecyclePublisher
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -68,20 +69,20 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, with_hos
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 SWITCH_INTERVAL = 0.001
-"""Time after which a thread that computes is interrupted for one that waits [s].
+"""Time after which Python interrupts a thread that computes for one that is ready [s].
 
-The thread that reads waits some ten times for a batch, which must not take longer than
-the batch lasts while a plan is optimized; shorter times interrupt each batch several
-times for other threads, which in cell_node takes a twelfth of the processor time."""
+While a plan is optimized, the reading thread regains the interpreter some ten times for each
+batch, and must be done before the next batch. With shorter times other threads interrupt each
+batch, too, which in cell_node takes a twelfth of the processor time."""
 
 
 class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
-    A batch of packets covers several publish periods, whose publications are spread over
-    the time until the next batch, those of SHORTEST_BATCH together: to wake up and
-    compute for each takes half as much time again. Packets that arrive meanwhile wait in
-    the socket, so that none is lost.
+    A batch of packets covers several publish periods. Their publications are spread over
+    the time until the next batch; publications within SHORTEST_BATCH are sent together,
+    because waking up for each of them takes half as much processor time again. Packets
+    that arrive meanwhile wait in the socket, so that none is lost.
 
     Args:
         source: makes the source of samples, for nodes that share one; None to take it
@@ -143,7 +144,9 @@ class EstimatorNode(ManagedNode):
             self.add_publisher, self._joints, f"{given.tf_prefix}base"
         )
         self._health = EstimatorHealth(given, self._companions, self.lines)
-        self._description_topic = self._clock_topic = self._joint_states = None
+        self._description_topic: LifecyclePublisher | None = None
+        self._clock_topic: LifecyclePublisher | None = None
+        self._joint_states: PolledSubscription | None = None
         if given.publish_robot_description:
             self._description_topic = self.add_publisher(String, names.ROBOT_DESCRIPTION)
         if given.source == "bag" and self.get_parameter("use_sim_time").value:
@@ -153,9 +156,7 @@ class EstimatorNode(ManagedNode):
             self._joint_states = self.add_polled_subscription(JointState, topic)
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
         self.add_service(names.RESET_ENERGY, self._reset_energy)
-        self.add_service(
-            names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval())
-        )
+        self.add_service(names.READ_INTERVAL, self._read_interval)
         self.add_service(names.START_CYCLE, self._start_cycle)
         self.add_subscription(
             JointTrajectory, names.PLANNED_TRAJECTORY, self._on_plan, raw=True
@@ -274,6 +275,10 @@ class EstimatorNode(ManagedNode):
         text = "energy counters are zero"
         return text if problem is None else f"{text}, but not saved: {problem}"
 
+    def _read_interval(self) -> str:
+        """Service ~/read_interval: energies since the last call, as JSON."""
+        return json.dumps(self._actions.read_interval())
+
     def _start_cycle(self) -> str:
         """Service ~/start_cycle: end the present cycle of work and begin another one."""
         estimator = self._estimator()
@@ -315,7 +320,11 @@ class EstimatorNode(ManagedNode):
         )
 
     def _joint_states_source(self, subscription: PolledSubscription) -> JointStatesSource:
-        """The source of a driver's joint_states; what is wrong with them is reported, too."""
+        """The source of a driver's joint_states, whose problems the health reports.
+
+        Args:
+            subscription: to the topic.
+        """
         given = self.parameters
         assert self._arm is not None, "check_parameters requires the arm for joint_states"
         required = given.method == "current"
@@ -339,38 +348,43 @@ class EstimatorNode(ManagedNode):
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch and publish (called in the reader thread).
 
-        Its way to the topic, module by module: `energy.live` collects it with
-        `telemetry.samples`; `energy.calculator` leaves out what cannot be
-        (`telemetry_checks`), finds gaps (`meter`) and computes `powers` (of the model
-        `energy_model`, `drives`, `friction`) with the standby of the `session`;
-        `counters` integrate and journal them, `cycles` marks work; `topics` takes the
-        numbers of a snapshot, and `energy_publishers` hands them to `ros`, at the times
-        of `telemetry.source.Decimator`.
+        The samples pass these modules on their way to the topic:
+
+        - `energy.live` collects them, with `telemetry.samples`.
+        - `energy.calculator` leaves out impossible samples (`telemetry_checks`), finds gaps
+          (`meter`) and computes `powers` from the model (`energy_model`, `drives`,
+          `friction`) and the standby power of the `session`.
+        - `energy.counters` integrate the powers, and `energy.cycles` finds cycles of work.
+        - `energy.topics` takes the numbers from a snapshot, and `energy_publishers` hands
+          them to `ros`, at the times of `telemetry.source.Decimator`.
+
+        Args:
+            batch: samples that follow the previous ones.
         """
         arrived = time.monotonic()
         arm = self._arm or self._identified(batch.info)
         if batch.stamp is None:  # of a bag that does not state when it was recorded
             batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
-        # Ends of the samples up to each publication.
-        ends = [
-            part.stop
-            for part in parts
-            if self._publishing.due(float(batch.time[part.stop - 1]))
-        ]
+        ends: list[int] = []  # of the samples up to each publication
+        for part in parts:
+            newest = float(batch.time[part.stop - 1])
+            if self._publishing.due(newest):
+                ends.append(part.stop)
         with self._lock:
             arm.estimator.update(batch)
             snapshots = arm.estimator.snapshots(ends) if ends else []
+        # The first samples of all may have no snapshot yet.
+        without_snapshot = len(ends) - len(snapshots)
+        ends = ends[without_snapshot:]
         reader = self._reader
         self._health.record_missed(
-            missed + max(len(ends) - len(snapshots), 0),
+            missed + without_snapshot,
             float(batch.time[-1] - batch.time[0]),
             0.0 if reader is None else reader.waited,
         )
         self._health.record_batch(batch)
         arm.take(batch, 1 if reader is None else reader.attempts)
-        # The first samples of all may have no snapshot yet.
-        ends = ends[len(ends) - len(snapshots) :]
         stamps: list[int | None] = [None] * len(ends)
         if batch.stamp is not None:
             stamps = [int(batch.stamp[end - 1]) for end in ends]
@@ -458,7 +472,12 @@ class EstimatorNode(ManagedNode):
         )
 
     def _publish(self, messages: dict[str, bytes], stamp: int | None) -> None:
-        """Publish one publication of all topics, and /clock where a bag leads the time."""
+        """Send one publication of all topics, and /clock where a bag leads the time.
+
+        Args:
+            messages: serialized, by topic.
+            stamp: host time of its newest sample [ns]; None for the present time.
+        """
         self._stamp = stamp
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=self._now()))
@@ -471,7 +490,8 @@ class EstimatorNode(ManagedNode):
         arm = self._arm
         health = self._health
         snapshot = None
-        if reader is not None and (failure := reader.failure) is not None:
+        failure = None if reader is None else reader.failure
+        if failure is not None:
             if isinstance(failure, UrEnergyError):
                 self.finish(1, self.words(failure))
             else:
@@ -502,7 +522,11 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_cycle(cycle, self._estimator().channels)
 
     def _on_plan(self, message: bytes) -> None:
-        """Predict a planned trajectory, of which the node gets the serialized message."""
+        """Predict a planned trajectory.
+
+        Args:
+            message: serialized JointTrajectory.
+        """
         if self._arm is None:
             refused = "the arm is not known yet: no samples have arrived"
             self._on_answer(PlanAnswer(header_of(message), refused=refused))
@@ -510,7 +534,11 @@ class EstimatorNode(ManagedNode):
             self._plans.submit(message, self._arm.estimator)
 
     def _on_answer(self, answer: PlanAnswer) -> None:
-        """Publish what is known of a plan, with a line where something is wrong with it."""
+        """Publish what is known of a plan, with a line where something is wrong with it.
+
+        Args:
+            answer: the first one to the plan, or a later one with more.
+        """
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")

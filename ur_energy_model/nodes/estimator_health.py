@@ -3,9 +3,9 @@
 
 """Health of the estimator: its parts on /diagnostics, and lines for the operator.
 
-The reading thread notes what it does (`record_batch`, `record_publication`,
-`record_missed`); once a second the executor's thread asks for the parts and lines. Counts
-between two reports may be off by one batch, since nothing is locked for them.
+The reading thread records what it does (`record_batch`, `record_publication`,
+`record_missed`); once a second the executor's thread makes the parts and lines. The counts
+of one report may be off by one batch, since they have no lock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ MISSED_SHARE = 0.02  # share of publications whose absence is a warning
 BUSY = "publish_rate is not reached: the processor is busy, or the rate too high"
 LATE = "samples came late and together: the network or the controller had stalled"
 LATE_SHARE = 0.6
-"""Share of the time of a batch for which the reader waited, from which its samples were late."""
+"""Samples of a batch count as late if the reader waited for them for more than this share of the
+time span of the batch; otherwise this program was behind."""
 
 
 class EstimatorHealth:
@@ -54,8 +55,8 @@ class EstimatorHealth:
         hardware: serial number or type of the arm, or the source.
         details: returns further figures of the source.
         doubt: returns what is wrong with the samples of the source; None for nothing.
-        published: publications since the last report.
-        missed: publications left out so far.
+        published: number of publications since the last report.
+        missed: number of publications left out so far.
     """
 
     def __init__(
@@ -81,9 +82,9 @@ class EstimatorHealth:
         self.doubt: Callable[[], str | None] = lambda: None
         self.published = 0
         self.missed = 0
-        self._busy = self._late = 0
-        """Those of them since the last report while this program was behind, and of samples that
-        came late."""
+        # Publications left out since the last report, by the cause.
+        self._missed_busy = 0  # this program was behind
+        self._missed_late = 0  # the samples came late
 
     def begin(self) -> None:
         """The source is read from now on."""
@@ -97,7 +98,7 @@ class EstimatorHealth:
             self._connection = ConnectionLines(self._lines, address)
 
     def record_publication(self, stamp: int | None) -> None:
-        """Note that a total power was published.
+        """Record that a total power was published.
 
         Args:
             stamp: host time of its newest sample [ns]; None where unknown.
@@ -107,22 +108,21 @@ class EstimatorHealth:
             self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
 
     def record_missed(self, count: int, seconds: float, waited: float) -> None:
-        """Note publications that are left out for a batch, and whose fault it was.
+        """Record publications that were left out for a batch, and the cause.
 
         Args:
-            count: how many.
-            seconds: time span of the samples of the batch.
-            waited: how long the reader waited for them [s]; if it had to wait, the samples
-                came late, else this program was.
+            count: number of publications.
+            seconds: time span of the samples of the batch [s].
+            waited: time for which the reader waited for them [s]; see LATE_SHARE.
         """
         self.missed += count
         if waited > LATE_SHARE * seconds:
-            self._late += count
+            self._missed_late += count
         else:
-            self._busy += count
+            self._missed_busy += count
 
     def record_batch(self, batch: Telemetry) -> None:
-        """Note the arrival of samples."""
+        """Record the arrival of samples."""
         self._samples += len(batch)
         self._last_arrival = time.monotonic()
         self.hardware = batch.info.serial or batch.info.robot or batch.info.source
@@ -143,18 +143,10 @@ class EstimatorHealth:
         Returns:
             Statuses by name.
         """
-        problem = arm and (arm.estimator.disk_problem or arm.estimator.log_problem)
-        counters: dict[str, object] = {}
-        if snapshot is not None:
-            counters = {
-                "since": snapshot.reset_time,
-                "serial": snapshot.serial or "unknown",
-            }
-            counters |= {} if snapshot.note is None else {"note": snapshot.note}
         parts: dict[str, Part] = {
             "source": self._source(snapshot, reader),
             "model": _model(snapshot, arm, self._companions),
-            "counters": (ERROR if problem else OK, problem or "kept", counters),
+            "counters": _counters(snapshot, arm),
         }
         if arm is not None:
             for companion in self._companions:
@@ -164,32 +156,15 @@ class EstimatorHealth:
     def _source(self, snapshot: Snapshot | None, reader: SourceReader | None) -> Part:
         """Status of the source: rates, latencies and losses since the last call.
 
-        The latency of a publication is the time since the host stamp of its newest sample.
+        Args:
+            snapshot: powers and energies now; None before the first sample.
+            reader: of the samples; None while the node is not active.
         """
         now = time.monotonic()
-        seconds = max(now - self._since, 1e-3)
-        values: dict[str, object] = {
-            "rate_Hz": self._samples / seconds,
-            "published_Hz": self.published / seconds,
-            "publications_missed": self.missed,
-        }
-        if self._latency:  # from the newest sample's host stamp to its publication
-            percentiles = 1e3 * np.percentile(np.array(self._latency), [50, 99, 100])
-            names = ("latency_p50_ms", "latency_p99_ms", "latency_max_ms")
-            values |= zip(names, percentiles.tolist(), strict=True)
         age = None if self._last_arrival is None else now - self._last_arrival
-        link = LinkStatus() if reader is None else reader.link
-        values |= {
-            "age_s": age,
-            "gaps": link.losses.gaps,
-            "lost": link.losses.samples,
-            "lost_s": link.losses.seconds,
-            "outage_s": link.outage,
-            "skipped": link.skipped,
-            "reconnects": 0 if reader is None else reader.reconnects,
-        }
-        if link.identity is not None:
-            values["identity"] = link.identity
+        values = self._rates(now)
+        values["age_s"] = age
+        values |= _link_values(reader)
         values |= self.details()
         if HOST_CLOCK.check():
             values |= {
@@ -205,41 +180,69 @@ class EstimatorHealth:
                 "controller_restarts": snapshot.controller_restarts,
                 "unaccounted_s": unaccounted,
             }
-        if reader is not None and reader.ended:
-            level = OK
-            text = "the bag has ended"
-        elif reader is not None and (problem := reader.why_silent) is not None:
-            level = ERROR
-            text = problem
-        elif age is None or age > SILENT_AFTER:
-            level = ERROR
-            text = "no samples; is the controller on and reachable?"
-        elif (doubt := self.doubt()) is not None:
-            level = WARN
-            text = doubt
-        elif unaccounted > self._unaccounted:
-            level = WARN
-            text = "samples are missing; their energy is unaccounted"
-        elif self._busy + self._late > MISSED_SHARE * self.published:
-            level = WARN
-            text = BUSY if self._busy >= self._late else LATE
-        else:
-            level = OK
-            text = "samples arrive"
+        level, text = self._source_verdict(reader, age, unaccounted)
         self._latency.clear()
-        self._samples = self.published = 0
-        self._busy = self._late = 0
+        self._samples = 0
+        self.published = 0
+        self._missed_busy = 0
+        self._missed_late = 0
         self._since = now
         self._unaccounted = unaccounted
         return level, text, values
+
+    def _rates(self, now: float) -> dict[str, object]:
+        """Rates [Hz] and latencies [ms] since the last report.
+
+        The latency of a publication is the time since the host stamp of its newest sample.
+
+        Args:
+            now: time of the report, by the monotonic clock [s].
+        """
+        seconds = max(now - self._since, 1e-3)
+        values: dict[str, object] = {
+            "rate_Hz": self._samples / seconds,
+            "published_Hz": self.published / seconds,
+            "publications_missed": self.missed,
+        }
+        if self._latency:
+            percentiles = 1e3 * np.percentile(np.array(self._latency), [50, 99, 100])
+            names = ("latency_p50_ms", "latency_p99_ms", "latency_max_ms")
+            values |= zip(names, percentiles.tolist(), strict=True)
+        return values
+
+    def _source_verdict(
+        self, reader: SourceReader | None, age: float | None, unaccounted: float
+    ) -> tuple[bytes, str]:
+        """Level and text of the status of the source: the first problem that applies.
+
+        Args:
+            reader: of the samples; None while the node is not active.
+            age: time since the last samples [s]; None before the first.
+            unaccounted: time without samples that the counters have [s].
+        """
+        if reader is not None and reader.ended:
+            return OK, "the bag has ended"
+        silent = None if reader is None else reader.why_silent
+        if silent is not None:
+            return ERROR, silent
+        if age is None or age > SILENT_AFTER:
+            return ERROR, "no samples; is the controller on and reachable?"
+        doubt = self.doubt()
+        if doubt is not None:
+            return WARN, doubt
+        if unaccounted > self._unaccounted:
+            return WARN, "samples are missing; their energy is unaccounted"
+        if self._missed_busy + self._missed_late > MISSED_SHARE * self.published:
+            return WARN, BUSY if self._missed_busy >= self._missed_late else LATE
+        return OK, "samples arrive"
 
     def write_lines(self, reader: SourceReader | None, robot: str | None) -> None:
         """Write lines about the source.
 
         Args:
             reader: of the samples; None while the node is not active.
-            robot: type of the model's arm, which that of the samples is compared with;
-                None if it is unknown.
+            robot: type of the arm of the model, with which the type of the arm that the
+                samples name is compared; None if it is unknown.
         """
         self._lines.clock_steps()
         if reader is None:
@@ -258,7 +261,8 @@ class EstimatorHealth:
                 text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
                 self._lines.log(levels.INFO, f"{text}; the counters keep their values")
         found = None if reader.info is None else reader.info.robot
-        if None not in (found, robot) and found != robot and not self._robot_reported:
+        contradicted = found is not None and robot is not None and found != robot
+        if contradicted and not self._robot_reported:
             self._robot_reported = True
             text = f"the samples are of a {found}, but the model is of a {robot}"
             self._lines.log(levels.ERROR, text)
@@ -280,7 +284,8 @@ class EstimatorHealth:
         energy = float(last.since_reset.net[last.channels.arm["total"]])
         file = self._parameters.state_file
         text = f"{energy:,.0f} J since reset"
-        if (problem := arm.estimator.disk_problem) is not None:
+        problem = arm.estimator.disk_problem
+        if problem is not None:
             text = f"the energy counters are not saved: {problem}; {text}"
             self._lines.log(levels.ERROR, text)
         elif file:
@@ -308,12 +313,47 @@ class EstimatorHealth:
                 self._lines.problem(name, text, f"{name} works again", levels.WARN)
             keys = ("delivered", "dropped", "waiting", "clients")
             values = {key: getattr(sink, key) for key in keys}
-            parts[f"sink {name}"] = (
-                OK if problem is None else WARN,
-                problem or "works",
-                values,
-            )
+            parts[f"sink {name}"] = OK, "works", values
+            if problem is not None:
+                parts[f"sink {name}"] = WARN, problem, values
         return parts
+
+
+def _counters(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
+    """Status of the counters: since when they count, and whether they are saved.
+
+    Args:
+        snapshot: powers and energies now; None before the first sample.
+        arm: None while it is unknown.
+    """
+    values: dict[str, object] = {}
+    if snapshot is not None:
+        values["since"] = snapshot.reset_time
+        values["serial"] = snapshot.serial or "unknown"
+        if snapshot.note is not None:
+            values["note"] = snapshot.note
+    problem = None
+    if arm is not None:
+        problem = arm.estimator.disk_problem or arm.estimator.log_problem
+    if problem is not None:
+        return ERROR, problem, values
+    return OK, "kept", values
+
+
+def _link_values(reader: SourceReader | None) -> dict[str, object]:
+    """Losses and interruptions of the connection; zeros while the node is not active."""
+    link = LinkStatus() if reader is None else reader.link
+    values: dict[str, object] = {
+        "gaps": link.losses.gaps,
+        "lost": link.losses.samples,
+        "lost_s": link.losses.seconds,
+        "outage_s": link.outage,
+        "skipped": link.skipped,
+        "reconnects": 0 if reader is None else reader.reconnects,
+    }
+    if link.identity is not None:
+        values["identity"] = link.identity
+    return values
 
 
 def _model(
@@ -321,7 +361,13 @@ def _model(
     arm: EstimatedArm | None,
     companions: Sequence[EstimatorCompanion],
 ) -> Part:
-    """Status of the model: how well it agrees with the arm, and where it comes from."""
+    """Status of the model: how well it agrees with the arm, and where it comes from.
+
+    Args:
+        snapshot: powers and energies now; None before the first sample.
+        arm: None while it is unknown.
+        companions: of the estimator, which add figures of their own.
+    """
     beside: dict[str, object] = {}
     for companion in companions:
         beside |= companion.model_values()
@@ -329,27 +375,13 @@ def _model(
         text = "the arm is not known yet; the controller or the bag states which it is"
         return OK, text, {"model": None, **beside}
     calculator = arm.estimator.calculator
+    standby = calculator.standby
     path = arm.path
     age = None
-    standby = calculator.standby
     if path is not None:
         with suppress(OSError):
-            age = (time.time() - path.stat().st_mtime) / 86400.0
-    level = OK
-    text = "agrees with the bus power"
-    if snapshot is None or not snapshot.bus_measured:
-        text = "not compared: no bus power"
-    elif snapshot.drifting:
-        followed = any(companion.follows_arm for companion in companions)
-        remedy = "learning follows" if followed else "identify the arm again"
-        level = WARN
-        text = f"drifts away from the bus power; {remedy}"
-    elif standby.at_limit:
-        level = WARN
-        text = "standby power is beyond the limit of the model's"
-    if (warning := arm.warning) is not None:
-        level = WARN
-        text = warning
+            age = (time.time() - path.stat().st_mtime) / SECONDS_PER_DAY
+    level, text = _model_verdict(snapshot, arm, companions)
     values: dict[str, object] = {
         "model": arm.words,
         "model_file": "none" if path is None else str(path),
@@ -359,10 +391,7 @@ def _model(
         "standby_W": standby.power,
         "standby_std_W": standby.std,
         "session_anchored": standby.anchored,
-        "controller_constants_N_m_per_A": ", ".join(
-            f"{constant:.4g}" if np.isfinite(constant) else "unknown"
-            for constant in arm.estimator.constants.torque_per_ampere.tolist()
-        ),
+        "controller_constants_N_m_per_A": _constants_words(arm),
         **beside,
     }
     if snapshot is not None and snapshot.bus_measured:
@@ -374,8 +403,36 @@ def _model(
     return level, text, values
 
 
-# age from which a model should be checked against a new recording [days]
+def _model_verdict(
+    snapshot: Snapshot | None,
+    arm: EstimatedArm,
+    companions: Sequence[EstimatorCompanion],
+) -> tuple[bytes, str]:
+    """Level and text of the status of the model: the most important problem, if any."""
+    warning = arm.warning
+    if warning is not None:
+        return WARN, warning
+    if snapshot is None or not snapshot.bus_measured:
+        return OK, "not compared: no bus power"
+    if snapshot.drifting:
+        followed = any(companion.follows_arm for companion in companions)
+        remedy = "learning follows" if followed else "identify the arm again"
+        return WARN, f"drifts away from the bus power; {remedy}"
+    if arm.estimator.calculator.standby.at_limit:
+        return WARN, "standby power is beyond the limit of the model's"
+    return OK, "agrees with the bus power"
+
+
+def _constants_words(arm: EstimatedArm) -> str:
+    """Torque constants that the controller states, joint by joint [N m/A], as text."""
+    constants = arm.estimator.constants.torque_per_ampere.tolist()
+    words = [f"{each:.4g}" if np.isfinite(each) else "unknown" for each in constants]
+    return ", ".join(words)
+
+
+SECONDS_PER_DAY = 86400.0
 OLD_DAYS = 365.0
+"""Age from which a model should be checked against a new recording [days]."""
 
 
 def model_line(
@@ -386,7 +443,7 @@ def model_line(
     Args:
         path: of the model file; None for a generic model.
         model: its content.
-        now: present time, of which the age follows; None for that of the clock.
+        now: present time, from which the age follows; None for the time of the clock.
 
     Returns:
         Severity, and the line: arm, age, origin and held-out errors.
@@ -394,50 +451,82 @@ def model_line(
     if path is None or is_generic(model):
         return levels.INFO, f"model: {model_words(model, path)}"
     made_by = model.provenance
-    age = None
-    with suppress(ValueError):
-        made = datetime.fromisoformat(str(made_by.get("date")))
-        made = made if made.tzinfo is not None else made.replace(tzinfo=timezone.utc)
-        now = datetime.now(timezone.utc) if now is None else now
-        age = max(0.0, (now - made).total_seconds() / 86400.0)
+    age = _age_days(made_by, datetime.now(timezone.utc) if now is None else now)
     parts = [f"model {path}: {model.robot}"]
     if made_by.get("serial"):
         parts.append(f"serial {made_by['serial']}")
-    bags = made_by.get("bags")
-    origin = "identified"
-    if age is not None:
-        origin += f" on {str(made_by['date'])[:10]} ({count(int(age), 'day')} ago)"
-    if isinstance(bags, Sequence) and bags:
-        origin += f" from {count(len(bags), 'recording')}"
-    if made_by.get("simulated"):
-        origin += " of a simulated arm"
-    parts.append(origin if origin != "identified" else "date and recordings unknown")
+    parts.append(_origin(made_by, age))
     parts.append(_held_out(model.validation) or "not checked on held-out recordings")
-    if old := age is not None and age > OLD_DAYS:
+    if age is not None and age > OLD_DAYS:
         parts.append("check it against a new recording (ur_energy evaluate)")
-    return levels.WARN if old else levels.INFO, ", ".join(parts)
+        return levels.WARN, ", ".join(parts)
+    return levels.INFO, ", ".join(parts)
+
+
+def _age_days(made_by: Mapping[str, Any], now: datetime) -> float | None:
+    """Age of a model [days]; None where its provenance has no date that can be read.
+
+    Args:
+        made_by: provenance in the model file; a date without time zone is in UTC.
+        now: present time.
+    """
+    try:
+        made = datetime.fromisoformat(str(made_by.get("date")))
+    except ValueError:
+        return None
+    if made.tzinfo is None:
+        made = made.replace(tzinfo=timezone.utc)
+    return max(0.0, (now - made).total_seconds() / SECONDS_PER_DAY)
+
+
+def _origin(made_by: Mapping[str, Any], age: float | None) -> str:
+    """When and from what a model was identified, in words.
+
+    Args:
+        made_by: provenance in the model file.
+        age: of the model [days]; None where it is unknown.
+    """
+    known: list[str] = []
+    if age is not None:
+        known.append(f"on {str(made_by['date'])[:10]} ({count(int(age), 'day')} ago)")
+    bags = made_by.get("bags")
+    if isinstance(bags, Sequence) and bags:
+        known.append(f"from {count(len(bags), 'recording')}")
+    if made_by.get("simulated"):
+        known.append("of a simulated arm")
+    if not known:
+        return "date and recordings unknown"
+    return f"identified {' '.join(known)}"
 
 
 def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
-    """Largest power and energy errors of the held-out recordings; None without any.
+    """Largest power and energy errors of the held-out recordings in words; None without any.
 
     Recordings of a fitted motion or of another arm do not count.
+
+    Args:
+        validation: METRICS of the model file; a model of an older version may lack any of
+            their entries.
     """
-    rmse = list[float]()
-    energy = list[float]()
+    rmse: list[float] = []
+    energy: list[float] = []
     for entry in validation:
         power = entry.get("power")
-        arms = entry.get("serials")
-        arms = arms if isinstance(arms, Mapping) else {}
-        other = same_serial(arms.get("model"), arms.get("recording")) is False
+        serials = entry.get("serials")
+        other_arm = False
+        if isinstance(serials, Mapping):
+            same = same_serial(serials.get("model"), serials.get("recording"))
+            other_arm = same is False
         fitted = entry.get("motion") in ("fitted", "same motion again")
-        if other or fitted or not isinstance(power, Mapping):
+        if other_arm or fitted or not isinstance(power, Mapping):
             continue
         for errors, key in ((rmse, "rmse"), (energy, "energy_error_percent")):
-            if isinstance(value := power.get(key), int | float):
+            value = power.get(key)
+            if isinstance(value, int | float):
                 errors.append(abs(float(value)))
     if not rmse:
         return None
     text = f"held-out power within {max(rmse):.1f} W rms"
-    text += f" and energy within {max(energy):.1f} %" if energy else ""
+    if energy:
+        text += f" and energy within {max(energy):.1f} %"
     return f"{text} ({count(len(rmse), 'recording')})"

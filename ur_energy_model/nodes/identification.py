@@ -66,9 +66,9 @@ class IdentificationNode(ManagedNode):
             ).start()
 
     def stop(self) -> None:
-        """Stop a running identification at its next step."""
+        """Stop a running identification at its next step, and wait for its end."""
         self._stopping.set()
-        with self._busy:
+        with self._busy:  # which the identification holds
             pass
 
     def _identify_on_start(self) -> None:
@@ -78,10 +78,8 @@ class IdentificationNode(ManagedNode):
             self._identify()
             code = 0
         except UrEnergyError as error:
-            self.log(
-                lines.INFO if self._stopping.is_set() else lines.ERROR,
-                self.words(error),
-            )
+            level = lines.INFO if self._stopping.is_set() else lines.ERROR
+            self.log(level, self.words(error))
         finally:
             self._exit_code = code
 
@@ -164,6 +162,7 @@ CONSTANTS = (
     "winding_resistance",
     "back_emf_constant",
 )
+"""Attributes of a joint's model that the result states, with their standard deviations."""
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
@@ -176,7 +175,7 @@ def result_statuses(result: Identification) -> list[DiagnosticStatus]:
         Constants of each joint with standard deviations, as in the model file, and the
         power errors of all recordings.
     """
-    out = []
+    out: list[DiagnosticStatus] = []
     for joint in result.model.joints:
         values: dict[str, object] = {}
         for name in CONSTANTS:
@@ -193,12 +192,13 @@ def errors_of(entry: Mapping[str, Any]) -> str:
     Args:
         entry: of `fit` or `validation` in a model file.
     """
-    parts = []
-    for key, name, unit in (("torque", "torque", "N m"), ("current", "current", "A")):
-        if entry.get(key) is not None:
-            rms = ", ".join(f"{joint['rms']:.3g}" for joint in entry[key])
+    parts: list[str] = []
+    for name, unit in (("torque", "N m"), ("current", "A")):
+        if entry.get(name) is not None:
+            rms = ", ".join(f"{joint['rms']:.3g}" for joint in entry[name])
             parts.append(f"{name} RMS error {rms} {unit} (joints from the base)")
-    if (power := entry.get("power")) is not None:
+    power = entry.get("power")
+    if power is not None:
         text = f"power RMS error {power['rmse']:.3g} W"
         if power["energy_error_percent"] is not None:
             text += f", energy error {power['energy_error_percent']:.2g} %"
@@ -208,19 +208,16 @@ def errors_of(entry: Mapping[str, Any]) -> str:
 
 def bus_figures(result: Identification) -> dict[str, object]:
     """Standby power [W], and the power errors of fit and validation by the name of the bag."""
-    figures: dict[str, object] = {"standby_W": result.model.bus.standby}
-    for name, entries in (
-        ("fit", result.model.fit),
-        ("validation", result.model.validation),
-    ):
+    model = result.model
+    figures: dict[str, object] = {"standby_W": model.bus.standby}
+    for kind, entries in (("fit", model.fit), ("validation", model.validation)):
         for entry in entries:
             power = entry.get("power")
             if power is not None:
                 bag = Path(str(entry.get("bag", ""))).name
-                figures[f"{name} {bag} power_rmse_W"] = power["rmse"]
-                figures[f"{name} {bag} energy_error_percent"] = power[
-                    "energy_error_percent"
-                ]
+                title = f"{kind} {bag}"
+                figures[f"{title} power_rmse_W"] = power["rmse"]
+                figures[f"{title} energy_error_percent"] = power["energy_error_percent"]
     return figures
 
 

@@ -44,18 +44,30 @@ Log: TypeAlias = Callable[[Level, str], object]  # writes a line without a line 
 
 
 def without_numbers(text: str) -> str:
-    """What a line is about: "sent nothing for 3.2 s" is no new reason after 2.8 s."""
+    """A text without its numbers, by which lines are compared.
+
+    "sent nothing for 3.2 s" is the same problem as "sent nothing for 2.8 s".
+    """
     return _NUMBERS.sub("", text)
 
 
 def count(number: int, thing: str) -> str:
     """A number with a noun, such as "1 sample" or "2,000 samples"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing}s"
 
 
 @dataclass
 class _Problem:
-    """One that was reported: its last line, since when it is there, and how long it was before."""
+    """A problem of one kind.
+
+    Attributes:
+        last: its last line without numbers; None before the first line.
+        since: when it began, by the clock of the lines [s]; None while it is over.
+        lasted: for how long it was there before [s], since its end was last reported.
+        times: how often it was there before, since its end was last reported.
+    """
 
     last: str | None = None
     since: float | None = None
@@ -95,9 +107,17 @@ class OperatorLines:
         again: bool = False,
         at_once: bool = False,
     ) -> bool:
-        """Write a line unless one of its kind was written a moment ago; returns whether it was.
+        """Write a line unless one of its kind was written less than PERIOD ago.
 
-        A line that only repeats the last one (`again`) is due after REMINDER.
+        Args:
+            kind: of the line.
+            level: its severity.
+            text: of one line.
+            again: whether it only repeats the last one, and is due after REMINDER.
+            at_once: whether it is written in any case.
+
+        Returns:
+            Whether it was written.
         """
         now = self.clock()
         period = REMINDER if again else PERIOD
@@ -108,12 +128,21 @@ class OperatorLines:
         return True
 
     def event(self, kind: str, level: Level, text: str, *, at_once: bool = False) -> None:
-        """Write a line about an event that may come often; those left out are counted."""
-        if left_out := self._left_out[kind]:
+        """Write a line about an event that may come often.
+
+        Lines that are left out are counted, and the next one states their number.
+
+        Args:
+            kind: of the event.
+            level: severity of the line.
+            text: of one line.
+            at_once: whether it is written in any case.
+        """
+        left_out = self._left_out[kind]
+        if left_out:
             text += f" (and {count(left_out, 'more time')} since the last line)"
-        self._left_out[kind] = (
-            0 if self.write(kind, level, text, at_once=at_once) else left_out + 1
-        )
+        written = self.write(kind, level, text, at_once=at_once)
+        self._left_out[kind] = 0 if written else left_out + 1
 
     def problem(
         self,
@@ -126,9 +155,9 @@ class OperatorLines:
         """Write when a problem begins or changes, from time to time, and when it is over.
 
         Args:
-            kind: of the problem; each kind is written seldom enough.
-            problem: what is wrong, None while nothing is; another number in it is no
-                other problem.
+            kind: of the problem; a line of each kind is written at most every PERIOD.
+            problem: what is wrong; None while nothing is. A text that differs in numbers
+                only is the same problem.
             over: what is right again, such as "counters are saved again".
             level: severity of the line about the problem.
             over_level: severity of the line about its end.
@@ -139,21 +168,27 @@ class OperatorLines:
         known = self._problems.setdefault(kind, _Problem())
         now = self.clock()
         if problem is not None:
-            known.since = now if known.since is None else known.since
+            if known.since is None:
+                known.since = now
             subject = without_numbers(problem)
+            again = subject == known.last
             text = problem
-            if again := subject == known.last:
+            if again:
                 text += f" (for {span(now - known.since)} now)"
-            if written := self.write(kind, level, text, again=again):
+            written = self.write(kind, level, text, again=again)
+            if written:
                 known.last = subject
             return written
         if known.since is not None:
             known.lasted += now - known.since
             known.times += 1
             known.since = None
-        times = f" in {count(known.times, 'interruption')}" if known.times > 1 else ""
-        text = f"{over}, after {span(known.lasted)}{times}"
-        written = known.times > 0 and self.write(f"{kind} over", over_level, text)
+        if known.times == 0:
+            return False
+        text = f"{over}, after {span(known.lasted)}"
+        if known.times > 1:
+            text += f" in {count(known.times, 'interruption')}"
+        written = self.write(f"{kind} over", over_level, text)
         if written:
             del self._problems[kind]
         return written
@@ -168,9 +203,8 @@ class OperatorLines:
 class ConnectionLines:
     """Lines about waiting for a controller, its connection, losses and its return.
 
-    `update` may be called as often as the caller likes. Every loss is in exactly one
-    line, which is written once the loss is known; those between two lines are added up in
-    the next one.
+    `update` may be called at any rate. Every loss is in exactly one line; losses between
+    two lines are added up in the second one.
 
     Args:
         lines: of the node.
@@ -182,7 +216,8 @@ class ConnectionLines:
         self._address = address
         self._began = lines.clock()
         self._connected_before = False
-        self._known = self._reported = NO_LOSSES
+        self._known = NO_LOSSES
+        self._reported = NO_LOSSES
         lines.log(INFO, f"connecting to {address}")
 
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> None:
@@ -196,9 +231,8 @@ class ConnectionLines:
         lines = self._lines
         address = self._address
         if not link.connected or link.problem is not None:
-            reason = (link.problem or link.last_error or "no answer yet").removeprefix(
-                f"{address}: "
-            )
+            reason = link.problem or link.last_error or "no answer yet"
+            reason = reason.removeprefix(f"{address}: ")
             if self._connected_before:
                 lines.problem(
                     "connection", f"no samples from {address}: {reason}", "", WARN
@@ -207,16 +241,19 @@ class ConnectionLines:
                 lines.problem("connection", f"waiting for {address}: {reason}", "", WARN)
         elif not self._connected_before:
             self._connected_before = True
-            text = f"connected to {address}{'' if info is None else identity(info)}"
+            text = f"connected to {address}"
+            if info is not None:
+                text += identity(info)
             if not lines.problem("connection", None, text):
                 lines.log(INFO, text)
         else:
             lost = self._known.samples > self._reported.samples
             text = f"samples of {address} come again, {self._losses()}"
             level = WARN if lost else INFO
-            if lines.problem("connection", None, text, over_level=level) or (
-                lost and lines.write("lost", WARN, f"{address}: {self._losses()}")
-            ):
+            written = lines.problem("connection", None, text, over_level=level)
+            if lost and not written:
+                written = lines.write("lost", WARN, f"{address}: {self._losses()}")
+            if written:
                 self._reported = self._known
 
     def end(self, link: LinkStatus | None = None) -> None:
@@ -237,22 +274,29 @@ class ConnectionLines:
         new = self._known - self._reported
         if not new.samples:
             return "none lost"
-        seconds = f" in {span(new.seconds)}" if new.seconds >= SHOWN_SECONDS else ""
-        return f"{count(new.samples, 'sample')} lost{seconds}"
+        text = f"{count(new.samples, 'sample')} lost"
+        if new.seconds >= SHOWN_SECONDS:
+            text += f" in {span(new.seconds)}"
+        return text
 
 
 def identity(info: RecordingInfo) -> str:
-    """What is known of the controller, such as ": ur5e, serial 20195599999, software 5.11.1.0"."""
-    if info.controller_version is None:  # not a controller
+    """What is known of a controller, such as ": ur5e, serial 20195599999, software 5.11.1.0".
+
+    Empty for a source that is not a controller.
+    """
+    if info.controller_version is None:
         return ""
-    parts = [
-        info.robot or "robot model unknown (set robot_model)",
-        "serial number unknown" if info.serial is None else f"serial {info.serial}",
-        f"software {info.controller_version}",
-        None if info.rate is None else f"{info.rate:g} Hz",
-        "simulated" if info.simulated else None,
-    ]
-    return ": " + ", ".join(part for part in parts if part is not None)
+    serial = "serial number unknown"
+    if info.serial is not None:
+        serial = f"serial {info.serial}"
+    robot = info.robot or "robot model unknown (set robot_model)"
+    parts = [robot, serial, f"software {info.controller_version}"]
+    if info.rate is not None:
+        parts.append(f"{info.rate:g} Hz")
+    if info.simulated:
+        parts.append("simulated")
+    return f": {', '.join(parts)}"
 
 
 class RecordingLines:
@@ -276,9 +320,8 @@ class RecordingLines:
         lines = self._lines
         before = self._seen
         self._seen = status
-        active, was_active = (
-            each.state in ("recording", "failing") for each in (status, before)
-        )
+        active = status.state in ("recording", "failing")
+        was_active = before.state in ("recording", "failing")
         begun = status.bag is not None and status.bag != before.bag
         if was_active and begun:
             self._finished(before, at_once=last)
@@ -288,25 +331,27 @@ class RecordingLines:
         if not active and (was_active or begun):
             self._finished(status, at_once=last)
         if status.state == "failing":
-            lost = (
-                f", {status.losses.samples:,} lost so far"
-                if status.losses.samples
-                else ""
-            )
-            text = f"{status.last_error} ({count(status.waiting, 'sample')} wait{lost})"
-            lines.problem("disk", f"{status.bag}: {text}", "")
+            waiting = f"{count(status.waiting, 'sample')} wait"
+            if status.losses.samples:
+                waiting += f", {status.losses.samples:,} lost so far"
+            problem = f"{status.bag}: {status.last_error} ({waiting})"
+            lines.problem("disk", problem, "")
         elif status.state == "recording":
             missing = status.unreadable + status.overflow
-            text = (
-                f"{count(missing, 'sample')} lost to the disk"
-                if missing
-                else "nothing is lost"
-            )
-            text = f"{text}; {status.bag} can be written again"
-            lines.problem("disk", None, text, over_level=WARN if missing else INFO)
+            level = INFO
+            text = "nothing is lost"
+            if missing:
+                level = WARN
+                text = f"{count(missing, 'sample')} lost to the disk"
+            over = f"{text}; {status.bag} can be written again"
+            lines.problem("disk", None, over, over_level=level)
 
     def refused(self, problem: str) -> None:
-        """Write that no bag can be begun; the caller tries again."""
+        """Write that no bag can be begun; the caller tries again.
+
+        Args:
+            problem: why not, in words.
+        """
         text = f"not recording: {problem}; it is tried again"
         self._lines.problem("refused", text, "")
 

@@ -108,23 +108,7 @@ class LoggerNode(ManagedNode):
         given = self.parameters
         # Under systemd, the working directory is /.
         folder = xdg_folder("XDG_DATA_HOME", "~/.local/share") / given.bag_directory
-        retention = None
-        split = FileSplit(seconds=given.split_duration or None)
-        if given.retention_days or given.retention_gb:
-            retention = Retention(
-                bytes=round(given.retention_gb * 1e9) or None,
-                days=given.retention_days or None,
-            )
-            # often enough for the budget, which deletes whole files
-            own = retention.file_split
-            split = FileSplit(split.seconds or own.seconds, own.bytes)
-        options = RecorderOptions(
-            namespace=self.get_namespace().rstrip("/"),
-            tf_prefix=given.tf_prefix,
-            split=split,
-            retention=retention,
-            messages=tuple if self._energy is None else self._energy.take,
-        )
+        options = self._recorder_options()
         self._meter = Meter(given.meter).__enter__() if given.meter else None
         self._checked = RecordedMeter(given.meter or None)
         self._session = RecordingSession(
@@ -133,14 +117,15 @@ class LoggerNode(ManagedNode):
         self._samples = 0
         self._since = time.monotonic()
         self._last_arrival = -math.inf
-        kept = (
-            "all bags are kept" if retention is None else f"at most {retention} are kept"
-        )
-        text = (
-            f"recording to {folder}; {kept} (retention_gb); record:=false switches it off"
-        )
-        if not given.record:
-            text = f"not recording; the service start_recording records to {folder}"
+        text = f"not recording; the service start_recording records to {folder}"
+        if given.record:
+            kept = "all bags are kept"
+            if options.retention is not None:
+                kept = f"at most {options.retention} are kept"
+            text = (
+                f"recording to {folder}; {kept} (retention_gb); record:=false switches it "
+                "off"
+            )
         self.log(lines.INFO, text)
         shortcoming = available_packing().shortcoming
         if shortcoming is not None:
@@ -158,6 +143,27 @@ class LoggerNode(ManagedNode):
         if self._meter is not None:
             self._meter.__exit__()
 
+    def _recorder_options(self) -> RecorderOptions:
+        """Names, size of the files and budget of the bags, by the parameters."""
+        given = self.parameters
+        split = FileSplit(seconds=given.split_duration or None)
+        retention = None
+        if given.retention_days or given.retention_gb:
+            retention = Retention(
+                bytes=round(given.retention_gb * 1e9) or None,
+                days=given.retention_days or None,
+            )
+            # The budget deletes whole files, which must be small beside it.
+            own = retention.file_split
+            split = FileSplit(split.seconds or own.seconds, own.bytes)
+        return RecorderOptions(
+            namespace=self.get_namespace().rstrip("/"),
+            tf_prefix=given.tf_prefix,
+            split=split,
+            retention=retention,
+            messages=tuple if self._energy is None else self._energy.take,
+        )
+
     def _make_source(self) -> TelemetrySource:
         """A source of samples, with the readings of the power meter if there is one."""
         if self._given_source is not None:
@@ -171,12 +177,15 @@ class LoggerNode(ManagedNode):
                 patience=math.inf,
                 batch_seconds=self.parameters.batch_seconds,
             )
-        return source if self._meter is None else MeteredSource(source, self._meter)
+        if self._meter is None:
+            return source
+        return MeteredSource(source, self._meter)
 
     def _tap(self, batch: Telemetry) -> None:
-        """Publish joint_states of new samples (called in the reading thread).
+        """Publish joint_states of new samples, and compare a meter with the arm.
 
-        The meter's readings in them are compared with the power of the arm, too.
+        Args:
+            batch: samples, with the readings of the power meter; the reading thread calls.
         """
         self._samples += len(batch)
         self._last_arrival = time.monotonic()
@@ -196,7 +205,7 @@ class LoggerNode(ManagedNode):
         Args:
             service: its name.
             action: what it does; an error of this package is the response.
-            text: of the response; {} is what the action returns.
+            text: of the response, a format of `str.format` for what the action returns.
         """
 
         def command() -> str:
@@ -216,7 +225,11 @@ class LoggerNode(ManagedNode):
         return label
 
     def _on_mark(self, message: bytes) -> None:
-        """Mark what a serialized String of the topic names; a line where that fails."""
+        """Keep an event whose label comes on the topic; a line where that fails.
+
+        Args:
+            message: a serialized String with the label.
+        """
         try:
             self._mark(label_of(message))
         except UrEnergyError as error:
@@ -252,16 +265,13 @@ class LoggerNode(ManagedNode):
             self.finish(1, self.words(self._session.failure))
             return
         self._write_lines()
-        if self._energy is not None and self._session.status.state not in (
-            "recording",
-            "failing",
-        ):
+        has_bag = self._session.status.state in ("recording", "failing")
+        if self._energy is not None and not has_bag:
             self._energy.take()  # else they would wait for a bag, however large they are
-        if (
-            self._joint_states is not None
-            and (line := self._joint_states.poll()) is not None
-        ):
-            self.log(lines.INFO, line)
+        if self._joint_states is not None:
+            line = self._joint_states.poll()
+            if line is not None:
+                self.log(lines.INFO, line)
         parts = {
             "connection": self._connection_part(),
             "recording": self._recording_part(self._session.status),
@@ -269,15 +279,23 @@ class LoggerNode(ManagedNode):
         if self._energy is not None:
             parts["energy topics"] = self._energy.part()
         if self._meter is not None:
-            problem = self._meter.problem
-            url = self._meter.url
-            line = None if problem is None else f"power meter {url}: {problem}"
-            if problem is None and self._checked.contradictions:
-                problem = line = self._checked.contradictions[0].words()
-            level, text = (OK, "sends readings") if problem is None else (WARN, problem)
-            parts["power meter"] = level, text, {"url": url}
-            self.lines.problem("meter", line, "the power meter can be used", lines.WARN)
+            parts["power meter"] = self._meter_part(self._meter)
         self.publish_parts(parts)
+
+    def _meter_part(self, meter: Meter) -> Part:
+        """Status of the power meter, with a line where it cannot be used or contradicts."""
+        problem = meter.problem
+        line = None
+        if problem is not None:
+            line = f"power meter {meter.url}: {problem}"
+        elif self._checked.contradictions:
+            problem = self._checked.contradictions[0].words()
+            line = problem
+        self.lines.problem("meter", line, "the power meter can be used", lines.WARN)
+        values = {"url": meter.url}
+        if problem is not None:
+            return WARN, problem, values
+        return OK, "sends readings", values
 
     def _connection_part(self) -> Part:
         """Status of the connection: rate since the last report, losses, and who answers."""
@@ -291,9 +309,10 @@ class LoggerNode(ManagedNode):
         level = OK
         text = "samples arrive"
         if link.problem is not None or age > SILENT_AFTER:
-            reason = link.problem or link.last_error
             level = ERROR
-            text = reason or "no connection to the controller yet"
+            text = (
+                link.problem or link.last_error or "no connection to the controller yet"
+            )
         values: dict[str, object] = {
             "robot_ip": self.parameters.robot_ip,
             "rate_Hz": rate,
@@ -307,16 +326,19 @@ class LoggerNode(ManagedNode):
             "identity": link.identity,
         }
         if info is not None:
-            values |= {
-                key: getattr(info, key)
-                for key in ("robot", "serial", "controller_version")
-            }
+            values["robot"] = info.robot
+            values["serial"] = info.serial
+            values["controller_version"] = info.controller_version
         if HOST_CLOCK.steps:
             values["clock"] = HOST_CLOCK.describe_step()
         return level, text, values
 
     def _recording_part(self, recorder: RecorderStatus) -> Part:
-        """Status of the recording: the bag, what is lost, and what all bags take."""
+        """Status of the recording: the bag, what is lost, and the size of all bags.
+
+        Args:
+            recorder: status of the recorder now.
+        """
         refusal = self._session.refusal
         storage = recorder.storage
         level = OK if recorder.state in ("recording", "idle") else ERROR

@@ -47,7 +47,8 @@ from ur_energy_model.telemetry.samples import Telemetry, equal_runs
 from ur_energy_model.telemetry.source import Decimator
 
 DEPTH = 50  # messages that are not examined yet; a driver repeats itself
-STAMPS_KEPT = 1000  # own messages, which their stamps distinguish from those of others
+STAMPS_KEPT = 1000
+"""Number of own messages whose stamps are kept, to distinguish them from messages of others."""
 JUDGED_AFTER = 2.0
 """Time for which the messages of another publisher are awaited at the start [s]."""
 GONE_AFTER = 10.0  # silence after which another publisher no longer counts [s]
@@ -91,40 +92,51 @@ class JointStatesPublisher:
         """Publish the samples that are due, if they are subscribed and no other node does.
 
         Positions are in rad, velocities in rad/s, and efforts the motor currents in A, as
-        the UR driver has them. Called in the reading thread.
+        the UR driver has them.
+
+        Args:
+            batch: samples that follow the previous ones; the reading thread calls.
         """
         columns = batch.columns
         if "actual_q" not in columns:
             return
-        for row in (part.stop - 1 for part in self._due.parts(batch.time)[0]):
+        velocities = columns.get("actual_qd")
+        currents = columns.get("actual_current")
+        parts, _ = self._due.parts(batch.time)
+        for part in parts:
+            row = part.stop - 1  # its newest sample
             due = self._due.due(float(batch.time[row]))
             if not (due and self._alone and has_subscribers(self._publisher)):
                 continue
-            now = self._node.get_clock().now
-            stamp = now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
+            if batch.stamp is None:
+                stamp = self._node.get_clock().now().nanoseconds
+            else:
+                stamp = int(batch.stamp[row])
             self._own.append(stamp)
-            names = ("actual_qd", "actual_current")
-            q = columns["actual_q"][row]
-            qd, current = (
-                columns[name][row] if name in columns else None for name in names
+            message = joint_state(
+                self._joints,
+                time_message(stamp),
+                columns["actual_q"][row],
+                None if velocities is None else velocities[row],
+                None if currents is None else currents[row],
             )
-            self._publisher.publish(
-                joint_state(self._joints, time_message(stamp), q, qd, current)
-            )
+            self._publisher.publish(message)
 
     def poll(self) -> str | None:
         """Find out who publishes the topic; called about once a second, in the executor's thread.
 
         Another node counts from its first message with joints of this arm until GONE_AFTER
-        of silence. Until JUDGED_AFTER after the start nothing is published if there may be
-        one.
+        of silence. While another publisher of the topic is there, this node begins to
+        publish only JUDGED_AFTER after its start, because the messages of the other one
+        may have the joints of this arm.
 
         Returns:
             A line when another node begins to publish the joints, or has ended, else None.
         """
         now = time.monotonic()
         topic = self._topic
-        self._began = now if self._began is None else self._began
+        if self._began is None:
+            self._began = now
         own = self._node.get_fully_qualified_name()
         others = sorted(set(publishing_nodes(self._node, topic)) - {own})
         if not others:
@@ -177,7 +189,8 @@ MOST_TAKEN = 1000  # messages of a topic that are taken at once
 LARGEST_RECORDED = 1_000_000
 """Largest message for the bags [bytes]; those of an estimator are below 20,000."""
 MOST_AWAY_NS = 10_000_000_000
-"""Stamps further from the present are not of this arm's samples; the present counts instead."""
+"""Largest distance of a stamp from the present [ns]; a message with another stamp is recorded at
+the present time, because its stamp is not that of a sample of this arm."""
 
 
 class EnergyRecording:
@@ -226,18 +239,14 @@ class EnergyRecording:
         for topic, subscription in self._topics.items():
             messages, numbers = subscription.take(MOST_TAKEN)
             self._count_lost(topic, numbers, len(subscription.publishers()))
-            taken_here = len(messages)
             least = STAMP_OFFSET + STAMP.size
-            messages = [
-                each for each in messages if least <= len(each) <= LARGEST_RECORDED
-            ]
-            self.recorded += len(messages)
-            self.refused += taken_here - len(messages)
-            for part in equal_runs([len(each) for each in messages]):
-                pairs = (STAMP.unpack_from(each, STAMP_OFFSET) for each in messages[part])
-                times = np.array([int(s) * 10**9 + int(ns) for s, ns in pairs])
+            good = [each for each in messages if least <= len(each) <= LARGEST_RECORDED]
+            self.recorded += len(good)
+            self.refused += len(messages) - len(good)
+            for part in equal_runs([len(each) for each in good]):
+                times = np.array([_stamp_of(each) for each in good[part]])
                 stamps = np.where(np.abs(times - now) < MOST_AWAY_NS, times, now)
-                payload = np.frombuffer(b"".join(messages[part]), np.uint8)
+                payload = np.frombuffer(b"".join(good[part]), np.uint8)
                 taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
 
@@ -246,8 +255,13 @@ class EnergyRecording:
     ) -> None:
         """Count the messages that are missing between these and the ones before.
 
-        Each publisher has numbers of its own, and a new one starts at one: only those of
-        the same single publisher are compared.
+        Each publisher counts its own messages from one on, so that numbers are compared
+        only while the topic has the same single publisher.
+
+        Args:
+            topic: of the messages.
+            numbers: of the messages; None where the middleware does not number them.
+            publishers: number of publishers of the topic.
         """
         was_alone = self._alone.get(topic, False)
         self._alone[topic] = publishers == 1
@@ -273,6 +287,12 @@ class EnergyRecording:
         if problems:
             return WARN, "; ".join(problems), values
         return OK, "recorded with the samples, if an estimator publishes", values
+
+
+def _stamp_of(message: bytes) -> int:
+    """Stamp of a serialized message that begins with a header [ns since the epoch]."""
+    seconds, nanoseconds = STAMP.unpack_from(message, STAMP_OFFSET)
+    return int(seconds) * 10**9 + int(nanoseconds)
 
 
 LONGEST_LABEL = 1000  # of an event [bytes]

@@ -106,9 +106,11 @@ class ManagedNode(LifecycleNode):
         self._discard: list[Callable[[], object]] = []
         self.lines = OperatorLines(self.log)
         self.outcome: Future | None = None
-        self.on_unexpected: Callable[[BaseException, str], object] = lambda error, place: (
-            self.get_logger().error(f"{place}: {error!r}")
-        )
+        self.on_unexpected: Callable[[BaseException, str], object] = self._log_unexpected
+
+    def _log_unexpected(self, error: BaseException, place: str) -> None:
+        """Log an exception that nothing expects, outside of `run_nodes`."""
+        self.get_logger().error(f"{place}: {error!r}")
 
     # What subclasses override.
 
@@ -127,7 +129,7 @@ class ManagedNode(LifecycleNode):
     # What a node works with; all of it is destroyed at clean-up.
 
     def on_discard(self, action: Callable[[], object]) -> None:
-        """Call an action at clean-up, before those of earlier calls."""
+        """Call an action at clean-up, before the actions of earlier calls."""
         self._discard.append(action)
 
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
@@ -269,9 +271,9 @@ class ManagedNode(LifecycleNode):
 
     def words(self, error: UrEnergyError) -> str:
         """Text of an error; the options that it carries are named as this node's parameters."""
-        names = {
-            flag: entry.name for entry in self._table.values() for flag in entry.flags
-        }
+        names: dict[str, str] = {}
+        for entry in self._table.values():
+            names |= dict.fromkeys(entry.flags, entry.name)
         return error.with_names(names)
 
     def finish(self, code: int, reason: str = "") -> None:
@@ -345,28 +347,30 @@ class ManagedNode(LifecycleNode):
         return self._transition(self.end)
 
     def _overrides_without_effect(self) -> Iterator[str]:
-        """Lines about given qualities of service of topics that no node offers for it."""
-        offered = {
-            self.resolve_topic_name(topic.name)
-            for topics in TOPICS.values()
-            for topic in topics
-            if topic.adjustable
-        }
-        # rclpy keeps those of files, too
-        given = getattr(self, "_parameter_overrides", {})
-        named = {
-            each.split(".")[1] for each in given if each.startswith("qos_overrides.")
-        }
-        for topic in sorted(named - offered):
+        """Lines about parameters `qos_overrides.<topic>...` of topics that have none."""
+        offered: set[str] = set()
+        for topics in TOPICS.values():
+            for topic in topics:
+                if topic.adjustable:
+                    offered.add(self.resolve_topic_name(topic.name))
+        named: set[str] = set()
+        for name in getattr(self, "_parameter_overrides", {}):  # also those of files
+            kind, _, rest = name.partition(".")
+            if kind == "qos_overrides":
+                named.add(rest.partition(".")[0])
+        for unknown in sorted(named - offered):
             yield (
-                f"qos_overrides of {topic} have no effect: that topic has none; "
+                f"qos_overrides of {unknown} have no effect: that topic has none; "
                 f"{', '.join(sorted(offered))} have"
             )
 
     def _transition(self, action: Callable[[], None]) -> TransitionCallbackReturn:
         """Result of a transition: FAILURE after an error of this package, ERROR after others.
 
-        After FAILURE the node has its former state, and the line says why.
+        After FAILURE the node has its former state, and a line has the reason.
+
+        Args:
+            action: the transition.
         """
         try:
             action()
@@ -386,7 +390,17 @@ class ManagedNode(LifecycleNode):
     # Parameters.
 
     def _declared(self, entry: Option) -> Any:
-        """Declare a parameter; returns its first value, as the field of the table has it."""
+        """Declare a parameter.
+
+        Args:
+            entry: of a table of the node.
+
+        Returns:
+            Its first value, with the type of the field of the table.
+
+        Raises:
+            UrEnergyError: the user gives a value that is not allowed.
+        """
         try:
             value = self.declare_parameter(
                 entry.name, entry.parameter, descriptor(entry)
@@ -395,31 +409,40 @@ class ManagedNode(LifecycleNode):
             text = f"{self.get_name()}: {entry.name} must be {entry.expected}"
             raise UrEnergyError(text) from None
         normalized = entry.normalized(value)
-        if (problem := entry.problem(normalized)) is not None:
+        problem = entry.problem(normalized)
+        if problem is not None:
             raise UrEnergyError(f"{self.get_name()}: {problem}")
         if normalized is not value:
             self.set_parameters([RosParameter(entry.name, value=normalized)])
         return entry.typed(normalized)
 
     def _as_declared(self, changes: list[RosParameter]) -> list[RosParameter]:
-        """The changes with values of the declared types."""
-        return [
-            RosParameter(change.name, value=entry.normalized(change.value))
-            if (entry := self._table.get(change.name)) is not None
-            and change.value is not None
-            else change
-            for change in changes
-        ]
+        """The changes with values of the declared types, such as 50.0 for 50."""
+        normalized: list[RosParameter] = []
+        for change in changes:
+            entry = self._table.get(change.name)
+            if entry is None or change.value is None:
+                normalized.append(change)
+            else:
+                value = entry.normalized(change.value)
+                normalized.append(RosParameter(change.name, value=value))
+        return normalized
 
     def _on_parameters(self, changes: Sequence[RosParameter]) -> SetParametersResult:
-        """Take changes, all of them or none: whoever sets them gets the reason in words."""
-        tables = [(self._table.get(change.name), change.value) for change in changes]
-        own = [
-            (entry, entry.normalized(value))
-            for entry, value in tables
-            if entry is not None
-        ]
-        for entry, value in own:
+        """Take changes, either all or none.
+
+        Args:
+            changes: parameters of this node, and of rclpy, which checks its own.
+
+        Returns:
+            Success, or the reason for which the first wrong change is refused.
+        """
+        changed: dict[str, Any] = {}
+        for change in changes:
+            entry = self._table.get(change.name)
+            if entry is None:
+                continue
+            value = entry.normalized(change.value)
             problem = entry.problem(value)
             if problem is None and not entry.changeable and self._opened:
                 problem = (
@@ -427,10 +450,12 @@ class ManagedNode(LifecycleNode):
                 )
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
-        self._values |= {entry.name: entry.typed(value) for entry, value in own}
+            changed[entry.name] = entry.typed(value)
+        self._values |= changed
         self.given = given_of(self._node, self._values)
-        for entry, _ in own if self._opened else ():
-            self.on_parameter(entry.name)
+        if self._opened:
+            for name in changed:
+                self.on_parameter(name)
         return SetParametersResult(successful=True)
 
 
@@ -439,10 +464,12 @@ def descriptor(entry: Option) -> ParameterDescriptor:
 
     ROS checks the ranges of numbers. The node itself refuses to change parameters that
     are not changeable while it is configured; `read_only` of ROS would forbid changes in
-    every state. Of numbers and switches ROS must accept other types, which
-    `Option.normalized` and `problem` deal with.
+    every state. For numbers and switches ROS must accept values of other types (50 for
+    50.0, true for "on"), which `Option.normalized` converts and `Option.problem` refuses.
     """
-    text = entry.help + (f" [{entry.unit}]" if entry.unit else "")
+    text = entry.help
+    if entry.unit:
+        text += f" [{entry.unit}]"
     dynamic = entry.is_switch or entry.kind is float
     out = ParameterDescriptor(name=entry.name, description=text, dynamic_typing=dynamic)
     if entry.choices:
@@ -459,11 +486,11 @@ def descriptor(entry: Option) -> ParameterDescriptor:
 
 
 class NamesInGraph:
-    """Whether another node has the names of a node, too: one of each arm must have its own.
+    """Finds other nodes that have the names of a node, as two arms in one namespace do.
 
-    That is a node of the same name in the same namespace, or one that publishes a topic
-    which only one may publish. A node that has just ended is still in the graph for a
-    moment, so that only what two updates find is a problem.
+    Such a node has the same name in the same namespace, or publishes a topic that only
+    one node of a namespace may publish. A node that has just ended is still in the graph
+    for a moment, so that only a node that two updates find is a problem.
 
     Args:
         node: the node.
@@ -497,10 +524,9 @@ class NamesInGraph:
         node = self._node
         own = node.get_fully_qualified_name()
         problems: list[str] = []
-        known = [
-            f"{space.rstrip('/')}/{name}"
-            for name, space in node.get_node_names_and_namespaces()
-        ]
+        known: list[str] = []
+        for name, space in node.get_node_names_and_namespaces():
+            known.append(f"{space.rstrip('/')}/{name}")
         if known.count(own) > 1:
             problems.append(f"another node is named {own}, too")
         if self._topic is not None:

@@ -29,12 +29,12 @@ AUTO = "auto"  # a friction law for each joint
 SHORTEST_BATCH = 0.008
 """Time span of the packets that are decoded together [s]: shorter publish periods share a batch."""
 COMPUTED_TOGETHER = 0.08
-"""The same of the estimator [s]; its publications are paced, so that they come up to that much
-later.
+"""Time span of the packets that the estimator computes together [s]. Its publications are paced,
+and so come up to this time later.
 
-To wake up and compute takes 1.5 ms of processor time, nearly independent of the number of
-samples, since other programs have used the caches meanwhile: with batches of 0.04 s the
-estimator takes half as much time again."""
+One batch takes 1.5 ms of processor time, nearly independent of the number of samples, because
+other programs have used the caches meanwhile: batches of 0.04 s would take half as much time
+again."""
 LONGEST_BATCH = 0.08
 """Longest time span of the packets that are decoded together, for publish periods that are longer
 [s]."""
@@ -91,8 +91,8 @@ class LiveParameters:
 class LoggerParameters(LiveParameters):
     """Parameters of the node `logger`.
 
-    Bags of an old recording are deleted by `retention_days` and `retention_gb` only, and
-    only in `bag_directory`; the default keeps a cell from filling its disk.
+    Recordings are deleted only by `retention_days` and `retention_gb`, and only in
+    `bag_directory`. The default of `retention_gb` keeps a cell from filling its disk.
     """
 
     robot_model: str = option(

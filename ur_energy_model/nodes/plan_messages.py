@@ -44,18 +44,30 @@ LONGEST_TEXT = 1000  # of a frame or a joint [bytes]
 
 @dataclass(frozen=True)
 class PlanMessage:
-    """The content of a JointTrajectory; all points have positions of all its joints."""
+    """The content of a JointTrajectory with k points for n joints.
+
+    Attributes:
+        header: of the message.
+        names: of the joints [n].
+        time: of each point from the start [k], s.
+        q: positions [k, n], rad.
+        qd: velocities [k, n], rad/s; None unless all points have some.
+        qdd: accelerations [k, n], rad/s^2; None unless all points have some.
+    """
 
     header: Header
-    names: tuple[str, ...]  # of joints
-    time: Array  # of each point from the start [k], s
-    q: Array  # positions [k, n], rad
-    qd: Array | None  # velocities [k, n], rad/s; None unless all points have some
-    qdd: Array | None  # accelerations [k, n], rad/s^2; None unless all points have some
+    names: tuple[str, ...]
+    time: Array
+    q: Array
+    qd: Array | None
+    qdd: Array | None
 
 
 def header_of(message: bytes) -> Header:
-    """Header with the stamp of a serialized plan, which need not be readable; else with zeros."""
+    """Header with the stamp of a serialized plan, for an answer to it.
+
+    The rest of the message need not be readable. Without a stamp it is a header of zeros.
+    """
     try:
         seconds, nanoseconds = struct.unpack_from(f"{_order(message)}iI", message, _BODY)
     except (IndexError, struct.error):
@@ -64,7 +76,11 @@ def header_of(message: bytes) -> Header:
 
 
 def check_size(message: bytes) -> None:
-    """Refuse a message that is too large, with an InputError."""
+    """Refuse a message that is too large.
+
+    Raises:
+        InputError: it has more than LARGEST_MESSAGE bytes.
+    """
     if len(message) > LARGEST_MESSAGE:
         problem = f"is larger than {LARGEST_MESSAGE / 1e6:.0f} MB"
         raise InputError("trajectory", problem, "send fewer points")
@@ -88,8 +104,11 @@ def read_plan(message: bytes) -> PlanMessage:
 def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> Plan:
     """A planned trajectory, with the arm's joints in the order of `names`.
 
-    If its first point is later than 0 s, the motion begins at `start`, the present joint
-    positions [n], rad, where they are known.
+    Args:
+        message: the plan; it may name further joints.
+        names: of the arm's joints [n].
+        start: present joint positions [n], rad, at which the motion begins if the first
+            point is later than 0 s; None where they are unknown.
 
     Raises:
         InputError: joints are missing or named twice, or the points are no plan.
@@ -107,19 +126,26 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
     time = message.time
     q = message.q[:, order]
     qd = None if message.qd is None else message.qd[:, order]
-    qdd = None if message.qdd is None else message.qdd[:, order]
+    qdd = None
+    if qd is not None and message.qdd is not None:  # a Plan has both, or velocities alone
+        qdd = message.qdd[:, order]
     if time[0] > 0 and start is not None:
         rest = np.zeros((1, len(names)))
         time = np.concatenate([[0.0], time])
         q = np.concatenate([start[None], q])
         qd = None if qd is None else np.concatenate([rest, qd])
         qdd = None if qdd is None else np.concatenate([rest, qdd])
-    return Plan(time, q, qd, None if qd is None else qdd)
+    return Plan(time, q, qd, qdd)
 
 
-# bytes of encapsulation in front of the body; the second one has the order of bytes
 _BODY = 4
-_LEAST_POINT = 24  # bytes of a point without values: four counts and a duration
+"""Bytes of encapsulation in front of the body; the second one states the order of bytes."""
+_LEAST_POINT = 24
+"""Bytes of a point without values: four counts and a duration."""
+_WORD = 8
+"""Bytes of a float64, to which it is aligned."""
+_MOTION = ("positions", "velocities", "accelerations")
+"""Fields of a point that are read, in their order; `effort` follows and is skipped."""
 
 
 def _order(message: bytes) -> str:
@@ -145,7 +171,7 @@ class _Reader:
         self._position = _BODY
         self._count = struct.Struct(f"{order}I")
         self._duration = struct.Struct(f"{order}iI")
-        words = (len(message) - _BODY) // 8
+        words = (len(message) - _BODY) // _WORD
         self._words = np.frombuffer(message, f"{order}f8", words, _BODY)
 
     def plan(self) -> PlanMessage:
@@ -168,13 +194,26 @@ class _Reader:
         assert q is not None, "each point has positions"
         return PlanMessage(header, names, time, q, qd, qdd)
 
+    def _align(self, size: int) -> None:
+        """Skip the padding before a value of this size [bytes]."""
+        self._position += -(self._position - _BODY) % size
+
     def _next_count(self) -> int:
-        self._position += -(self._position - _BODY) % self._count.size
+        """The length of the text or array that follows."""
+        self._align(self._count.size)
         (count,) = self._count.unpack_from(self._message, self._position)
         self._position += self._count.size
         return int(count)
 
     def _text(self, what: str) -> str:
+        """The text that follows.
+
+        Args:
+            what: has it as a name, for errors.
+
+        Raises:
+            InputError: it is too long.
+        """
         size = self._next_count()
         if size > LONGEST_TEXT:
             problem = f"{what} has a name of {size} bytes"
@@ -186,6 +225,7 @@ class _Reader:
         return text.partition(b"\0")[0].decode()
 
     def _names(self) -> tuple[str, ...]:
+        """The names of the joints, which follow; InputError if there are too many."""
         count = self._next_count()
         if count > MOST_JOINTS:
             problem = f"names {count} joints"
@@ -196,32 +236,36 @@ class _Reader:
     def _points(self, points: int, joints: int) -> tuple[NDArray[np.int64], Array]:
         """Where the values of each point are, and its time.
 
+        Args:
+            points: k, their number as the message states it.
+            joints: n, the number of joints.
+
         Returns:
-            places [k, 3] of positions, velocities and accelerations among the words of
-            eight bytes, -1 where a point has none; and times [k], s.
+            places [k, 3] of positions, velocities and accelerations as indices of
+            `_words`, -1 where a point has none; and times [k], s.
+
+        Raises:
+            InputError: a point has not a value for each joint.
         """
         remaining = len(self._message) - self._position
         # Without this bound a short message that states many points would take much
         # memory. A point that lacks positions is refused below before the arrays are too
         # short.
-        possible = min(points, remaining // (_LEAST_POINT + 8 * joints) + 1)
-        places = np.full((possible, 3), -1, dtype=np.int64)
+        shortest = _LEAST_POINT + _WORD * joints
+        possible = min(points, remaining // shortest + 1)
+        places = np.full((possible, len(_MOTION)), -1, dtype=np.int64)
         time = np.empty(possible)
         for k in range(points):
-            for column, field in enumerate(
-                ("positions", "velocities", "accelerations", "effort")
-            ):
-                count = self._next_count()
-                if count:
-                    self._position += -(self._position - _BODY) % 8
-                    if column < 3 and count == joints:
-                        places[k, column] = (self._position - _BODY) // 8
-                    self._position += 8 * count
-                if (count or not column) and column < 3 and count != joints:
+            for column, field in enumerate(_MOTION):
+                count, place = self._skip_values()
+                if count == joints:
+                    places[k, column] = place
+                elif count or field == "positions":  # the others may be left out
                     problem = "has points without a value for each joint"
                     remedy = "give a value for each joint"
                     raise InputError("trajectory", problem, remedy, field=field)
-            self._position += -(self._position - _BODY) % self._count.size
+            self._skip_values()  # effort
+            self._align(self._count.size)
             seconds, nanoseconds = self._duration.unpack_from(
                 self._message, self._position
             )
@@ -229,11 +273,34 @@ class _Reader:
             time[k] = seconds + 1e-9 * nanoseconds
         return places, time
 
+    def _skip_values(self) -> tuple[int, int]:
+        """Skip an array of float64.
+
+        Returns:
+            The number of its values, and where the first one is: an index of `_words`.
+        """
+        count = self._next_count()
+        if count == 0:
+            return 0, -1
+        self._align(_WORD)
+        place = (self._position - _BODY) // _WORD
+        self._position += _WORD * count
+        return count, place
+
     def _values(self, places: NDArray[np.int64], joints: int) -> Array | None:
-        """The values [k, n] at these places [k]; None unless all points have some."""
+        """The values of one field.
+
+        Args:
+            places: index of the first value of each point in `_words` [k], -1 for none.
+            joints: n, the number of values of each point.
+
+        Returns:
+            [k, n]; None unless all points have values.
+        """
         if (places < 0).any():
             return None
-        values: NDArray[Any] = self._words[places[:, None] + np.arange(joints)]
+        indices = places[:, None] + np.arange(joints)
+        values: NDArray[Any] = self._words[indices]
         return np.asarray(values, dtype=np.float64)
 
 
@@ -243,9 +310,12 @@ class _Reader:
 def joint_trajectory(
     plan: Plan, names: Sequence[str], request: PlanMessage
 ) -> JointTrajectory:
-    """A plan as the answer to a request: its header, and the arm's joints in its order.
+    """A plan as the answer to a request.
 
-    The plan has velocities and accelerations, and its joints in the order of `names`.
+    Args:
+        plan: k points for n joints.
+        names: of the joints of the plan [n].
+        request: whose header the answer has, and whose order of joints.
     """
     shown = [name for name in request.names if name in names]
     order = [list(names).index(name) for name in shown]

@@ -111,7 +111,7 @@ class _ArmNow:
     Attributes:
         model: of the arm in its session.
         dynamics: of the arm in its setup.
-        q: positions of the joints [n], rad; None before the first sample.
+        q: joint positions [n], rad; None before the first sample.
         temperature: of the joints [n], degC; None if unknown.
         speed_scaling: of the controller, 1 for full speed.
     """
@@ -149,7 +149,12 @@ class _ArmNow:
 
 
 def _at_speed(plan: Plan, scale: float) -> Plan:
-    """A plan that begins at 0 s, with the times of an execution at a speed scaling."""
+    """A plan that begins at 0 s, with the times of its execution by the controller.
+
+    Args:
+        plan: as planned.
+        scale: speed scaling of the controller, 1 for full speed.
+    """
     return replace(
         plan,
         time=(plan.time - plan.time[0]) / scale,
@@ -189,12 +194,18 @@ class PlanPredictions:
         self._state = threading.Lock()
         self._waiting: deque[tuple[bytes, LiveEstimator, float | None]] = deque()
         self._thread: threading.Thread | None = None
-        self._stopped = self._offering = False
-        # whose motions may be measured, and the newest
+        self._stopped = False
+        self._offering = False  # whether the last trajectory that was published stands
+        # Answers to the plans whose motions may be measured; the newest plan's is last.
         self._answers: list[PlanAnswer] = []
 
     def submit(self, message: bytes, estimator: LiveEstimator) -> None:
-        """Predict a plan, a serialized JointTrajectory that begins where the arm is now."""
+        """Predict a plan, in the thread of the predictions; returns at once.
+
+        Args:
+            message: serialized JointTrajectory, which begins where the arm is now.
+            estimator: of the arm.
+        """
         with self._state:
             if self._stopped:
                 return
@@ -211,7 +222,11 @@ class PlanPredictions:
                 self._thread.start()
 
     def _check_room(self, message: bytes) -> None:
-        """Refuse a plan, with an InputError, that takes too much memory while it waits."""
+        """Refuse a plan that takes too much memory while it waits.
+
+        Raises:
+            InputError: it is too large, or too many others wait.
+        """
         check_size(message)
         waiting = [len(each) for each, _, _ in self._waiting]
         if len(waiting) >= MOST_PLANS or sum(waiting) + len(message) > MOST_WAITING:
@@ -225,26 +240,29 @@ class PlanPredictions:
             self._waiting.clear()
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Measure the motions of plans; gives the answers that this completes."""
+        """Measure the motions of plans, and give the answers that this completes.
+
+        Args:
+            snapshot: powers and energies now.
+        """
         with self._lock:
             verdicts = self._follower.update(snapshot)
         with self._state:
-            for key, found in verdicts:
-                answer = next(
-                    (each for each in self._answers if each.header is key), None
-                )
-                if answer is None or self._stopped:
+            for header, found in verdicts:
+                place = self._place_of(header)
+                if place is None or self._stopped:
                     continue
-                news: dict[str, Any] = {"not_measured": found}
-                if not isinstance(found, str):
-                    news = {
-                        "measured": found,
-                        "channels": snapshot.channels,
-                        "not_measured": "",
-                    }
-                self._give(replace(answer, **news))
+                answer = self._answers[place]
+                if isinstance(found, str):
+                    self._give(replace(answer, not_measured=found))
+                    continue
+                measured = replace(
+                    answer, measured=found, channels=snapshot.channels, not_measured=""
+                )
+                self._give(measured)
 
     def _run(self) -> None:
+        """Answer the plans that wait, one after the other, and end the thread."""
         while True:
             with self._state:
                 if not self._waiting:
@@ -261,6 +279,12 @@ class PlanPredictions:
     ) -> None:
         """Answer a plan, of the arm as it is now, first with its energy, then optimized.
 
+        Args:
+            message: serialized JointTrajectory.
+            estimator: of the arm.
+            since: time of the last snapshot when the plan came [s], from which on its
+                motion may begin; None before the first snapshot.
+
         Raises:
             UrEnergyError: the plan cannot be used.
         """
@@ -273,7 +297,8 @@ class PlanPredictions:
         has_way = arm.q is not None and float(trajectory.time[0]) > 0.0
         elsewhere = ""
         if arm.q is not None:
-            elsewhere = self._distance(plan.q[1 if has_way else 0], arm.q)
+            first = plan.q[1] if has_way else plan.q[0]
+            elsewhere = self._distance(first, arm.q)
         try:
             plan, lines = checked_plan(plan, arm.dynamics.robot.max_acceleration)
             energy = arm.energy_of(plan)
@@ -307,9 +332,14 @@ class PlanPredictions:
     def _optimized(self, plan: Plan, energy: PlanEnergy, arm: _ArmNow) -> Plan:
         """The points of the same motion for less energy.
 
+        Args:
+            plan: as checked.
+            energy: predicted for it.
+            arm: as it was when the prediction began.
+
         Raises:
-            UrEnergyError: there is none, or a newer plan has come, which has the right of
-                way: optimizing takes seconds.
+            UrEnergyError: there is none, or a newer plan has come. The newer plan goes
+                first, because optimizing takes seconds.
         """
         newer = InputError("trajectory", "gave way to a newer plan", "send it again")
         if self._waiting:
@@ -331,7 +361,15 @@ class PlanPredictions:
         return points
 
     def _distance(self, q: Array, here: Array) -> str:
-        """Where the positions of a point are beside those of the arm [n], rad; empty if there."""
+        """How far a point of a plan is from the arm, in words.
+
+        Args:
+            q: joint positions of the point [n], rad.
+            here: joint positions of the arm [n], rad.
+
+        Returns:
+            Empty if all joints are within START_TOLERANCE.
+        """
         ways = np.abs(q - here)
         farthest = int(np.argmax(ways))
         if ways[farthest] <= START_TOLERANCE:
@@ -341,19 +379,35 @@ class PlanPredictions:
         )
 
     def _answer(self, answer: PlanAnswer, **found: Any) -> None:
-        """Give an answer, with what was found out since and meanwhile."""
+        """Give an answer, unless the predictions were stopped.
+
+        Args:
+            answer: of a plan; what was measured meanwhile is added.
+            found: attributes that are new.
+        """
         with self._state:
-            if not self._stopped:
-                known = next(
-                    (a for a in self._answers if a.header is answer.header), answer
-                )
-                self._give(replace(known, **found))
+            if self._stopped:
+                return
+            place = self._place_of(answer.header)
+            known = answer if place is None else self._answers[place]
+            self._give(replace(known, **found))
+
+    def _place_of(self, header: object) -> int | None:
+        """Index of the answer to the plan with this header; None if it is not kept."""
+        for place, answer in enumerate(self._answers):
+            if answer.header is header:
+                return place
+        return None
 
     def _give(self, answer: PlanAnswer) -> None:
-        """Hand an answer over; the newest plan's is the last one that is handed over."""
-        place = [each.header is answer.header for each in self._answers]
-        if any(place):
-            self._answers[place.index(True)] = answer
+        """Hand an answer over; the answer to the newest plan is handed over last.
+
+        Args:
+            answer: replaces the earlier answer to the same plan.
+        """
+        place = self._place_of(answer.header)
+        if place is not None:
+            self._answers[place] = answer
         else:
             # Of earlier plans only the energies are needed: a trajectory takes much
             # memory.

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import rclpy
 from rclpy.executors import (
+    Executor,
     ExternalShutdownException,
     MultiThreadedExecutor,
     SingleThreadedExecutor,
@@ -93,12 +94,22 @@ def _run(
     outcome: Future,
     errors: UnexpectedErrors,
 ) -> int:
-    """Make the nodes, start them, run their callbacks, and end them whatever happens."""
+    """Make the nodes, start them, run their callbacks, and end them whatever happens.
+
+    Args:
+        make: makes the nodes.
+        threads: number of threads that run the callbacks.
+        outcome: its result ends the process, and is the exit code.
+        errors: takes the exceptions that nothing expects.
+
+    Returns:
+        The exit code.
+    """
     nodes: Sequence[ManagedNode] = ()
     place = "the start"
-    executor = (
-        SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(threads)
-    )
+    executor: Executor = SingleThreadedExecutor()
+    if threads > 1:
+        executor = MultiThreadedExecutor(threads)
     try:
         nodes = make()
         for node in nodes:
@@ -140,9 +151,9 @@ def begin(nodes: Iterable[ManagedNode]) -> bool:
     """
     own = [node for node in nodes if node.given.of(NodeParameters).autostart]
     success = TransitionCallbackReturn.SUCCESS
-    return all(node.trigger_configure() == success for node in own) and all(
-        node.trigger_activate() == success for node in own
-    )
+    if not all(node.trigger_configure() == success for node in own):
+        return False
+    return all(node.trigger_activate() == success for node in own)
 
 
 class UnexpectedErrors:

@@ -60,9 +60,10 @@ MOST_BYTES = 16_000_000
 
 
 class _NeverExecuted(CallbackGroup):
-    """Keeps its entities away from the executor."""
+    """A group whose entities the executor never runs: their messages are polled."""
 
     def can_execute(self, entity: Any) -> bool:
+        """No entity may be executed."""
         return False
 
     beginning_execution = can_execute
@@ -72,10 +73,10 @@ class _NeverExecuted(CallbackGroup):
 
 
 class PolledSubscription:
-    """Encoded messages of a topic, of which the middleware keeps some until they are taken.
+    """A subscription whose serialized messages wait in the middleware until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a
-    core and falls behind on a busy machine; to take them in batches takes two.
+    core and falls behind on a busy machine; to take messages in batches takes two.
 
     Args:
         node: that subscribes.
@@ -111,15 +112,16 @@ class PolledSubscription:
             Serialized messages, and the numbers by which their publishers count them; None
             in place of the numbers where the middleware does not report them.
         """
-        messages = list[bytes]()
-        numbers = list[Any]()
+        messages: list[bytes] = []
+        numbers: list[Any] = []
         size = 0
         if self._destroyed:
             return messages, None
         handle = self._subscription.handle
         with handle:
             while len(messages) < most and size < MOST_BYTES:
-                if (taken := handle.take_message(self._message_type, True)) is None:
+                taken = handle.take_message(self._message_type, True)
+                if taken is None:
                     break
                 message, info = taken
                 messages.append(bytes(message))
@@ -130,8 +132,7 @@ class PolledSubscription:
     def publishers(self) -> list[str]:
         """Full names of the nodes that publish the topic, one per publisher.
 
-        None are known once a signal has shut ROS down; threads take the last messages
-        after that.
+        Empty once a signal has shut ROS down, after which threads take the last messages.
         """
         if not self._node.context.ok():
             return []
@@ -144,8 +145,10 @@ class PolledSubscription:
         """Number of publishers whose messages the middleware delivers to this subscription.
 
         A publisher that was discovered is connected a little later, and never if its
-        quality of service does not suit the subscription's. None with versions of rclpy
-        that do not count the connected ones (Humble).
+        quality of service does not suit the subscription.
+
+        Returns:
+            None with versions of rclpy that do not count them (Humble).
         """
         count = getattr(self._subscription, "get_publisher_count", None)
         return None if count is None else int(count())
@@ -164,7 +167,9 @@ def publishing_nodes(node: Node, topic: str) -> list[str]:
 
 # Conversions between the package's arrays and ROS messages of times and joints.
 
-_NUMBER_HEAD = serialize_message(Float64())[:4]
+_ENCAPSULATION = 4
+"""Bytes in front of a serialized message, the second of which states the order of bytes."""
+_NUMBER_HEAD = serialize_message(Float64())[:_ENCAPSULATION]
 _NUMBER = struct.Struct("<4sd" if _NUMBER_HEAD[1] else ">4sd")
 
 
@@ -201,10 +206,10 @@ def joint_state(
 
 
 class SerializedJointStates:
-    """JointState messages with the same names, serialized in a tenth of the time of a message.
+    """JointState messages with the same names, serialized in a tenth of the usual time.
 
-    The layout is taken from a message that rclpy has serialized: numbers of fixed size
-    behind names that do not change.
+    rclpy serializes one message, whose bytes are kept: stamp and numbers have a fixed size
+    and place in them, as the names do not change. For each message these are overwritten.
 
     Args:
         names: of the entries [n].
@@ -216,14 +221,18 @@ class SerializedJointStates:
         self._content = bytearray(serialize_message(empty))
         order = "<" if self._content[1] else ">"
         self._stamp = struct.Struct(f"{order}iI")
-        # The message ends with three arrays, each behind its length and filling to 8
-        # bytes.
+        # The message ends with three arrays of n words of 8 bytes, each behind its length,
+        # which with its padding takes one word more. `_values` is a view of the numbers.
+        word = 8
+        row = word * (n + 1)
+        length_of_first = word
+        first = len(self._content) - 3 * row + length_of_first
         self._values = np.ndarray(
-            (3, n),
-            f"{order}f8",
-            self._content,
-            len(self._content) - 8 * (3 * n + 2),
-            (8 * (n + 1), 8),
+            shape=(3, n),
+            dtype=f"{order}f8",
+            buffer=self._content,
+            offset=first,
+            strides=(row, word),
         )
 
     def __call__(self, nanoseconds: int, values: Array) -> bytes:
@@ -233,7 +242,8 @@ class SerializedJointStates:
             nanoseconds: its stamp, since the epoch.
             values: positions, velocities and efforts [3, n].
         """
-        self._stamp.pack_into(self._content, 4, *divmod(nanoseconds, 10**9))
+        seconds, rest = divmod(nanoseconds, 10**9)
+        self._stamp.pack_into(self._content, _ENCAPSULATION, seconds, rest)
         self._values[:] = values
         return bytes(self._content)
 

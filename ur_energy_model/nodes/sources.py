@@ -70,20 +70,28 @@ class JointStatesSource(ClosedOnExit):
         # take a while, so only a publisher that stays unconnected has an unsuitable
         # quality of service.
         self._connected_at = float("inf")
-        self._messages = self._reconnects = 0
-        self._entered = self._taken = -float("inf")
-        self._last_message = self._last_sample = -float("inf")
-        # Until when certainly no usable message has come: the last but one time that the
-        # middleware had none. After a time in which this process did not run, the first
-        # look is too early.
-        self._silent_until = self._found_nothing = -float("inf")
-        self._unusable: str | None = None
-        self._reported_at = -float("inf")
-        self._reported = 0
+        self._messages = 0
+        self._reconnects = 0
+        # Times are those of the monotonic clock [s].
+        never = -float("inf")
+        self._entered = never
+        self._taken = never
+        self._last_message = never
+        self._last_sample = never
+        # The last time that the middleware had no usable message, and the last but one.
+        # Until the latter there was certainly none: where this process did not run for a
+        # while, messages may have come that the last look was too early for.
+        self._found_nothing = never
+        self._silent_until = never
+        self._unusable: str | None = None  # why the last messages were refused
+        self._reported_at = never
+        self._reported = 0  # refused messages that a line has reported
 
     def __enter__(self) -> Self:
-        while self._subscription.take(DEPTH)[0]:
-            pass  # from before the source was entered
+        """Discard the messages from before, and begin."""
+        messages, _ = self._subscription.take(DEPTH)
+        while messages:
+            messages, _ = self._subscription.take(DEPTH)
         self._entered = time.monotonic()
         return self
 
@@ -134,48 +142,54 @@ class JointStatesSource(ClosedOnExit):
 
     @property
     def doubt(self) -> str | None:
-        """Why the efforts are not used although they are there, or what the motion contradicts.
+        """What is wrong with the messages although they are used; None for nothing.
 
-        None while there is no reason for either.
+        Either efforts that are there are not used, or the motion contradicts the stamps.
         """
         problem = self._efforts.problem
         if problem is not None:
             return f"efforts are not used: {problem}"
-        return next((each.words() for each in self._times.contradictions()), None)
+        for contradiction in self._times.contradictions():
+            return contradiction.words()
+        return None
 
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
         stream = self._stream
-        reasons = (f"{count} {reason}" for reason, count in stream.refused.most_common())
+        connected: object = self._connected
+        if connected is None:
+            connected = "unknown"
         values: dict[str, object] = {
             "topic": self._subscription.topic,
             "publishers": ", ".join(self._publishers) or "none",
-            "connected_publishers": "unknown"
-            if self._connected is None
-            else self._connected,
+            "connected_publishers": connected,
             "messages": self._messages,
             "messages_of_other_joints": stream.foreign,
             "refused_messages": stream.refused.total(),
             "clock_steps_of_stamps": stream.clock_steps,
             "efforts": "missing" if stream.effort_missing else self._efforts.words,
         }
-        return values | (
-            {"refused_because": "; ".join(reasons)} if stream.refused else {}
-        )
+        if stream.refused:
+            reasons = [f"{count} {why}" for why, count in stream.refused.most_common()]
+            values["refused_because"] = "; ".join(reasons)
+        return values
 
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch, None if no usable message came in time.
+
+        Args:
+            timeout: longest time to wait [s].
 
         Raises:
             EOFError: the source is closed.
         """
         end = time.monotonic() + timeout
         while not self._ready:
-            now = time.monotonic()
-            pause = self._taken + self._batch_seconds - now
-            if self._closed.wait(min(max(pause, 0.0), max(end - now, 0.0))):
+            due = self._taken + self._batch_seconds
+            wake = min(due, end)
+            if self._closed.wait(max(wake - time.monotonic(), 0.0)):
                 raise EOFError
-            if time.monotonic() < self._taken + self._batch_seconds:
+            if time.monotonic() < due:
                 return None
             self._take()
             if not self._ready and time.monotonic() >= end:
@@ -183,14 +197,15 @@ class JointStatesSource(ClosedOnExit):
         return self._ready.popleft()
 
     def _note_nothing(self, now: float) -> None:
-        """The middleware had no usable message at this time [s]."""
+        """Remember that the middleware had no usable message at this time [s]."""
         self._silent_until = self._found_nothing
         self._found_nothing = now
 
     def _take(self) -> None:
-        """Decode the messages that wait."""
+        """Take the messages that wait, and decode them into batches for `read`."""
         messages, numbers = self._subscription.take(DEPTH)
-        self._taken = now = time.monotonic()
+        now = time.monotonic()
+        self._taken = now
         self._publishers = tuple(self._subscription.publishers())  # takes 20 us
         self._connected = self._subscription.connected_publishers()
         if self._connected != 0 or not self._publishers:
@@ -205,32 +220,38 @@ class JointStatesSource(ClosedOnExit):
         self._unusable = self._stream.problem
         for batch in read:
             self._times.observe(batch)
-        batches = [part for batch in read for part in self._efforts(batch)]
+        batches: list[Telemetry] = []
+        for batch in read:
+            batches += self._efforts(batch)
         if read and not batches:
             self._unusable = f"have efforts that are {self._efforts.words}"
         self._report_efforts()
         if not batches:
             self._note_nothing(now)
-        else:
-            if (
-                self._last_sample > self._entered
-                and now - self._last_sample > SILENT_AFTER
-            ):
-                self._reconnects += 1
-            self._last_sample = self._found_nothing = now
-            self._ready.extend(batches)
-            refused = self._stream.refused
-            count = refused.total() - self._reported
-            if count and now - self._reported_at >= PERIOD:
-                self._reported_at = now
-                self._reported = refused.total()
-                ((reason, _),) = refused.most_common(1)
-                names = ", ".join(sorted(set(self._subscription.publishers())))
-                self._lines.log(
-                    WARN,
-                    f"{count} messages on {self._subscription.topic} (from {names}) were refused: "
-                    f"most of those refused so far {reason}",
-                )
+            return
+        silence = now - self._last_sample
+        if self._last_sample > self._entered and silence > SILENT_AFTER:
+            self._reconnects += 1
+        self._last_sample = now
+        self._found_nothing = now
+        self._ready.extend(batches)
+        self._report_refused(now)
+
+    def _report_refused(self, now: float) -> None:
+        """Write at most every PERIOD how many messages were refused while others are used."""
+        refused = self._stream.refused
+        count = refused.total() - self._reported
+        if not count or now - self._reported_at < PERIOD:
+            return
+        self._reported_at = now
+        self._reported = refused.total()
+        ((reason, _),) = refused.most_common(1)
+        names = ", ".join(sorted(set(self._subscription.publishers())))
+        self._lines.log(
+            WARN,
+            f"{count} messages on {self._subscription.topic} (from {names}) were refused: "
+            f"most of those refused so far {reason}",
+        )
 
     def _report_efforts(self) -> None:
         """Write a line where it changes what is done with the efforts."""
