@@ -17,7 +17,8 @@ from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.options import Option, add_options, options_of_tables
 from ur_energy_model.rooms import Given
 
-_ANY_ROBOT = "ur5e"  # every UR arm has its joint names
+_ANY_ROBOT = "ur5e"
+"""Arm whose joint names the layouts have without --robot; they are those of every UR arm."""
 
 
 def layouts(given: Given) -> None:
@@ -97,7 +98,11 @@ def _add_commands(parser: argparse.ArgumentParser, name: str, *, file: Any) -> N
 
 
 def _words_of(option: Option) -> tuple[str, ...] | None:
-    """Words that a shell offers for an option; None if it has none."""
+    """Words that a shell offers for an option: its choices, else common values.
+
+    Returns:
+        None for an option without such words.
+    """
     offered = () if option.offered is None else option.offered()
     return option.choices or tuple(offered) or None
 

@@ -97,6 +97,7 @@ def estimate(given: Given) -> None:
     )
 
     def here(bag: Path, report: Progress) -> Estimate:
+        """The energies of the only recording, with the files that are asked for."""
         if options.energy_bag is None:
             return work(bag, series=options.csv, progress=report)
         return _with_energy_bag(
@@ -121,7 +122,15 @@ def estimate(given: Given) -> None:
 
 
 def _check_outputs(options: EstimateOptions, work_on: CommandBags) -> None:
-    """Refuse files of several recordings, and a table that exists; InputError."""
+    """Refuse outputs before anything is computed.
+
+    Args:
+        options: of the command.
+        work_on: the recordings.
+
+    Raises:
+        InputError: --csv or --bag with several recordings, or a table that exists.
+    """
     for flag, wanted in (("--csv", options.csv), ("--bag", options.energy_bag)):
         if wanted is not None and work_on.is_distributed:
             problem = "is written from a single recording in this process"
@@ -212,29 +221,40 @@ def _print_many(
 ) -> None:
     """Print the energies of several recordings and their sums.
 
+    Args:
+        results: of all recordings, with or without energies.
+        chosen: the model as the user has named it.
+        tariff: by which savings are stated.
+        as_json: whether JSON is printed, in place of a table.
+
     Raises:
         UrEnergyError: recordings failed; the others are printed before.
     """
-    good = [(result.bag, result.value) for result in results if result.value is not None]
     failed = failed_of(results)
-    warnings = [
-        f"{bag}: {text}" for bag, found in good for text in found.summary.warnings
-    ]
-    entries = [{"bag": bag, **found.as_json(tariff)} for bag, found in good]
-    measures = adviser().together([found.measures for _, found in good])
+    estimates: list[Estimate] = []
+    entries: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for result in results:
+        if result.value is not None:
+            estimates.append(result.value)
+            entries.append({"bag": result.bag, **result.value.as_json(tariff)})
+            doubts = result.value.summary.warnings
+            warnings += [f"{result.bag}: {text}" for text in doubts]
+    measures = adviser().together([found.measures for found in estimates])
     total: dict[str, Any] = {}
-    if good:
-        total.update(totals_json([found.summary for _, found in good]))
+    if estimates:
+        total.update(totals_json([found.summary for found in estimates]))
         total.update(measures.as_json(tariff))
     if as_json:
         content = {
+            "model": chosen.entry,
             **total,
             "warnings": warnings,
             "results": entries,
             "failed": failed_json(failed),
         }
-        print_json({"model": chosen.entry, **content})
-    elif good:
+        print_json(content)
+    elif estimates:
         warn(warnings)
         _print_rows([*entries, {"bag": Path("all recordings"), **total}])
         source = TotalSource(total["total_source"], total["total_measured_share"])
@@ -245,7 +265,12 @@ def _print_many(
 
 
 def _print_rows(entries: Sequence[dict[str, Any]]) -> None:
-    """Print the table of many recordings; the last entry is that of all of them."""
+    """Print the table of many recordings, a row for each.
+
+    Args:
+        entries: JSON of the recordings, with the recording as "bag"; the last entry is
+            that of all recordings together.
+    """
     print_objects(
         f"energy of {len(entries) - 1} recordings [J]",
         entries,
@@ -266,23 +291,34 @@ def _print_rows(entries: Sequence[dict[str, Any]]) -> None:
 # A single recording.
 
 
-def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
-    """Print the energy of one recording: the whole arm first, then its joints."""
-    content = summary.as_json()
+def _print_arm(summary: EnergySummary) -> None:
+    """Print the energy at the supply with its 95 % interval, and what it consists of."""
     half_width = CONFIDENCE * summary.supply_std
     source = summary.total_source.words(summary.explained_share)
+    print_line(f"at the supply: {summary.supply:.1f} ± {half_width:.1f} J, {source}")
     parts = (
         f"motors {summary.electrical.sum():.1f} J, standby {summary.standby:.1f} J, "
         f"drivers {summary.driver:.1f} J, regeneration {summary.regeneration:.1f} J"
     )
-    print_line(f"at the supply: {summary.supply:.1f} ± {half_width:.1f} J, {source}")
     if summary.total_source.name == "modelled":
         print_line(f"of these {parts}; bus power was not recorded")
-    else:
-        print_line(
-            f"by the model: {summary.model:.1f} ± {CONFIDENCE * summary.model_std:.1f} J "
-            f"({parts}); unexplained: {summary.unexplained:+.1f} J"
-        )
+        return
+    half_width = CONFIDENCE * summary.model_std
+    print_line(
+        f"by the model: {summary.model:.1f} ± {half_width:.1f} J ({parts}); "
+        f"unexplained: {summary.unexplained:+.1f} J"
+    )
+
+
+def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
+    """Print the energy of one recording: the whole arm first, then its joints.
+
+    Args:
+        summary: its energies.
+        chosen: the model as the user has named it.
+    """
+    _print_arm(summary)
+    content = summary.as_json()
     print_line(f"at the wall: {summary.wall.words()}")
     print_line(f"model: {chosen.words}")
     print_objects(

@@ -51,7 +51,7 @@ def evaluate(given: Given) -> None:
     options = given.of(EvaluateOptions)
     model = model_needed(given, options.model, options.bags[0])
     payload = stated_payload(options.payload)
-    with_payload(model, payload)  # checks it
+    with_payload(model, payload)  # refuses a payload that the arm cannot carry
     work = partial(
         _evaluated,
         model,
@@ -61,16 +61,17 @@ def evaluate(given: Given) -> None:
     )
 
     def here(bag: Path, report: Progress) -> evaluation.Metrics:
+        """METRICS of the only recording, with progress within it."""
         return work(bag, progress=report)
 
     work_on = CommandBags(given, options.bags, options.workers)
     results = work_on.results("evaluating", here, work)
     failed = failed_of(results)
-    entries = [
-        replace(result.value, bag=str(result.bag)).as_json()
-        for result in results
-        if result.value is not None
-    ]
+    entries: list[dict[str, Any]] = []
+    for result in results:
+        if result.value is not None:
+            metrics = replace(result.value, bag=str(result.bag))
+            entries.append(metrics.as_json())
     several = len(results) > 1
     if options.json:
         content: dict[str, Any] = {"model": options.model, "robot": model.robot}
@@ -105,14 +106,24 @@ def _evaluated(
 
 
 def _warnings(entry: Entry, *, named: bool) -> list[str]:
-    """Warnings about a recording; `named`: each begins with its name."""
+    """Warnings about a recording.
+
+    Args:
+        entry: METRICS of the recording.
+        named: whether each warning begins with the name of the recording.
+    """
     if not named:
         return list(entry["warnings"])
     return [f"{entry['bag']}: {line}" for line in entry["warnings"]]
 
 
 def _entries_json(entries: Sequence[Entry], *, named: bool) -> dict[str, Any]:
-    """JSON of the recordings: their warnings together, serial numbers, and METRICS."""
+    """JSON of the recordings: their warnings together, serial numbers, and METRICS.
+
+    Args:
+        entries: METRICS of the recordings.
+        named: whether each warning begins with the name of its recording.
+    """
     warnings: list[str] = []
     for entry in entries:
         warnings += _warnings(entry, named=named)
@@ -182,12 +193,24 @@ def print_metrics(entry: Entry, joints: Sequence[JointModel]) -> None:
 def _print_errors(
     entry: Entry, key: str, title: str, joints: Sequence[JointModel]
 ) -> None:
-    """Print the errors of a channel of each joint; nothing where they are not known."""
+    """Print the errors of a channel of each joint; nothing where they are not known.
+
+    Args:
+        entry: METRICS.
+        key: of the channel in them, such as "torque".
+        title: of the table.
+        joints: of the model, in the order of the rows.
+    """
     rows = entry[key]
     if rows is None:
         return
-    columns: dict[str, Any] = {name: name for name in ("joint", "mean", "max", "rms")}
-    columns["R2"] = evaluation.r2_words
+    columns: dict[str, Any] = {
+        "joint": "joint",
+        "mean": "mean",
+        "max": "max",
+        "rms": "rms",
+        "R2": evaluation.r2_words,
+    }
     if "null_rms" in rows[0]:
         columns["rms of null model"] = "null_rms"
     named = [
@@ -197,7 +220,11 @@ def _print_errors(
 
 
 def _session_words(session: Mapping[str, Any]) -> str:
-    """The session that a comparison was anchored on, in words."""
+    """The session to which the model was adapted for a comparison, in words.
+
+    Args:
+        session: entry "session" of METRICS; powers are in W, times in s.
+    """
     if not session["anchored"]:
         return "standby power and friction are the model's"
     scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
@@ -209,7 +236,11 @@ def _session_words(session: Mapping[str, Any]) -> str:
 
 
 def _print_powers(entry: Entry) -> None:
-    """Print the errors of power at the supply, a row for each way to compute it."""
+    """Print the errors of power at the supply, a row for each way to compute it.
+
+    Args:
+        entry: METRICS; ways that are not known have no row.
+    """
     rows: list[dict[str, Any]] = []
     for name, how in evaluation.POWERS.items():
         if entry.get(name):

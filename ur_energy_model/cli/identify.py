@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""`ur_energy identify`: models of arms from recordings."""
+"""`ur_energy identify`: models of arms from recordings.
+
+What is identified, and how, is in `identification.pipeline`; here are the options of the
+command, what rooms add to it, the tables for people and the JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.model.wall import WallModel
+from ur_energy_model.model.wall import STATES, WallModel
 from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.report.report import drive_table
 from ur_energy_model.rooms import Given, extensions
@@ -131,6 +135,7 @@ def run(given: Given) -> None:
         result = work(wanted)
 
         def again(prior: ArmPrior) -> Identification:
+            """The identification of the same recordings, with a prior."""
             return work(replace(wanted, prior=prior))
 
         for addition in additions:
@@ -152,7 +157,10 @@ def run(given: Given) -> None:
 
 
 def _common_options(options: IdentifyOptions) -> IdentificationOptions:
-    """What is to be identified, as far as it is the same for one arm and for many."""
+    """What is to be identified, as far as it is the same for one arm and for many.
+
+    Setup and payload are those of one arm, see `_given_setup`.
+    """
     return IdentificationOptions(
         friction=options.friction,
         power_model=options.power_model,
@@ -188,7 +196,10 @@ def _given_setup(
 
 
 def _print(result: Identification) -> None:
-    """Print the constants with 95 % intervals, and how they were found."""
+    """Print the constants with 95 % intervals, and how they were found.
+
+    Inertia [kg m^2] is on the joint side, torque constants [N m/A] are on the motor side.
+    """
     model = result.model
     print_objects(
         f"{model.robot_name}: identified constants (joint side inertia, motor side the rest)",
@@ -227,20 +238,33 @@ def _print(result: Identification) -> None:
         )
 
 
+_WALL_PARAMETERS = (*STATES, "proportional_std", "quadratic_std")
+"""Names of the standard deviations `WallModel.std`: states of the control box, then losses."""
+
+
 def _wall_words(wall: WallModel) -> str:
-    """Control box and supply in words, with 95 % intervals; powers are in W."""
+    """Control box and supply in words, with 95 % intervals.
+
+    Args:
+        wall: as a power meter at the mains has shown it.
+    """
+    std = dict(zip(_WALL_PARAMETERS, wall.std, strict=True))
     box = wall.box["running"]
-    half_widths = CONFIDENCE * wall.std
+    box_half = CONFIDENCE * std["running"]
+    proportional_half = CONFIDENCE * std["proportional_std"]
     return (
-        f"control box {box:.1f} ± {half_widths[2]:.1f} W while running, "
-        f"{wall.proportional:.3f} ± {half_widths[3]:.3f} W per W at the bus; energy of "
+        f"control box {box:.1f} ± {box_half:.1f} W while running, "
+        f"{wall.proportional:.3f} ± {proportional_half:.3f} W per W at the bus; energy of "
         f"times held out within {wall.held_out_error_percent:.2g} %; meter "
         f"{wall.delay:.1f} s behind"
     )
 
 
 def _spread_words(model: EnergyModel) -> str:
-    """How much standby [W] and friction [%] differ between sessions, with 95 % confidence."""
+    """How much standby [W] and friction [%] differ between sessions, with 95 % confidence.
+
+    Without sessions of this arm, the values are those that are typical of others.
+    """
     sessions = model.sessions
     known = "typical values"
     if sessions.count:
@@ -255,8 +279,9 @@ def _spread_words(model: EnergyModel) -> str:
 # JSON of an identification.
 
 _CURVE_SPEEDS = (0.1, 0.25, 0.5, 1.0)
-"""Speeds at which friction is given, besides the highest [rad/s]."""
+"""Joint speeds at which friction is given, besides the highest [rad/s]."""
 _CONSTANTS = "torque_constant reflected_inertia winding_resistance back_emf_constant"
+"""Attributes of a joint's model that the JSON has under the same names."""
 
 
 def identification_json(result: Identification) -> Mapping[str, Any]:
@@ -311,7 +336,14 @@ def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
 
 
 def _bus_json(result: Identification) -> dict[str, Any] | None:
-    """Power at the bus [W] and the factors of its model; None where it was not measured."""
+    """Power at the bus and the factors of its model, as JSON.
+
+    Args:
+        result: of the identification.
+
+    Returns:
+        Powers in W; None where no recording has the bus power.
+    """
     bus = result.model.bus
     if bus.source != "bus_power":
         return None
@@ -328,11 +360,17 @@ def _bus_json(result: Identification) -> dict[str, Any] | None:
 
 
 def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
-    """Control box [W] and efficiency as a power meter showed them; None without a meter."""
+    """Control box and efficiency as a power meter showed them, as JSON.
+
+    Args:
+        wall: None without a meter.
+
+    Returns:
+        Powers of the box in W, efficiency in W per W at the bus; None without a meter.
+    """
     if wall is None:
         return None
-    names = (*wall.box, "proportional_std", "quadratic_std")
-    std = dict(zip(names, wall.std, strict=True))
+    std = dict(zip(_WALL_PARAMETERS, wall.std, strict=True))
     return {
         "box": wall.box,
         "box_std": {state: std.pop(state) for state in wall.box},

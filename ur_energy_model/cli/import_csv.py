@@ -27,11 +27,11 @@ from ur_energy_model.telemetry.csv.table import CsvOptions
 from ur_energy_model.telemetry.samples import Telemetry
 
 _REMEDY = "import it with {options}"
-"""Of contradictions; the options are those that agree with the samples."""
+"""Remedy of contradictions, a format for the options that agree with the samples."""
 _HIDDEN = ("fields", "contradictions", "controller_constants")
 """Entries of JSON that a table does not show: long ones, and sentences."""
 _LONGEST_LOOK = 120.0
-"""Time of a recording from which the arm is recognised that --robot does not name [s]."""
+"""Time span of the samples from which the arm is recognised where --robot is missing [s]."""
 
 
 def import_csv(given: Given) -> None:
@@ -91,7 +91,7 @@ def import_csv(given: Given) -> None:
 
 
 class _SampleChecks:
-    """What the samples of files contradict: the arm, the unit of currents, and of time.
+    """Compares the samples of CSV files with the stated arm and the units of current and time.
 
     Attributes:
         constants: fit of the torque constants that the controller states.
@@ -115,8 +115,8 @@ class _SampleChecks:
     ) -> tuple[Contradiction, ...]:
         """Contradictions for which the files are refused.
 
-        A wrong unit of time or a wrong arm makes currents look wrong, so these are only
-        looked at where the others agree.
+        A wrong unit of time or a wrong arm makes currents look wrong, so that currents are
+        compared only where time and arm agree.
 
         Args:
             telemetry: the files, read to their end.
@@ -139,7 +139,11 @@ class _SampleChecks:
 
 
 def _print(shown: dict[str, Any]) -> None:
-    """Print what was imported as a table."""
+    """Print what was imported as a table.
+
+    Args:
+        shown: values by name; those of _HIDDEN, and an unknown time zone, are left out.
+    """
     rows: list[tuple[str, object]] = []
     for key, value in shown.items():
         without_zone = key == "time_zone" and not value
@@ -159,7 +163,11 @@ def _reading(options: ImportOptions) -> CsvOptions:
 
 
 def _missing_robot(options: ImportOptions) -> str:
-    """The problem of an import without --robot, with the arms that the samples show."""
+    """The problem of an import without --robot, with the arms that the samples fit.
+
+    Args:
+        options: of the command; the beginning of its files is read.
+    """
     general = "give --robot NAME, such as --robot ur5e: CSV files do not name it"
     check = ArmTypeCheck()
     try:
@@ -173,5 +181,6 @@ def _missing_robot(options: ImportOptions) -> str:
     if not names:
         return general
     named = " or ".join(f"--robot {name}" for name in names)
-    shown = "whose torques and poses these are"
-    return f"give {named}, {shown}: CSV files do not name the arm"
+    return (
+        f"give {named}, whose torques and poses these are: CSV files do not name the arm"
+    )

@@ -23,7 +23,12 @@ _MODELS = ("model", "trajectory")
 
 
 class StatedPath(NamedTuple):
-    """A path of the command line, and the option that it is for."""
+    """A path of the command line.
+
+    Attributes:
+        option: for which it is stated.
+        path: as typed.
+    """
 
     option: Option
     path: Path
@@ -31,6 +36,11 @@ class StatedPath(NamedTuple):
 
 def check_kinds(call: Call) -> None:
     """Refuse a model where a recording is expected, and the reverse.
+
+    Only the name of a path and what kind of file it is are looked at; nothing is read.
+
+    Args:
+        call: a command with its options.
 
     Raises:
         InputError: a path is of another kind than its option takes.
@@ -41,7 +51,7 @@ def check_kinds(call: Call) -> None:
             raise InputError(each.path, "is a bag already", "use it as it is")
     recordings = [each.path for each in stated if each.option.holds == "recording"]
     models = [each for each in stated if each.option.holds in _MODELS]
-    for path in (*recordings, *(each.path for each in models)):
+    for path in [*recordings, *[each.path for each in models]]:
         if path.name == "metadata.yaml" and path.is_file():
             remedy = f"name the folder of the bag: {path.parent}"
             raise InputError(path, "is a file of a bag", remedy)
@@ -65,15 +75,25 @@ def _stated_paths(call: Call) -> list[StatedPath]:
 
 
 def _check_model(call: Call, stated: StatedPath, others: Sequence[Path]) -> None:
-    """Refuse a recording in place of a model or trajectory; InputError or a usage error.
+    """Refuse a recording in place of a model or trajectory.
 
-    An optional argument MODEL.yaml may be a recording: then the model was left out.
+    An optional argument MODEL.yaml may be a recording: then the model was left out. A
+    model behind the recording is a usage error.
+
+    Args:
+        call: a command with its options.
+        stated: path in place of a model or trajectory.
+        others: all other paths whose kind matters.
+
+    Raises:
+        InputError: the path is a recording, and the option is not optional.
     """
     option = stated.option
     path = stated.path
     recorded = is_recording(path)
-    wrong = recorded or path.suffix == ".csv"
-    if option.name == "model" and wrong and any(map(_is_yaml, others)):
+    is_no_model = recorded or path.suffix == ".csv"
+    model_follows = any(_is_yaml(other) for other in others)
+    if option.name == "model" and is_no_model and model_follows:
         call.given.refuse(f"the model comes first, then {path}")
     may_be_left_out = option.positional and option.default is None
     if recorded and not may_be_left_out:
@@ -81,7 +101,16 @@ def _check_model(call: Call, stated: StatedPath, others: Sequence[Path]) -> None
 
 
 def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
-    """Refuse a model or a table in place of a recording; InputError."""
+    """Refuse a model or a table in place of a recording.
+
+    Args:
+        path: in place of a recording.
+        bag_is_missing: whether the command line has no other path, so that the user has
+            given the model alone.
+
+    Raises:
+        InputError: it is one.
+    """
     if not path.is_file():
         return
     if _is_yaml(path):
@@ -93,4 +122,5 @@ def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
 
 
 def _is_yaml(path: Path) -> bool:
+    """Whether a name is that of a model or robot file."""
     return path.suffix in (".yaml", ".yml")

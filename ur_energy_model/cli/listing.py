@@ -3,8 +3,8 @@
 
 """The commands of `ur_energy`: which there are, which one a command line means, their list.
 
-Without argparse, since a list of commands is what is asked for most often, and has to be
-there at once.
+The list of commands is the help that is asked for most often. It is made without argparse,
+which is slow to import.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def all_commands() -> Mapping[str, Command]:
 
 
 def commands_below(name: str) -> dict[str, Command]:
-    """Commands one word longer than a name, by that word; of "" those of one word."""
+    """Commands that are one word longer than a name, by this word.
+
+    Args:
+        name: of a command, such as "history"; "" for the commands of one word.
+    """
     before = f"{name} " if name else ""
     below: dict[str, Command] = {}
     for full, command in all_commands().items():
@@ -72,7 +76,12 @@ def chosen_command(words: Sequence[str]) -> tuple[Command, list[str]]:
 
 
 def refuse(program: str, problem: str) -> NoReturn:
-    """One line on stderr, and the exit code of a usage error."""
+    """End the program with a usage error: one line on stderr, and the exit code USAGE.
+
+    Args:
+        program: with the name of the command, such as "ur_energy record".
+        problem: without a full stop.
+    """
     line = one_line(f"{program}: {problem}; see {program} --help")
     print(line, file=sys.stderr)
     sys.exit(USAGE)

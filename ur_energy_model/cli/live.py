@@ -64,6 +64,7 @@ def run(given: Given) -> None:
     host = options.host or ""  # the table needs one of --host and --bag
 
     def source() -> TelemetrySource:
+        """The recording or the controller, not opened yet."""
         if options.bag is not None:
             return BagSource(
                 options.bag, fields=fields, real_time=True, batch_seconds=span
@@ -105,8 +106,9 @@ def _model(
             mistakes are errors before anything is counted.
 
     Returns:
-        It returns the model, and the model in words. It raises ControllerError where
-        neither the user nor the controller names the arm.
+        A function of what the first samples state, which returns the model and the model
+        in words. It raises ControllerError where neither the user nor the controller names
+        the arm.
     """
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:
@@ -115,6 +117,7 @@ def _model(
         return lambda info: known
 
     def named_by_controller(info: RecordingInfo) -> tuple[EnergyModel, str]:
+        """The generic model of the arm that the controller names."""
         if info.robot is None:
             problem = "its dashboard server does not name the arm"
             remedy = "name the arm: --robot NAME, such as --robot ur5e"
@@ -133,14 +136,18 @@ def _watch(viewer: Screen | LinePrinter, arm: LiveArm, duration: float | None) -
         arm: whose reading has started.
         duration: after which to end [s]; None for none.
     """
-    start = due = saved = time.monotonic()
+    start = time.monotonic()
+    due = start  # time of the next update
+    saved = start  # time at which the counters were last saved
     end = float("inf") if duration is None else start + duration
     while not (arm.reader.ended or arm.reader.failure):
         due = max(due + viewer.period, time.monotonic())
-        while (left := min(due, end) - time.monotonic()) > 0.0:
+        left = min(due, end) - time.monotonic()
+        while left > 0.0:
             if viewer.wait(left):
                 return
-        # printed once, as the error that ends the command
+            left = min(due, end) - time.monotonic()
+        # Printed once, as the error that ends the command.
         if arm.reader.failure is not None:
             return
         viewer.update()
@@ -159,7 +166,9 @@ def measures_seen(
     bag: Path | None = None,
     host: str = "",
 ) -> Advice:
-    """What can be done for less energy, by what was seen of an arm; none before a sample.
+    """What can be done for less energy, by the samples that were read from an arm.
+
+    Before the first sample there is no advice.
 
     Args:
         arm: whose reading has ended.
@@ -195,10 +204,14 @@ def measures_seen(
 
 
 def _measures(options: LiveViewOptions, arm: LiveArm) -> Advice:
-    """What can be done for less energy; none, with a line, where that is not known.
+    """What can be done for less energy; no advice, with a line, where that fails.
 
-    The energies are what was asked for: neither an error in what follows from them nor an
-    impatient user turns the command into a failure.
+    The user has asked for energies, which are printed already: neither an error in the
+    advice nor Ctrl-C during its computation turns the command into a failure.
+
+    Args:
+        options: of the command.
+        arm: whose reading has ended.
     """
     try:
         return measures_seen(

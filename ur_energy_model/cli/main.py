@@ -33,10 +33,16 @@ REFUSED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return the exit code.
+    """Run a subcommand.
 
-    0 done, 1 refused, 2 usage error, 3 done in part (`record`, or some of many bags
-    failed), 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
+    Args:
+        arguments: words of the command line behind the name of the program; None for the
+            words of this process.
+
+    Returns:
+        The exit code: 0 done, 1 refused, 3 done in part (`record`, or some of many bags
+        failed), 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. A usage error raises SystemExit with
+        the exit code 2.
     """
     name = PROGRAM
     try:
@@ -91,7 +97,7 @@ def _outcome(call: Call, name: str) -> int:
 
 
 def _discard_output() -> None:
-    """Let Python find nothing to complain about when it closes stdout at its end."""
+    """Replace stdout, so that Python can flush and close it at its end without an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -16,17 +16,24 @@ if TYPE_CHECKING:
 
 
 def print_measures(advice: Advice, tariff: Tariff, *, named: bool = False) -> None:
-    """Print what can be done on stdout; commands stay in one line, so that they can be copied.
+    """Print what can be done for less energy on stdout.
 
-    `named`: with the name of each recording, where there are several.
+    Commands stay in one line, so that they can be copied; sentences are wrapped at WIDTH.
+
+    Args:
+        advice: what can be done, ranked.
+        tariff: by which savings are stated.
+        named: whether each line has the name of its recording, where there are several.
     """
     for line in advice.text_lines(tariff, named=named):
         text = line.lstrip(" ")
-        indent = " " * (len(line) - len(text))
         if text.startswith("$ "):
             print_line(line)
             continue
-        hanging = indent + "   " if text[:1].isdigit() else indent
+        indent = " " * (len(line) - len(text))
+        hanging = indent
+        if text[:1].isdigit():  # a number of the list, such as "1. "
+            hanging += "   "
         for part in textwrap.wrap(
             text,
             WIDTH,

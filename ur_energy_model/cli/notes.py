@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the help of some commands ends with, listed from the package when it is asked for."""
+"""Notes at the end of the help of some commands: lists of what the package includes.
+
+They are made when the help is printed, because the modules that have them are slow to
+import.
+"""
 
 from __future__ import annotations
 

@@ -86,19 +86,33 @@ def payload(given: Given) -> None:
 
 
 def _refuse_generic(model: EnergyModel, options: PayloadOptions) -> None:
-    """Refuse a model of an arm type; InputError."""
+    """Refuse a generic model, whose torque constants are not those of this arm.
+
+    Raises:
+        InputError: it is one.
+    """
     if is_generic(model):
         problem = (
             "is the model of an arm type, which does not have the torque constants of "
+            "this arm"
         )
         remedy = "identify a model of this arm first (ur_energy identify)"
-        raise InputError(str(options.model), f"{problem}this arm", remedy)
+        raise InputError(str(options.model), problem, remedy)
 
 
 def _calibrated_constants(
     model: EnergyModel, found: PayloadEstimate
 ) -> list[dict[str, Any]]:
-    """Torque constants [N m/A] of each joint, of the model and as the known payload shows them."""
+    """Torque constants of each joint before and after the calibration with a known payload.
+
+    Args:
+        model: before the calibration.
+        found: with the constants that the known payload shows.
+
+    Returns:
+        Entries "name", "model", "calibrated" and "std" (standard deviation) of each joint;
+        constants are on the motor side [N m/A].
+    """
     entries: list[dict[str, Any]] = []
     for j, joint in enumerate(model.joints):
         entry = {
@@ -117,7 +131,7 @@ def _payload_json(
     """JSON of a payload; a calibration has no uncertainty of its known mass.
 
     Args:
-        found: the payload.
+        found: the payload; masses are in kg, centres of mass in m, in the flange frame.
         constants: that were calibrated, none where the payload was not known.
     """
     content = {
@@ -138,7 +152,12 @@ def _payload_json(
 
 
 def _print_payload(found: PayloadEstimate, constants: Sequence[dict[str, Any]]) -> None:
-    """Print mass and centre of mass with 95 % intervals, and the calibrated constants."""
+    """Print mass and centre of mass with 95 % intervals, and the calibrated constants.
+
+    Args:
+        found: the payload.
+        constants: that were calibrated, none where the payload was not known.
+    """
     half_width = None if constants else CONFIDENCE * found.mass_std
     rows: list[tuple[str, float | None, float | None]] = [
         ("mass [kg]", found.shown_mass, half_width)
@@ -186,7 +205,14 @@ def base_parameters(given: Given) -> None:
 def _torque_constants(
     options: BaseParametersOptions, robot: RobotDescription
 ) -> Array | None:
-    """Torque constants [n] of --model, N m/A; None for those of the robot file.
+    """Torque constants of --model.
+
+    Args:
+        options: of the command.
+        robot: description of the arm.
+
+    Returns:
+        [n], N m/A, on the motor side; None for the constants of the robot file.
 
     Raises:
         WrongRobotError: the model is of another type of arm.
@@ -201,7 +227,12 @@ def _torque_constants(
 
 
 def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -> None:
-    """Print the parameters with standard deviations, and how well they explain the torque."""
+    """Print the parameters with standard deviations, and how well they explain the torque.
+
+    Args:
+        result: base parameters in kg, m and combinations of them, and their errors.
+        robot: description of the arm.
+    """
     found = result.parameters
     regrouping = found.regrouping
     print_table(
@@ -232,7 +263,12 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
 
 
 def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
-    """JSON of base parameters; torques are in N m, on the joint side."""
+    """JSON of base parameters.
+
+    Args:
+        result: base parameters in kg, m and combinations of them; torques are in N m, on
+            the joint side.
+    """
     found = result.parameters
     regrouping = found.regrouping
     verification = result.verification
@@ -242,12 +278,12 @@ def _base_parameters_json(result: BagBaseParameters) -> dict[str, Any]:
         general = picked(verification, "rms=torque_rms r2=torque_r2")
         checked = "validation"
     columns = (regrouping.expressions, found.values, found.std, found.ordinary)
+    keys = ("expression", "value", "std", "ordinary")
+    rows = zip(*columns, strict=True)
+    parameters = [dict(zip(keys, row, strict=True)) for row in rows]
     return {
         "rank": regrouping.rank,
-        "parameters": [
-            {"expression": text, "value": value, "std": std, "ordinary": ordinary}
-            for text, value, std, ordinary in zip(*columns, strict=True)
-        ],
+        "parameters": parameters,
         "normalised_error_on": checked,
         **picked(result, "normalised_error published_error gravity gravity_source"),
         **picked(found, "condition_number torque_from=torque_source samples"),

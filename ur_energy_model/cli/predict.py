@@ -28,7 +28,7 @@ from ur_energy_model.trajectory.plan import checked_plan, read_plan
 
 
 def predict(given: Given) -> None:
-    """Predict the energy and print it, with what makes it doubtful.
+    """`ur_energy predict`: predict the energy and print it, with reasons for doubt.
 
     Raises:
         UrEnergyError: the model, the trajectory or the recording cannot be used.
@@ -68,7 +68,15 @@ def predict(given: Given) -> None:
 
 
 def _with_recorded_setup(chosen: ChosenModel, session: Path) -> EnergyModel:
-    """The model; a generic one with the mounting and payload of a recording of the same day."""
+    """The model; a generic one with the mounting and payload of a recording of the same day.
+
+    Args:
+        chosen: the model as the user has named it.
+        session: the recording.
+
+    Raises:
+        UrEnergyError: the recording cannot be used.
+    """
     if chosen.path is not None:
         return chosen.model
     setup = evaluation.recorded_setup(chosen.model, session)
@@ -76,7 +84,13 @@ def _with_recorded_setup(chosen: ChosenModel, session: Path) -> EnergyModel:
 
 
 def _print(energy: PlanEnergy, trajectory: Path, chosen: ChosenModel) -> None:
-    """Print the energy of the arm, and of its joints, with 95 % intervals."""
+    """Print the energy of the arm, and of its joints, with 95 % intervals.
+
+    Args:
+        energy: as predicted.
+        trajectory: file of the plan.
+        chosen: the model as the user has named it.
+    """
     half_width = CONFIDENCE * energy.total_std
     print_line(
         f"at the supply: {energy.total:.1f} ± {half_width:.1f} J, "
@@ -98,7 +112,12 @@ def _print(energy: PlanEnergy, trajectory: Path, chosen: ChosenModel) -> None:
 
 
 def _note_validity(chosen: ChosenModel, payload: Payload | None) -> None:
-    """Print for which sessions and setups the prediction holds, without --session."""
+    """Print for which sessions and setups the prediction holds, without --session.
+
+    Args:
+        chosen: the model; a generic one states neither mounting nor payload.
+        payload: as the user states it; None for none.
+    """
     note("this holds for any session; --session BAG of the same day narrows the interval")
     if chosen.path is None:
         load = "without payload" if payload is None else "with this payload"

@@ -45,7 +45,7 @@ from ur_energy_model.report.profile import (
 from ur_energy_model.rooms import Given
 
 SHOWN = 8
-"""Columns of the table of nodes in a terminal; the page has those per cycle and joint."""
+"""Columns of the table of nodes in a terminal; the page has also columns per cycle and joint."""
 BAR = 12
 """Cells of the longest bar in the listing of a script."""
 SHARE_SHOWN = 0.005
@@ -148,23 +148,33 @@ def _profile(
 
 
 def _write_files(folder: Path, found: ProgramProfile, content: Mapping[str, Any]) -> None:
-    """Write the JSON, and the stacks that viewers of flame graphs read.
+    """Write profile.json, and profile.folded for viewers of flame graphs.
 
     A line of profile.folded is a stack, its parts separated by semicolons, and its energy
-    [J]; these viewers do not draw what was fed back, which counts as zero.
+    [J]. These viewers do not draw negative energies, so that what was fed back is zero.
+
+    Args:
+        folder: for the files.
+        found: the energies of the program.
+        content: their JSON.
     """
     write_text(folder / "profile.json", json.dumps(plain(content), indent=1) + "\n")
-    lines = [
-        f"{';'.join(stack)} {max(energy, 0.0):.3f}"
-        for stack, energy in found.stacks().items()
-    ]
+    lines: list[str] = []
+    for stack, energy in found.stacks().items():
+        lines.append(f"{';'.join(stack)} {max(energy, 0.0):.3f}")
     write_text(folder / "profile.folded", "\n".join(lines) + "\n")
 
 
 def _print(
     found: ProgramProfile, content: Mapping[str, Any], changes: list[dict[str, Any]]
 ) -> None:
-    """Print nodes, script and shifts, and the changes to another version of the program."""
+    """Print nodes, script and shifts, and the changes to another version of the program.
+
+    Args:
+        found: the energies of the program.
+        content: their JSON.
+        changes: to the other version, part by part; empty without a comparison.
+    """
     program = found.program or "program"
     title = f"{program}: {found.energy:.1f} J in {found.duration:.1f} s"
     nodes = part_table(title, found, found.nodes())
@@ -187,7 +197,7 @@ def _print(
 
 
 def _print_script(profile: ProgramProfile, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Print the script, with what each line took as a bar.
+    """Print the script, with the energy of each line as a bar.
 
     Args:
         profile: of the program.

@@ -56,7 +56,7 @@ _HIDDEN = ("contradictions", "controller_constants")
 
 
 def record(given: Given) -> None:
-    """Record until the duration is over, Ctrl-C, or the arm stays away.
+    """`ur_energy record`: record until the duration is over, Ctrl-C, or the arm stays away.
 
     Raises:
         IncompleteRecordingError: less is in the bag than was asked for.
@@ -110,7 +110,12 @@ def record(given: Given) -> None:
 
 
 class _OpenedSource(NamedTuple):
-    """The samples of a controller, with readings of the meter if there is one."""
+    """A source of samples that is connected.
+
+    Attributes:
+        metered: samples of the controller, with the readings of the meter if there is one.
+        meter: None for none.
+    """
 
     metered: TelemetrySource
     meter: Meter | None
@@ -141,8 +146,12 @@ def _opened(source: RtdeSource, url: str | None) -> Iterator[_OpenedSource]:
 def _check_source(source: RtdeSource, options: RecordOptions) -> None:
     """Refuse a controller that does not name its arm; report what it cannot send.
 
+    Args:
+        source: that is connected.
+        options: of the command.
+
     Raises:
-        InputError: nobody names the arm.
+        InputError: neither the user nor the controller names the arm.
     """
     if source.info.robot is None:
         problem = "its dashboard server does not name the arm"
@@ -177,7 +186,7 @@ def _recorder_options(options: RecordOptions) -> RecorderOptions:
 
 
 class _SampleChecks:
-    """What the samples of a recording contradict: the arm as stated, and the power meter."""
+    """Compares samples, while they are recorded, with the stated arm and a power meter."""
 
     def __init__(self, robot: RobotDescription | None, meter: str | None) -> None:
         """Begin without samples.
@@ -195,7 +204,11 @@ class _SampleChecks:
             self._arm_type = ArmTypeMonitor(robot)
 
     def observed(self, source: TelemetrySource) -> TelemetrySource:
-        """A source whose samples are checked as they pass."""
+        """A source of the same samples, which are compared on their way.
+
+        Args:
+            source: of the samples.
+        """
         if self._arm_type is not None:
             source = ObservedSource(source, self._arm_type.observe)
         if self._metered:
@@ -227,6 +240,13 @@ def _recorded(
     duration: float | None,
 ) -> str | None:
     """Record to the end, and finish the bag.
+
+    Args:
+        recorder: that runs.
+        source: of its samples.
+        meter: that is read beside it, if any.
+        checks: of the samples.
+        duration: after which the recorder ends [s]; None for none.
 
     Returns:
         Why it ended too early; None if it did not.
@@ -263,11 +283,11 @@ def _watch(
         Why it ends too early; None if it does not.
     """
     began = time.monotonic()
-    advanced = began
-    checked = began
+    advanced = began  # when the number of samples last grew
+    checked = began  # when this loop last ran
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     samples = 0
-    shown: str | None = None
+    shown: str | None = None  # the problem that was printed last
     contradicted = set[str]()  # subjects of the contradictions that were printed
     with progress("recording") as report:
         while not recorder.wait(WATCH_SECONDS):
@@ -277,7 +297,7 @@ def _watch(
             status = recorder.status
             now = time.monotonic()
             seconds = now - began
-            suspended = now - checked > GRACE_SECONDS  # the whole machine was
+            suspended = now - checked > GRACE_SECONDS  # the machine slept meanwhile
             if status.samples > samples or suspended:
                 samples = status.samples
                 advanced = now
@@ -287,7 +307,10 @@ def _watch(
                 # Without samples the controller's clock does not end the bag.
                 return f"no samples at the end ({link or 'they come too slowly'})"
             text = f"recording: {status.samples} samples, {status.losses.samples} lost"
-            report(0.0 if duration is None else min(1.0, seconds / duration), text)
+            done = 0.0
+            if duration is not None:
+                done = min(1.0, seconds / duration)
+            report(done, text)
             problem = _problem(status, link, meter)
             if problem is not None and problem != shown:
                 note(problem)
@@ -300,7 +323,13 @@ def _watch(
 
 
 def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> str | None:
-    """What is wrong now: the connection, the disk or the meter; None for nothing."""
+    """What is wrong now, in words; None for nothing.
+
+    Args:
+        status: of the recorder, with problems of the disk.
+        link: problem of the connection; None for none.
+        meter: that is read beside it, if any.
+    """
     problem = link if status.state == "recording" else status.last_error
     if problem is None and meter is not None and meter.problem is not None:
         return f"power meter: {meter.problem}"
@@ -311,11 +340,13 @@ def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> s
 
 
 def _print(result: dict[str, Any]) -> None:
-    """Print what was recorded as a table."""
-    rows: list[tuple[str, object]] = []
-    for key, value in result.items():
-        if key not in _HIDDEN:
-            rows.append((key, len(value) if key == "gaps" else value))
+    """Print what was recorded as a table.
+
+    Args:
+        result: JSON of the command; gaps are shown as their number.
+    """
+    shown = {**result, "gaps": len(result["gaps"])}
+    rows = [(key, value) for key, value in shown.items() if key not in _HIDDEN]
     print_table("Recorded", ("", "value"), rows)
 
 

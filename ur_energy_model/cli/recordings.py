@@ -1,9 +1,9 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Mending and judging recordings: `ur_energy recover` and `inspect`.
+"""Repair and quality of recordings: `ur_energy recover` and `inspect`.
 
-And what `record`, `import` and `inspect` print of a recording alike.
+It also has what `record`, `import` and `inspect` print of a recording alike.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.command_options import InspectOptions, RecoverOptions
 from ur_energy_model.cli.output import (
+    JOINT,
     note,
     print_json,
     print_line,
@@ -74,7 +75,12 @@ def controller_constants(
 def print_constants(
     constants: ControllerConstants | None, robot: RobotDescription | None
 ) -> None:
-    """Print a line with the torque constants, where any joint's is known."""
+    """Print a line with the torque constants; none where no constant is known.
+
+    Args:
+        constants: that the controller states [N m/A]; None where they are unknown.
+        robot: description of the arm; None for one that the package does not know.
+    """
     from ur_energy_model.consistency.controller_constants import constants_in_words
 
     if constants is not None and robot is not None and constants.known.any():
@@ -153,9 +159,12 @@ def inspect(given: Given) -> None:
 
 
 def _print_joints(quality: Quality) -> None:
-    """Print length and losses of a recording, and what it shows of each joint.
+    """Print length and losses of a recording, and the motion of each joint.
 
-    A row of the table is one line of 80 columns; the units are below it.
+    A row of the table is one line of 80 columns; the units are below the table.
+
+    Args:
+        quality: of the recording.
     """
     lost = ", no gaps"
     if quality.gaps:
@@ -166,8 +175,12 @@ def _print_joints(quality: Quality) -> None:
         f"{quality.rate:.0f} Hz{uneven}{lost}",
         quality.joints,
         {
-            "joint": lambda each: each.name.removesuffix("_joint"),
-            **{name: name for name in ("travel", "speed", "torque", "current", "moving")},
+            "joint": lambda each: each.name.removesuffix(JOINT),
+            "travel": "travel",
+            "speed": "speed",
+            "torque": "torque",
+            "current": "current",
+            "moving": "moving",
             "turns": "reversals",
             "degC": lambda each: each.temperature[1],
             "motion": "activity",

@@ -36,7 +36,7 @@ from ur_energy_model.rooms import Given
 
 
 def report(given: Given) -> None:
-    """Write the page and the figures, and print the verdict.
+    """`ur_energy report`: write the page and the figures, and print the verdict.
 
     Raises:
         UrEnergyError: the model, a recording or an option cannot be used, or an output
@@ -102,7 +102,15 @@ def _save_figures(made: Report, folder: Path, formats: tuple[str, ...]) -> list[
 
 
 def _report_json(made: Report, tariff: Tariff) -> dict[str, Any]:
-    """The figures of a report as JSON; energies are in J, times in s."""
+    """The figures of a report as JSON.
+
+    Args:
+        made: the report.
+        tariff: of cost and emission.
+
+    Returns:
+        Energies in J, times in s, cost in the currency of the tariff, CO2 in kg.
+    """
     shift = made.shift
     wall = made.wall
     return {
@@ -122,7 +130,13 @@ def _report_json(made: Report, tariff: Tariff) -> dict[str, Any]:
 def _print(made: Report, chosen: ChosenModel, tariff: Tariff) -> None:
     """Print the energy, the verdict, and what can be done for less.
 
-    The other warnings are statements of the verdict.
+    Only warnings about the repetition of cycles are printed as such: the other warnings
+    are among the statements of the verdict.
+
+    Args:
+        made: the report.
+        chosen: the model as the user has named it.
+        tariff: by which savings are stated.
     """
     warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))
     shift = made.shift

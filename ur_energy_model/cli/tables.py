@@ -359,12 +359,31 @@ class SurroundingsOptions:
 
 
 def _friction_laws() -> tuple[str, ...]:
+    """Names that --friction takes, which the completion of a shell offers."""
     return ("auto", *loaded("ur_energy_model.model.friction:LAWS"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdentifyOptions:
-    """Options of `ur_energy identify`."""
+    """Options of `ur_energy identify`.
+
+    Attributes:
+        bags: recordings that are fitted together.
+        robot: name of the arm or path of its YAML file; None for the name in the bags.
+        validate: recordings that are predicted and not fitted.
+        same_arm: whether the serial numbers of the recordings may differ.
+        output: model file to write.
+        overwrite: whether a file that exists is replaced.
+        friction: name of a law for all joints, or "auto" for a choice per joint.
+        power_model: structure of the model of the bus power.
+        link_tensors: where the inertia tensors of the links come from.
+        gravity: in the base frame [m/s^2]; None to estimate the mounting.
+        payload: mass [kg], and where it is stated the centre of mass in the flange
+            frame [m]; "identify" to identify it from the currents; None for the payload
+            that was set in the controller.
+        workers: processes of this machine; None for as many as save time.
+        json: whether the result is printed as JSON.
+    """
 
     bags: tuple[Path, ...] = bags_option("recordings to fit, all together")
     robot: str | None = robot_option("the one that the bags name")

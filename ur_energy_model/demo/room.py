@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the room adds to the package."""
+"""What the room adds to the package: the command `demo` and the launch file demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from ur_energy_model.rooms import Command, Room
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """Options of `ur_energy demo`."""
+    """Options of `ur_energy demo`.
+
+    Attributes:
+        output: folder for all results; the folder of an earlier demo is replaced.
+        robot: name of the arm that is simulated.
+        host: loopback address at which the simulated controller listens.
+        seconds: length of each trajectory [s].
+        seed: number of the arm, by which its true parameters differ from those of other
+            numbers; None for a random one.
+    """
 
     output: Path = option(
         Path("demo_output"),

@@ -63,8 +63,8 @@ from ur_energy_model.typing import Array, Self
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
 RECORDING_TIMEOUT = 30.0  # longest time until the logger records [s]
-# longest time a child may take to end after SIGINT before it is killed [s]
 STOP_TIMEOUT = 10.0
+"""Longest time for a child to end after SIGINT, before it is killed [s]."""
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
 Report: TypeAlias = Callable[..., None]
@@ -94,7 +94,7 @@ class DemoCell:
     domain: int
 
     def processes(self) -> Processes:
-        """For the nodes, which see each other only, and log into the folder."""
+        """Processes for the nodes, which see each other only, and log into the folder."""
         environment = {
             "ROS_DOMAIN_ID": str(self.domain),
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
@@ -174,6 +174,7 @@ def record_trajectory_a(cell: DemoCell) -> Recorded:
     title = "1/4  trajectory A: the logger records"
 
     def watch(processes: Processes, report: Report) -> None:
+        """Wait for the length of the trajectory."""
         _wait(cell.seconds, processes, report, time.sleep, lambda: title)
 
     return _record(cell, "trajectory_a", title, watch, None)
@@ -184,7 +185,10 @@ def record_trajectory_b(cell: DemoCell, model: Path, live: EnergyMonitor) -> Rec
     title = "3/4  trajectory B"
 
     def watch(processes: Processes, report: Report) -> None:
+        """Show the live energy for the length of the trajectory."""
+
         def text() -> str:
+            """The title with power and energy now."""
             return f"{title}  {live.text()}"
 
         _wait(cell.seconds, processes, report, live.receive, text)
@@ -213,6 +217,7 @@ def _record(
     with cell.processes() as processes:
 
         def start(node: str, **parameters: Any) -> None:
+            """Start a node with parameters."""
             processes.start(node, node_command(node, parameters))
 
         start(
@@ -259,14 +264,23 @@ def _wait(
 ) -> None:
     """Let nodes work for some time, and show the progress four times a second.
 
+    Args:
+        seconds: the time [s].
+        processes: of the nodes.
+        report: takes the progress.
+        pause: waits for a time [s].
+        text: returns what is shown.
+
     Raises:
         UrEnergyError: one of them has ended.
     """
     start = time.monotonic()
-    while (elapsed := time.monotonic() - start) < seconds:
+    elapsed = 0.0
+    while elapsed < seconds:
         processes.check()
         report(elapsed / seconds, text())
         pause(min(0.25, seconds - elapsed + 0.01))
+        elapsed = time.monotonic() - start
 
 
 # Results.
@@ -337,20 +351,19 @@ def print_tables(evaluated: Evaluated) -> None:
 
 
 def _print_energies(evaluated: Evaluated) -> None:
-    """Print the energies of the joints at the motors, and that at the supply."""
+    """Print the energies of the joints at the motors, and the energy at the supply."""
     energy = evaluated.energy
     truth = evaluated.truth
-    true_mechanical = truth["mechanical_energy"]
-    true_electrical = truth["electrical_energy"]
-    columns = (energy.mechanical, true_mechanical, energy.electrical, true_electrical)
-    rows: list[Any] = list(zip(energy.names, *columns, strict=True))
-    rows.append(("whole arm", *(column.sum() for column in columns)))
+    columns = (
+        energy.mechanical,
+        truth["mechanical_energy"],
+        energy.electrical,
+        truth["electrical_energy"],
+    )
     table: list[list[Any]] = []
-    for name, mechanical, true_mech, electrical, true_elec in rows:
-        efficiency = f"{mechanical / electrical:.3f}" if electrical > 0 else None
-        values = (mechanical, true_mech, electrical, true_elec)
-        rounded = [round(float(value), 1) for value in values]
-        table.append([name, *rounded, _percent(electrical, true_elec), efficiency])
+    for name, *values in zip(energy.names, *columns, strict=True):
+        table.append(_energy_row(name, *values))
+    table.append(_energy_row("whole arm", *[column.sum() for column in columns]))
     print_table(
         f"Energy over {evaluated.recording.duration:.1f} s of trajectory B [J] (Table VIII)",
         ["joint", "E mech", "true", "E elec", "true", "error %", "efficiency"],
@@ -366,6 +379,28 @@ def _print_energies(evaluated: Evaluated) -> None:
             ["model", energy.model, _percent(energy.model, bus)],
         ],
     )
+
+
+def _energy_row(
+    name: str,
+    mechanical: float,
+    true_mechanical: float,
+    electrical: float,
+    true_electrical: float,
+) -> list[Any]:
+    """A row of the table of energies [J], with the error [%] and the efficiency."""
+    efficiency = None
+    if electrical > 0:
+        efficiency = f"{mechanical / electrical:.3f}"
+    return [
+        name,
+        round(float(mechanical), 1),
+        round(float(true_mechanical), 1),
+        round(float(electrical), 1),
+        round(float(true_electrical), 1),
+        _percent(electrical, true_electrical),
+        efficiency,
+    ]
 
 
 def _print_errors(
@@ -404,16 +439,20 @@ def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
         time = rows["timestamp"]
 
         def between(name: str) -> Array:
-            """What the counters of a column have gained over the time [J]."""
-            columns = rows[name].reshape(len(time), -1).T
-            return np.array(
-                [np.diff(np.interp([start, end], time, each))[0] for each in columns]
-            )
+            """Increase of each counter of an array from `start` to `end` [J]."""
+            counters = rows[name].reshape(len(time), -1).T
+            gains: list[float] = []
+            for counter in counters:
+                first, last = np.interp([start, end], time, counter)
+                gains.append(last - first)
+            return np.array(gains)
 
-        joints = {
-            name: between(name) for name in ("mechanical_energy", "electrical_energy")
+        (bus,) = between("bus_energy")
+        return {
+            "mechanical_energy": between("mechanical_energy"),
+            "electrical_energy": between("electrical_energy"),
+            "bus_energy": float(bus),
         }
-        return {**joints, "bus_energy": float(between("bus_energy")[0])}
 
 
 class EnergyMonitor:
@@ -439,14 +478,17 @@ class EnergyMonitor:
         self._executor.add_node(self._node)
 
     def _keep(self, topic: str, message: Float64) -> None:
+        """Keep the value of a message."""
         self.latest[topic] = message.data
         self.messages += 1
 
     def receive(self, seconds: float) -> None:
         """Receive messages for a time [s]."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        left = seconds
+        while left > 0:
             self._executor.spin_once(timeout_sec=left)
+            left = end - time.monotonic()
 
     def text(self) -> str:
         """Live power and energy, for one line of the terminal."""
@@ -478,7 +520,7 @@ class EnergyMonitor:
 class Processes:
     """Context manager that ends its child processes, last started first.
 
-    They also end when this process is killed: in an orderly way, or after `STOP_TIMEOUT`.
+    They also end when this process is killed: by themselves, or after STOP_TIMEOUT.
 
     Args:
         logs: folder for the output of each child.
@@ -525,6 +567,7 @@ class Processes:
                 raise self._error(name, f"ended with exit code {child.returncode}")
 
     def _error(self, name: str, problem: str) -> UrEnergyError:
+        """The error about a child, with its log."""
         return UrEnergyError(f"{name} {problem}; its output is in {self.log(name)}")
 
     def wait_until(self, ready: Callable[[], bool], name: str, timeout: float) -> None:

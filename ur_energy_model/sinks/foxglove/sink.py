@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Foxglove: what it gets of each reading, by a WebSocket server and in MCAP files alike."""
+"""Foxglove: readings as messages, sent by a WebSocket server or written into MCAP files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as Xml
 
 import foxglove
@@ -75,7 +75,11 @@ WHITE = fox.Color(r=1.0, g=1.0, b=1.0, a=1.0)
 def foxglove_type(
     message: type[fox.SceneUpdate] | type[fox.FrameTransforms],
 ) -> MessageType:
-    """Message type of a Foxglove schema."""
+    """Type of the messages of a class of Foxglove's SDK, with its protobuf schema.
+
+    Args:
+        message: the class.
+    """
     schema = message.get_schema()
     return MessageType(schema.name, schema.data, "", schema.encoding, "protobuf")
 
@@ -100,23 +104,11 @@ class ArmScene:
         self.urdf = urdf(robot, prefix=prefix)
         names = ("base_link", "base", *link_names(robot), "tool0")
         self._frames = tuple(prefix + name for name in names)
-        root = Xml.fromstring(self.urdf.partition("\n")[2])
-        # Pose and size of the shells around the cylinders of each link, along their z axes.
-        self._shells: dict[str, list[tuple[fox.Pose, fox.Vector3]]] = {}
-        for link in root.iter("link"):
-            shells: list[tuple[fox.Pose, fox.Vector3]] = []
+        _, _, content = self.urdf.partition("\n")  # without the declaration of XML
+        self._shells: dict[str, list[_Shell]] = {}
+        for link in Xml.fromstring(content).iter("link"):
+            shells = [_shell(visual) for visual in link.iter("visual")]
             self._shells[link.attrib["name"]] = shells
-            for visual in link.iter("visual"):
-                origin = visual.find("origin")
-                shape = visual.find("geometry/cylinder")
-                assert origin is not None  # our own URDF has cylinders only
-                assert shape is not None
-                place = np.array(origin.attrib["xyz"].split(), float)
-                turn = np.array(origin.attrib["rpy"].split(), float)
-                width = 2.0 * SHELL * float(shape.attrib["radius"])
-                size = fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
-                at, orientation = _placed(place, Rotation.from_euler("xyz", turn))
-                shells.append((fox.Pose(position=at, orientation=orientation), size))
 
     def messages(
         self, stamp: int, q: Array, power: Array, total: float
@@ -132,14 +124,45 @@ class ArmScene:
         Returns:
             The FrameTransforms of all links, and the SceneUpdate.
         """
-        time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
+        seconds, nanoseconds = divmod(stamp, 1_000_000_000)
+        time = fox.Timestamp(seconds, nanoseconds)
         links, joints = self._dynamics.frames(q[None])
-        # Poses in `base` of all frames but the first; then of each in the one before it.
-        poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])
+        base = links[0, :1]
+        tool = links[0, -1:]
+        poses = np.concatenate([base, joints[0], tool])
+        transforms = fox.FrameTransforms(transforms=self._transforms(time, poses))
+        heights = joints[0, :, 2, 3]
+        text = fox.TextPrimitive(
+            pose=fox.Pose(position=fox.Vector3(z=float(heights.max()) + TEXT_ABOVE)),
+            billboard=True,
+            font_size=TEXT_HEIGHT,
+            color=WHITE,
+            text=f"{total:.0f} W",
+        )
+        _, base_frame, *moving, _ = self._frames
+        entities = [self._entity(time, base_frame, base_frame, GREY, texts=[text])]
+        for joint, link, watts in zip(self._joints, moving, power.tolist(), strict=True):
+            level = level_of(watts)
+            red, green, blue, alpha = color(level)
+            paint = fox.Color(r=red, g=green, b=blue, a=alpha)
+            size = diameter(level)
+            extent = fox.Vector3(x=size, y=size, z=size)
+            sphere = fox.SpherePrimitive(pose=fox.Pose(), size=extent, color=paint)
+            entities.append(self._entity(time, joint, link, paint, spheres=[sphere]))
+        scene = fox.SceneUpdate(entities=entities)
+        return transforms.encode(), scene.encode()
+
+    def _transforms(self, time: fox.Timestamp, poses: Array) -> list[fox.FrameTransform]:
+        """The pose of each frame in the frame before it.
+
+        Args:
+            time: of the poses.
+            poses: of all frames but the first, in `base` [n + 2, 4, 4].
+        """
         steps = np.concatenate(
             [BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])]
         )
-        transforms = []
+        transforms: list[fox.FrameTransform] = []
         for (parent, child), step in zip(pairwise(self._frames), steps, strict=True):
             place, turn = _placed(step[:3, 3], Rotation.from_matrix(step[:3, :3]))
             transform = fox.FrameTransform(
@@ -150,45 +173,70 @@ class ArmScene:
                 rotation=turn,
             )
             transforms.append(transform)
+        return transforms
 
-        def entity(
-            name: str, link: str, paint: fox.Color, **more: Any
-        ) -> fox.SceneEntity:
-            shells = [
-                fox.CylinderPrimitive(
-                    pose=pose, size=size, bottom_scale=1.0, top_scale=1.0, color=paint
-                )
-                for pose, size in self._shells[link]
-            ]
-            return fox.SceneEntity(
-                timestamp=time,
-                frame_id=link,
-                id=name,
-                lifetime=SHOWN,
-                frame_locked=True,
-                cylinders=shells,
-                **more,
+    def _entity(
+        self,
+        time: fox.Timestamp,
+        name: str,
+        link: str,
+        paint: fox.Color,
+        **primitives: Any,
+    ) -> fox.SceneEntity:
+        """A link in a colour, which moves with its frame.
+
+        Args:
+            time: of the reading.
+            name: identifies the entity over readings.
+            link: its frame.
+            paint: colour of its shells.
+            primitives: texts or spheres in the same frame.
+        """
+        cylinders: list[fox.CylinderPrimitive] = []
+        for shell in self._shells[link]:
+            cylinder = fox.CylinderPrimitive(
+                pose=shell.pose,
+                size=shell.size,
+                bottom_scale=1.0,
+                top_scale=1.0,
+                color=paint,
             )
-
-        base, *moving, _ = self._frames[1:]
-        text = fox.TextPrimitive(
-            pose=fox.Pose(
-                position=fox.Vector3(z=float(poses[1:-1, 2, 3].max()) + TEXT_ABOVE)
-            ),
-            billboard=True,
-            font_size=TEXT_HEIGHT,
-            color=WHITE,
-            text=f"{total:.0f} W",
+            cylinders.append(cylinder)
+        return fox.SceneEntity(
+            timestamp=time,
+            frame_id=link,
+            id=name,
+            lifetime=SHOWN,
+            frame_locked=True,
+            cylinders=cylinders,
+            **primitives,
         )
-        entities = [entity(base, base, GREY, texts=[text])]
-        for joint, link, watt in zip(self._joints, moving, power.tolist(), strict=True):
-            paint = fox.Color(**dict(zip("rgba", color(level_of(watt)), strict=True)))
-            size = diameter(level_of(watt))
-            extent = fox.Vector3(x=size, y=size, z=size)
-            sphere = fox.SpherePrimitive(pose=fox.Pose(), size=extent, color=paint)
-            entities.append(entity(joint, link, paint, spheres=[sphere]))
-        scene = fox.SceneUpdate(entities=entities)
-        return fox.FrameTransforms(transforms=transforms).encode(), scene.encode()
+
+
+class _Shell(NamedTuple):
+    """A cylinder around a cylinder of the URDF, along its z axis.
+
+    Attributes:
+        pose: in the frame of the link.
+        size: diameters and length [m].
+    """
+
+    pose: fox.Pose
+    size: fox.Vector3
+
+
+def _shell(visual: Xml.Element) -> _Shell:
+    """The shell of an element `visual` of our own URDF, which has cylinders only."""
+    origin = visual.find("origin")
+    shape = visual.find("geometry/cylinder")
+    assert origin is not None
+    assert shape is not None
+    place = np.array(origin.attrib["xyz"].split(), float)
+    turn = np.array(origin.attrib["rpy"].split(), float)
+    width = 2.0 * SHELL * float(shape.attrib["radius"])
+    size = fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
+    position, orientation = _placed(place, Rotation.from_euler("xyz", turn))
+    return _Shell(fox.Pose(position=position, orientation=orientation), size)
 
 
 def _placed(place: Array, turn: Rotation) -> tuple[fox.Vector3, fox.Quaternion]:
@@ -217,8 +265,11 @@ class ReadingMessages:
     def of_reading(self, reading: ArmReading) -> list[Messages]:
         """All messages of a reading.
 
-        The URDF of the arm is among them only where the arm is new, the summary and the
-        diagnostics once a second.
+        The URDF of the arm is among them only where the arm is new; summary and
+        diagnostics are among them once a second.
+
+        Args:
+            reading: of the arm.
         """
         stamp = reading.stamp
         snapshot = reading.snapshot
@@ -231,11 +282,12 @@ class ReadingMessages:
         for cycle in reading.cycles:
             self._energy.keep_cycle(cycle, snapshot, stamp)
         messages += self._energy.take()
-        values = np.array(
-            [[value for each in interfaces.values() for value in each.values()]]
-        )
+        values: list[float] = []
+        for of_joint in interfaces.values():
+            values += of_joint.values()
         stamps = np.array([stamp])
-        messages.append(Messages(JOINTS, stamps, self._template.encode(stamps, values)))
+        encoded_joints = self._template.encode(stamps, np.array([values]))
+        messages.append(Messages(JOINTS, stamps, encoded_joints))
         if summary:
             health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
             messages.append(Messages.single(DIAGNOSTICS, stamp, health))
@@ -244,14 +296,23 @@ class ReadingMessages:
             power = snapshot.power
             joints = power[columns.per_joint["electrical_power"]]
             total = float(power[columns.arm["total"]])
-            encoded = self._scene.messages(stamp, snapshot.q, joints, total)
-            messages += map(Messages.single, (FRAMES, SCENE), (stamp, stamp), encoded)
+            frames, scene = self._scene.messages(stamp, snapshot.q, joints, total)
+            messages.append(Messages.single(FRAMES, stamp, frames))
+            messages.append(Messages.single(SCENE, stamp, scene))
         return messages
 
     def _description_of(
         self, reading: ArmReading, interfaces: Mapping[str, Mapping[str, float]]
     ) -> list[Messages]:
-        """Prepare for an arm or model that is new; its URDF, nothing for a known arm."""
+        """Prepare for an arm or a model that is new.
+
+        Args:
+            reading: of the arm.
+            interfaces: values of the joints, whose names are in the messages.
+
+        Returns:
+            The URDF of a new arm; nothing for a known one.
+        """
         robot = reading.robot
         labels = (reading.joints, reading.model)
         if self._labels == labels and self._robot is robot:
@@ -292,8 +353,8 @@ def source_status(arm: str, link: LinkStatus) -> Status:
 
 # The server, and the programs and pages that connect to it.
 
-# Clients that break off are no matter for the terminal; a program may add its own
-# handler.
+# The SDK logs clients that break off; without a handler these lines would be on the
+# terminal. A program may add its own handler.
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
 
 SERVER_NAME = "ur_energy_model"
@@ -336,9 +397,8 @@ def allow_many_connections() -> None:
 class FoxgloveDelivery(ServerListener):
     """Serves readings to any number of clients; see `Delivery`.
 
-    Whoever reaches the address may read, also a page that a browser of this machine has
-    loaded from anywhere: the SDK has no check of the header Origin, and clients can read
-    only.
+    Every client that reaches the address may read, also a page of any site in a browser of
+    this machine: the SDK does not check the header Origin. Clients can read only.
 
     Attributes:
         address: where it listens.
@@ -383,33 +443,37 @@ class FoxgloveDelivery(ServerListener):
         client that is connected.
         """
         encoded = self._messages.of_reading(reading)
-        for topic in (CYCLE, *(messages.topic for messages in encoded)):
+        for topic in [CYCLE, *[messages.topic for messages in encoded]]:
             if topic not in self._channels:
-                kind = topic.kind
-                schema = foxglove.Schema(
-                    name=kind.name,
-                    encoding=kind.schema_encoding,
-                    data=kind.definition_bytes,
-                )
-                self._channels[topic] = foxglove.Channel(
-                    topic.name,
-                    schema=schema,
-                    message_encoding=kind.message_encoding,
-                    context=self._context,
-                )
+                self._channels[topic] = self._channel(topic)
         if self._server is None:
             self._listen()
         with self._lock:
             late = self._new_topics & self._kept.keys()
             self._new_topics = set()
-        for messages in (*(self._kept[topic] for topic in late), *encoded):
+        again = [self._kept[topic] for topic in late]
+        for messages in [*again, *encoded]:
             if messages.topic.latched:
                 self._kept[messages.topic.name] = messages
             channel = self._channels[messages.topic]
-            for stamp, payload in zip(
-                messages.stamp.tolist(), messages.payload, strict=True
-            ):
+            rows = zip(messages.stamp.tolist(), messages.payload, strict=True)
+            for stamp, payload in rows:
                 channel.log(payload.tobytes(), log_time=stamp)
+
+    def _channel(self, topic: BagTopic) -> foxglove.Channel:
+        """A channel of the SDK for the messages of a topic."""
+        kind = topic.kind
+        schema = foxglove.Schema(
+            name=kind.name,
+            encoding=kind.schema_encoding,
+            data=kind.definition_bytes,
+        )
+        return foxglove.Channel(
+            topic.name,
+            schema=schema,
+            message_encoding=kind.message_encoding,
+            context=self._context,
+        )
 
     def close(self) -> None:
         """Disconnect all clients and free the port."""
@@ -419,6 +483,11 @@ class FoxgloveDelivery(ServerListener):
             server.stop()
 
     def _listen(self) -> None:
+        """Start the server.
+
+        Raises:
+            OSError: it cannot listen.
+        """
         with self._lock:
             self.subscriptions.clear()
         allow_many_connections()
@@ -512,11 +581,9 @@ class McapDelivery:
         self._messages = ReadingMessages()
         self._waiting = ExtraMessages()
         for number in count():
-            name = (
-                f"{self.path.stem}_{number}{self.path.suffix}"
-                if number
-                else self.path.name
-            )
+            name = self.path.name
+            if number:
+                name = f"{self.path.stem}_{number}{self.path.suffix}"
             with suppress(FileExistsError):
                 self._file = McapWriter(self.path.with_name(name), profile="")
                 return
@@ -545,6 +612,7 @@ class McapDelivery:
             self._file = None
 
     def _write(self) -> None:
+        """Write what waits as one chunk."""
         if self._file is not None and self._waiting:
             blocks = self._waiting.blocks(self._file, self._file.summary.end_time)
             self._file.write_chunk(blocks)

@@ -48,7 +48,8 @@ class Broker:
 
     def __str__(self) -> str:
         """The URL, such as mqtts://broker:8883."""
-        return f"mqtt{'s' if self.tls else ''}://{self.address}"
+        scheme = "mqtts" if self.tls else "mqtt"
+        return f"{scheme}://{self.address}"
 
 
 def broker_of(url: str, *, allow_network: bool) -> Broker:
@@ -125,9 +126,8 @@ class BrokerConnection:
         client.will_set(will.topic, will.payload, will.qos)
         client.on_connect = self._on_connect
         client.on_unsubscribe = self._on_unsubscribe
-        client.on_message = lambda _client, _data, message: on_message(
-            message.topic, bytes(message.payload), message.retain
-        )
+        client.on_message = self._take_message
+        self._on_message = on_message
         self._client = client
         self._topics = topics
         self._refusal: str | None = None
@@ -209,6 +209,7 @@ class BrokerConnection:
         reason: ReasonCode,
         _properties: Any,
     ) -> None:
+        """Subscribe once the broker has accepted the connection, or keep why it has not."""
         if reason.is_failure:
             self._refusal = f"the broker refuses the connection: {reason}"
             return
@@ -223,11 +224,18 @@ class BrokerConnection:
         _reasons: list[ReasonCode],
         _properties: Any,
     ) -> None:
+        """The broker has answered the UNSUBSCRIBE of `request_answer`."""
         if number == self._number:
             self.is_answered = True
 
+    def _take_message(
+        self, _client: mqtt.Client, _data: Any, message: mqtt.MQTTMessage
+    ) -> None:
+        """Pass a message on one of the topics on."""
+        self._on_message(message.topic, bytes(message.payload), message.retain)
+
 
 def _check(code: MQTTErrorCode) -> None:
-    """ConnectionError unless paho's code is that of success."""
+    """Raise ConnectionError unless the code of a call of paho is that of success."""
     if code != mqtt.MQTT_ERR_SUCCESS:
         raise ConnectionError(mqtt.error_string(code))

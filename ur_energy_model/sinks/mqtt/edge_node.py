@@ -110,7 +110,14 @@ class ReadingStore:
             self.newest[reading.arm] = stored
 
     def oldest(self, most: int) -> tuple[Readings, Newest]:
-        """The oldest readings, at most this number, and the newest of each arm at this moment."""
+        """The readings to send next.
+
+        Args:
+            most: largest number of them.
+
+        Returns:
+            The oldest readings, and the newest one of each arm at this moment.
+        """
         with self._lock:
             return tuple(islice(self._readings, most)), dict(self.newest)
 
@@ -126,14 +133,15 @@ class ReadingStore:
                 self.delivered += 1
 
     def _stored(self, reading: ArmReading) -> StoredReading:
-        """What is kept of a reading: the cycle of the one before unless it has a new one."""
+        """What is kept of a reading.
+
+        Args:
+            reading: without a cycle it keeps the last cycle of the reading before.
+        """
         numbers = reading.numbers()
         names = tuple(numbers)
-        if names == self._names:
-            names = (
-                self._names
-            )  # one tuple for all readings: 36,000 of them would take 60 MB
-        self._names = names
+        if names != self._names:
+            self._names = names
         before = self.newest.get(reading.arm)
         cycle = None if before is None else before.cycle
         for ended in reading.cycles[-1:]:
@@ -142,7 +150,7 @@ class ReadingStore:
         return StoredReading(
             arm=reading.arm,
             stamp=reading.stamp // 1_000_000,
-            names=names,
+            names=self._names,  # one tuple for all: 36,000 of them would take 60 MB
             values=array("d", numbers.values()),
             state=reading.state,
             lost=reading.link.losses.samples,
@@ -301,7 +309,7 @@ class Device(NamedTuple):
 class EdgeNode:
     """Makes messages, in the order in which they must be published.
 
-    `now` is always the time of publishing [ms since 1970, UTC].
+    The argument `now` of its methods is the time of publishing [ms since 1970, UTC].
     """
 
     def __init__(self, group: str, node: str, births: BirthNumbers | None = None) -> None:
@@ -381,7 +389,13 @@ class EdgeNode:
     def _changes(
         self, arm: str, readings: Iterable[StoredReading], last: StoredReading
     ) -> list[Metric]:
-        """All metrics of historical readings, and what the last one has changed."""
+        """All metrics of historical readings, and what the last one has changed.
+
+        Args:
+            arm: which hosts know already.
+            readings: of the arm, in order of time.
+            last: the newest of the arm, which may be one of them.
+        """
         metrics: list[Metric] = []
         born, before = self._devices[arm]
         for reading in readings:
@@ -428,6 +442,7 @@ class EdgeNode:
         return not retained
 
     def _device_birth(self, reading: StoredReading, now: int) -> Message:
+        """DBIRTH of an arm with all metrics of a reading and their descriptions."""
         values = values_of(reading)
         self._devices[reading.arm] = Device(reading.stamp, values)
         metrics = _metrics(values, reading.stamp, described=True)
@@ -435,13 +450,21 @@ class EdgeNode:
         return Message(self._topic("DBIRTH", reading.arm), payload)
 
     def _birth_sequence(self, now: int) -> Metric:
+        """The metric bdSeq, by which hosts assign an NDEATH to its NBIRTH."""
         return Metric(now, "bdSeq", DataType.INT64, value=self._births.present)
 
     def _next_sequence(self) -> int:
+        """The number of the next message after the birth of the node, 0 to 255."""
         self._sequence = (self._sequence + 1) % SEQUENCE
         return self._sequence
 
     def _topic(self, kind: str, arm: str | None = None) -> str:
+        """A topic of this node, or of one of its arms.
+
+        Args:
+            kind: type of its messages, such as "NBIRTH".
+            arm: device ID; None for the node itself.
+        """
         levels = [NAMESPACE, self.group, kind, self.node]
         if arm is not None:
             levels.append(arm)
@@ -469,7 +492,14 @@ def _metrics(
     historical: bool = False,
     described: bool = False,
 ) -> list[Metric]:
-    """Metrics of values by name, measured at one time [ms]."""
+    """Metrics of values that were measured at one time.
+
+    Args:
+        values: by name of the metric.
+        stamp: the time [ms since 1970, UTC].
+        historical: whether a newer value has been published, or will be at once.
+        described: whether the metrics have descriptions, as births do.
+    """
     metrics: list[Metric] = []
     for name, value in values.items():
         datatype = OTHERS[name][0] if name in OTHERS else DataType.DOUBLE
@@ -481,9 +511,16 @@ def _metrics(
 def json_messages(
     group: str, node: str, readings: Readings, newest: Newest
 ) -> list[Message]:
-    """Readings for clients that do not read Sparkplug payloads, on GROUP/NODE/ARM/energy.
+    """Readings as JSON, for clients that do not read Sparkplug payloads.
 
-    One message a reading, with all metrics; numbers that are unknown are null.
+    Args:
+        group: group ID, the first level of the topic GROUP/NODE/ARM/energy.
+        node: edge node ID.
+        readings: in order of time.
+        newest: of each arm; the others are marked as historical.
+
+    Returns:
+        A message for each reading, with all metrics; numbers that are unknown are null.
     """
     messages: list[Message] = []
     for reading in readings:

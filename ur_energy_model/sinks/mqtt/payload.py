@@ -135,7 +135,7 @@ def encoded(
 
     Args:
         timestamp: when it is published [ms since 1970, UTC].
-        metrics: in their order.
+        metrics: in the order in which they are read.
         seq: number of the message since the birth of the node, 0 to 255; None for a
             death of the node, which has none.
         typed: whether metrics state their data types, as births must; data leave them

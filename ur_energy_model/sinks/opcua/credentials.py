@@ -58,6 +58,11 @@ def read_credentials(
 
 
 def _stated(section: YamlTree) -> OpcuaCredentials:
+    """Credentials that a section states.
+
+    Raises:
+        InputError: a key is wrong, or a certificate or key without the other.
+    """
     with Record(section) as keys:
         users = keys.read("users", _passwords, {})
         certificate = keys.read("certificate", existing_file, None)
@@ -68,5 +73,6 @@ def _stated(section: YamlTree) -> OpcuaCredentials:
 
 
 def _passwords(users: YamlTree) -> dict[str, str]:
+    """Passwords by user name."""
     with Record(users) as keys:
         return {name: text(password) for name, password in keys.remaining().items()}

@@ -28,6 +28,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.files import config_file
 from ur_energy_model.sinks.sink import ArmActions, ArmReading
+from ur_energy_model.typing import Array
 
 DI = "http://opcfoundation.org/UA/DI/"
 IA = "http://opcfoundation.org/UA/IA/"
@@ -56,7 +57,13 @@ NodeNumber: TypeAlias = "str | tuple[str, int] | int"
 
 
 def _unit(code: str, symbol: str, name: str) -> ua.Variant:
-    """EUInformation; `code` is that of UN/CEFACT Recommendation 20 (OPC 10000-8, 5.6.3)."""
+    """A unit as EUInformation (OPC 10000-8, 5.6.3).
+
+    Args:
+        code: of UN/CEFACT Recommendation 20.
+        symbol: for displays.
+        name: in words.
+    """
     uri = "http://www.opcfoundation.org/UA/units/un/cefact"
     number = int.from_bytes(code.encode(), "big")
     texts = ua.LocalizedText(symbol), ua.LocalizedText(name)
@@ -68,10 +75,10 @@ WATT_HOUR = _unit("WHR", "W·h", "watt hour")
 JOULE = _unit("JOU", "J", "joule")
 SECOND = _unit("SEC", "s", "second [unit of time]")
 
-# Metering points of an arm, with the measurement identifiers of OPC 34100.
+# Metering points of an arm besides its joints, and the measurements of each point.
 
-# Metering points besides the joints; Main is the well-known name of OPC 40001-4.
 MAIN = "Main"
+"""The whole arm; this name is the well-known one of OPC 40001-4."""
 MODEL = "Model"
 BUS = "Bus"
 PART_POINTS = {name.title(): channel for name, channel in PARTS.items()}
@@ -137,7 +144,9 @@ class Measurement(NamedTuple):
         """
         if not math.isfinite(self.uncertainty):
             return UNKNOWN_CLASS
-        percent = 100.0 * self.uncertainty / abs(self.value) if self.value else math.inf
+        percent = math.inf
+        if self.value:
+            percent = 100.0 * self.uncertainty / abs(self.value)
         return 1 + sum(percent > limit for limit in ACCURACY_CLASSES)
 
 
@@ -145,53 +154,80 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
     """All measurements of a reading, by metering point.
 
     MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to
-    it. BUS is there only where it is measured. The uncertainties of import and export are
-    that of their difference.
+    MAIN. BUS is there only where it is measured. Import and export have the uncertainty of
+    their difference.
+
+    Args:
+        reading: of the arm.
     """
+    snapshot = reading.snapshot
+    energy = snapshot.since_reset
+    power_std = _deviations(reading, snapshot.power, snapshot.seconds)
+    energy_std = _deviations(reading, energy.net, None)
+    hour = JOULES_PER_WATT_HOUR
+    found: dict[str, dict[Measurand, Measurement]] = {}
+    for point, column in _point_columns(reading).items():
+        power_half = CONFIDENCE * power_std.get(point, math.nan)
+        energy_half = CONFIDENCE * energy_std.get(point, math.nan)
+        measurements = {POWER: Measurement(float(snapshot.power[column]), power_half)}
+        for quantity, joules in (
+            (IMPORT, energy.consumed),
+            (EXPORT, energy.regenerated),
+            (SUM, energy.net),
+        ):
+            watt_hours = float(joules[column]) / hour
+            measurements[quantity] = Measurement(watt_hours, energy_half / hour)
+        found[point] = measurements
+    return found
+
+
+def _point_columns(reading: ArmReading) -> dict[str, int]:
+    """Column of each metering point in arrays of channels, in the order of the points."""
     columns = reading.snapshot.channels
-    energy = reading.snapshot.since_reset
     channels = {MAIN: "total", **PART_POINTS, MODEL: "model"}
     if reading.snapshot.bus_measured:
         channels[BUS] = "bus"
-    positions = {point: columns.arm[channel] for point, channel in channels.items()}
+    found = {point: columns.arm[channel] for point, channel in channels.items()}
     first = columns.per_joint["electrical_power"].start
-    positions |= {joint: first + i for i, joint in enumerate(reading.joints)}
-    found: dict[str, dict[Measurand, Measurement]] = {point: {} for point in positions}
-    power = reading.snapshot.power
-    hour = JOULES_PER_WATT_HOUR
-    for quantity, values, uncertain, unit in (
-        (POWER, power, power, 1.0),
-        (IMPORT, energy.consumed, energy.net, hour),
-        (EXPORT, energy.regenerated, energy.net, hour),
-        (SUM, energy.net, energy.net, hour),
-    ):
-        over = reading.snapshot.seconds if quantity is POWER else None
-        joints = columns.deviations_of_joints(uncertain)
-        known = dict(zip(reading.joints, joints.tolist(), strict=True))
-        known |= {
-            MAIN: float(columns.deviations_of_total(uncertain, over)),
-            MODEL: float(columns.deviations_of_model(uncertain, over)),
-            "Unexplained": float(columns.deviations_of_unexplained(uncertain, over)),
-            "Standby": float(columns.deviation_of_standby(uncertain)),
-        }
-        for point, column in positions.items():
-            half = CONFIDENCE * known.get(point, math.nan)
-            found[point][quantity] = Measurement(
-                float(values[column]) / unit, half / unit
-            )
+    for number, joint in enumerate(reading.joints):
+        found[joint] = first + number
     return found
+
+
+def _deviations(
+    reading: ArmReading, values: Array, seconds: float | None
+) -> dict[str, float]:
+    """Standard uncertainties by metering point, as far as they are known.
+
+    Args:
+        reading: of the arm.
+        values: powers [W] or energies [J] of all channels.
+        seconds: time of which the powers are means [s]; None for energies.
+    """
+    columns = reading.snapshot.channels
+    joints = columns.deviations_of_joints(values)
+    return {
+        **dict(zip(reading.joints, joints.tolist(), strict=True)),
+        MAIN: float(columns.deviations_of_total(values, seconds)),
+        MODEL: float(columns.deviations_of_model(values, seconds)),
+        "Unexplained": float(columns.deviations_of_unexplained(values, seconds)),
+        "Standby": float(columns.deviation_of_standby(values)),
+    }
 
 
 def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant | None]]:
     """Values and units under the names of the ROS topics, for clients that use no model.
 
-    The values of a cycle are there only if one has ended since the previous reading. The
-    unit of a text or count is None.
+    Args:
+        reading: of the arm; values of a cycle are there only if one has ended since the
+            previous reading.
+
+    Returns:
+        Value and unit by name; the unit of a text or count is None.
     """
-    out: dict[str, tuple[float | str, ua.Variant | None]] = {
-        name: (value, WATT if name.endswith("/power") else JOULE)
-        for name, value in reading.numbers().items()
-    }
+    out: dict[str, tuple[float | str, ua.Variant | None]] = {}
+    for name, value in reading.numbers().items():
+        out[name] = (value, WATT if name.endswith("/power") else JOULE)
     lost = reading.link.losses.samples
     source = reading.snapshot.total_source
     out |= {
@@ -208,12 +244,10 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
         UNACCOUNTED: SECOND,
         "peak_power": WATT,
     }
-    for cycle in reading.cycles[-1:]:
-        for name, value in reading.figures_of(cycle).items():
-            out[f"energy/cycle/{name}"] = (
-                value if value is not None else "",
-                units.get(name),
-            )
+    if reading.cycles:
+        for name, figure in reading.figures_of(reading.cycles[-1]).items():
+            known = "" if figure is None else figure
+            out[f"energy/cycle/{name}"] = (known, units.get(name))
     return out
 
 
@@ -233,11 +267,16 @@ def variant(value: float | str) -> ua.Variant:
 
 
 def _enum_values(names: Iterable[str], texts: Iterable[str]) -> ua.Variant:
-    """EnumValues, numbered from 0."""
-    values = [
-        ua.EnumValueType(number, ua.LocalizedText(name), ua.LocalizedText(text))
-        for number, (name, text) in enumerate(zip(names, texts, strict=True))
-    ]
+    """EnumValues, numbered from 0.
+
+    Args:
+        names: for programs.
+        texts: descriptions, one for each name.
+    """
+    values: list[ua.EnumValueType] = []
+    for number, (name, text) in enumerate(zip(names, texts, strict=True)):
+        entry = ua.EnumValueType(number, ua.LocalizedText(name), ua.LocalizedText(text))
+        values.append(entry)
     return ua.Variant(values, ua.VariantType.ExtensionObject)
 
 
@@ -271,10 +310,17 @@ class AddressSpace:
                 )
 
     def id(self, node: NodeNumber) -> ua.NodeId:
-        """Identifier of a node; a text is that of a node in the namespace OWN."""
+        """Identifier of a node.
+
+        Args:
+            node: a text in the namespace OWN, a namespace and a number, or a number in the
+                namespace of OPC UA.
+        """
         if isinstance(node, str):
             return ua.NodeId(node, self.spaces[OWN])
-        uri, number = (BASE, node) if isinstance(node, int) else node
+        if isinstance(node, int):
+            return ua.NodeId(node, self.spaces[BASE])
+        uri, number = node
         return ua.NodeId(number, self.spaces[uri])
 
 
@@ -298,23 +344,42 @@ _INTERVAL = {
 }
 
 
-class MachineNodes:
-    """The nodes of one arm: made with its readings, written where a value has changed.
+def _point_values(
+    points: Mapping[str, Mapping[Measurand, Measurement]],
+) -> dict[str, object]:
+    """Values of the variables of metering points, by the keys of `MachineNodes`."""
+    values: dict[str, object] = {}
+    for point, measurements in points.items():
+        for quantity, measurement in measurements.items():
+            key = f"{point}/{quantity.name}"
+            number = measurement.accuracy_class
+            values[key] = measurement.value
+            values[f"{key}/Uncertainty"] = measurement.uncertainty
+            values[f"{key}/AccuracyClass"] = number
+            values[f"{key}/AccuracyClass/ValueAsText"] = CLASS_TEXTS[number]
+            values[f"{key}/Resource"] = ELECTRICITY
+            values[f"{key}/Resource/ValueAsText"] = RESOURCES[ELECTRICITY]
+    return values
 
-    Nodes have keys: "" is the machine, the identifier of another one is `arm/key` in OWN.
+
+class MachineNodes:
+    """The nodes of one arm, which are added and written with its readings.
+
+    Each node has a key: "" is the machine, whose identifier in OWN is the name of the arm.
+    The identifier of any other node is `arm/key`.
     """
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
         """The nodes of the arm of this name, none of which is added yet."""
         self._space = space
         self._arm = arm
-        # Types and last values of all variables, by key; metering points that are added.
-        self._kinds: dict[str, ua.VariantType] = {}
-        self._written: dict[str, object] = {}
-        self._points: set[str] = set()
+        self._kinds: dict[str, ua.VariantType] = {}  # type of each variable, by key
+        self._written: dict[str, object] = {}  # last value of each variable, by key
+        self._points: set[str] = set()  # metering points that are added
         self._status = ua.StatusCodes.Good
 
     def _id(self, key: NodeNumber) -> ua.NodeId:
+        """Identifier of a node of this arm by its key, or of a node of a specification."""
         if isinstance(key, str):
             key = f"{self._arm}/{key}" if key else self._arm
         return self._space.id(key)
@@ -351,38 +416,26 @@ class MachineNodes:
             await self._add_methods(actions)
 
     async def write(self, reading: ArmReading) -> None:
-        """Write the values that have changed; all of them if the arm had been lost."""
+        """Write the values that have changed; all of them if the arm had been lost.
+
+        Args:
+            reading: of the arm; metering points and values that are new are added.
+        """
         points = metering_points(reading)
         await self._add_points(points)
-        values: dict[str, object] = {
-            START: datetime.fromisoformat(reading.snapshot.reset_time)
-        }
-        for point, measurements in points.items():
-            for quantity, measurement in measurements.items():
-                key = f"{point}/{quantity.name}"
-                number = measurement.accuracy_class
-                values[key] = measurement.value
-                values[f"{key}/Uncertainty"] = measurement.uncertainty
-                values[f"{key}/AccuracyClass"] = number
-                values[f"{key}/AccuracyClass/ValueAsText"] = CLASS_TEXTS[number]
-                values[f"{key}/Resource"] = ELECTRICITY
-                values[f"{key}/Resource/ValueAsText"] = RESOURCES[ELECTRICITY]
+        values = _point_values(points)
+        values[START] = datetime.fromisoformat(reading.snapshot.reset_time)
         for name, (value, unit) in plain_values(reading).items():
             if name not in self._kinds:
-                kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
-                await self._add(
-                    PLAIN, name, OWN, kind, name=name, value=variant(type(value)())
-                )
-                if unit is not None:
-                    await self._add_unit(name, unit)
+                await self._add_plain(name, value, unit)
             values[name] = value
-        everything = self._status != ua.StatusCodes.Good
+        was_lost = self._status != ua.StatusCodes.Good
         self._status = ua.StatusCodes.Good
-        before = {} if everything else self._written
-        unknown = object()
-        changed = {
-            key: new for key, new in values.items() if before.get(key, unknown) != new
-        }
+        changed: dict[str, object] = {}
+        for key, new in values.items():
+            is_new = key not in self._written or self._written[key] != new
+            if was_lost or is_new:
+                changed[key] = new
         self._written |= changed
         time = datetime.fromtimestamp(reading.stamp * 1e-9, timezone.utc)
         await self._write(changed, time)
@@ -394,14 +447,18 @@ class MachineNodes:
             await self._write(self._written, datetime.now(timezone.utc))
 
     async def _write(self, values: Mapping[str, Any], time: datetime) -> None:
-        """Write values by key, with the present status and the time of the sample."""
+        """Write values with the present status.
+
+        Args:
+            values: by key.
+            time: of the sample.
+        """
         status = ua.StatusCode(self._status)
         for key, value in values.items():
             kind = self._kinds[key]
-            typed = (
-                ua.LocalizedText(value) if kind == ua.VariantType.LocalizedText else value
-            )
-            data = ua.DataValue(ua.Variant(typed, kind), status, SourceTimestamp=time)
+            if kind == ua.VariantType.LocalizedText:
+                value = ua.LocalizedText(value)
+            data = ua.DataValue(ua.Variant(value, kind), status, SourceTimestamp=time)
             await self._space.server.write_attribute_value(self._id(key), data)
 
     async def _add(
@@ -442,14 +499,15 @@ class MachineNodes:
             self._kinds[key] = value.VariantType
             is_array = isinstance(value.Value, list)
             access = ua.AccessLevel.CurrentRead.mask
-            access |= ua.AccessLevel.CurrentWrite.mask if writable else 0
+            if writable:
+                access |= ua.AccessLevel.CurrentWrite.mask
+            if data_type is None:
+                data_type = int(value.VariantType)
             node_class = ua.NodeClass.Variable
             attributes = ua.VariableAttributes(
                 DisplayName=text,
                 Value=value,
-                DataType=ua.NodeId(
-                    int(value.VariantType) if data_type is None else data_type
-                ),
+                DataType=ua.NodeId(data_type),
                 ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
                 ArrayDimensions=[0] if is_array else None,
                 AccessLevel=access,
@@ -470,7 +528,24 @@ class MachineNodes:
         result.StatusCode.check()
         return key
 
+    async def _add_plain(
+        self, name: str, value: float | str, unit: ua.Variant | None
+    ) -> None:
+        """Add a variable under the name of a ROS topic, without its value.
+
+        Args:
+            name: its key and browse name.
+            value: decides its type.
+            unit: EUInformation; None for a text or count.
+        """
+        kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
+        empty = variant(type(value)())
+        await self._add(PLAIN, name, OWN, kind, name=name, value=empty)
+        if unit is not None:
+            await self._add_unit(name, unit)
+
     async def _add_unit(self, above: str, unit: ua.Variant) -> None:
+        """Add the unit of the variable with a key."""
         key = f"{above}/EngineeringUnits"
         kind = IDS.EUInformation
         await self._add(above, key, BASE, value=unit, data_type=kind)
@@ -480,7 +555,9 @@ class MachineNodes:
     ) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
         folder, _ = FOLDERS[-1]
-        for point in [point for point in points if point not in self._points]:
+        for point in points:
+            if point in self._points:
+                continue
             self._points.add(point)
             uri = MACHINERY_ENERGY if point == MAIN else OWN
             await self._add(folder, point, uri, MEASUREMENT_TYPE, IDS.Organizes)
@@ -495,22 +572,28 @@ class MachineNodes:
                 await self._add_measurement(point, quantity)
 
     async def _add_contains(self, point: str) -> None:
-        """State that the energy of MAIN includes that of a point, in both directions."""
-        items = [
-            ua.AddReferencesItem(
+        """State that the energy of MAIN includes the energy of a point, in both directions."""
+        items: list[ua.AddReferencesItem] = []
+        for start, forward, end in ((MAIN, True, point), (point, False, MAIN)):
+            item = ua.AddReferencesItem(
                 SourceNodeId=self._id(start),
                 ReferenceTypeId=self._id(CONTAINS),
                 IsForward=forward,
                 TargetNodeId=self._id(end),
                 TargetNodeClass=ua.NodeClass.Unspecified,
             )
-            for start, forward, end in ((MAIN, True, point), (point, False, MAIN))
-        ]
+            items.append(item)
         session = self._space.server.iserver.isession
         for result in await session.add_references(items):
             result.check()
 
     async def _add_measurement(self, point: str, quantity: Measurand) -> None:
+        """Add a measurement of OPC 34100 with its unit, uncertainty and accuracy class.
+
+        Args:
+            point: key of its metering point.
+            quantity: what is measured.
+        """
         add = self._add
         zero = ua.Variant(0.0, quantity.kind)
         key = f"{point}/{quantity.name}"
@@ -539,11 +622,13 @@ class MachineNodes:
         """
 
         def reset(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+            """Set the counters since reset to zero; the only argument is the reason."""
             reason = str(arguments[0].Value or "") if arguments else ""
             actions.reset(reason[:LONGEST_REASON] or "OPC UA client")
             return []
 
         def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
+            """The values of _INTERVAL, NaN where they are unknown, and all as JSON."""
             found: dict[str, Any] = dict(actions.read_interval())
             results: list[ua.Variant] = []
             for key in _INTERVAL:
@@ -552,6 +637,7 @@ class MachineNodes:
             return [*results, variant(json.dumps(found))]
 
         def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
+            """The description of an argument or a result of a method."""
             how = {"DataType": ua.NodeId(int(kind)), "ValueRank": ua.ValueRank.Scalar}
             return ua.Argument(Name=name, Description=ua.LocalizedText(words), **how)
 

@@ -41,8 +41,9 @@ _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
 DAYS = 3650
 """Validity of a certificate that is made here."""
 LONGEST_START = 60.0
+"""Longest time for the start of the server [s]; a loop that takes longer hangs."""
 LONGEST_WRITE = 10.0
-"""Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
+"""Longest time for the values of a reading [s]."""
 MOST_CLIENTS = 20
 """Connections that are accepted at once."""
 SILENCE = 5.0
@@ -174,14 +175,26 @@ class OpcuaDelivery:
         password: str | None = None,
         certificate: Any = None,
     ) -> User | None:
-        """The user, None to refuse the client; called by asyncua as its user manager."""
+        """The user of a client; called by asyncua, for which this object is the user manager.
+
+        Args:
+            iserver: the server of asyncua; not used.
+            username: None for an anonymous client.
+            password: of the user.
+            certificate: of the client; not used.
+
+        Returns:
+            None to refuse the client.
+        """
         if username is None:
             return User(UserRole.Anonymous) if self._address.is_loopback else None
         expected = self._passwords.get(username)
         # Compared also for an unknown name, so that the time does not reveal which names
         # exist.
         right = hmac.compare_digest((password or "").encode(), expected or b"\0")
-        return User(UserRole.User, username) if right and expected is not None else None
+        if expected is None or not right:
+            return None
+        return User(UserRole.User, username)
 
     def _run(self, work: Coroutine[Any, Any, None], longest: float) -> None:
         """Run a coroutine in the loop, for this time at most [s]."""
@@ -226,7 +239,7 @@ class OpcuaDelivery:
         try:
             if self._server is not None:
                 await self._server.stop()
-        finally:  # our own, and tasks of subscriptions that the library leaves behind
+        finally:  # the task of `_watch_arms`, and tasks that the library leaves behind
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
                 task.cancel()
@@ -251,7 +264,8 @@ class OpcuaDelivery:
         while True:
             await asyncio.sleep(1.0)
             limit = time.monotonic() - SILENCE
-            for arm in [arm for arm, seen in self._seen.items() if seen < limit]:
+            silent = [arm for arm, seen in self._seen.items() if seen < limit]
+            for arm in silent:
                 del self._seen[arm]
                 await self._machines[arm].lose()
 
@@ -273,11 +287,25 @@ def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
     if credentials.certificate is not None and credentials.key is not None:
         return credentials.certificate, credentials.key
     folder = xdg_folder("XDG_STATE_HOME", "~/.local/state") / "opcua"
-    host = socket.gethostname()
     certificate_file = folder / "certificate.der"
     key_file = folder / "key.pem"
-    if certificate_file.is_file() and key_file.is_file():
-        return certificate_file, key_file
+    if not (certificate_file.is_file() and key_file.is_file()):
+        _make_certificate(certificate_file, key_file)
+    return certificate_file, key_file
+
+
+def _make_certificate(certificate_file: Path, key_file: Path) -> None:
+    """Make a self-signed certificate for this machine, valid for DAYS.
+
+    Args:
+        certificate_file: to write, DER.
+        key_file: to write, PEM, which only its owner may read.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    folder = key_file.parent
+    host = socket.gethostname()
     key = generate_private_key()
     names = x509.UniformResourceIdentifier(application_uri()), x509.DNSName(host)
     certificate = generate_self_signed_app_certificate(
@@ -299,4 +327,3 @@ def server_certificate(credentials: OpcuaCredentials) -> tuple[Path, Path]:
         problem = f"no certificate can be made in {folder} ({error.strerror})"
         remedy = "state certificate and key of opcua in the file of credentials"
         raise InputError(OPCUA.flag, problem, remedy) from error
-    return certificate_file, key_file

@@ -31,12 +31,12 @@ from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 from ur_energy_model.typing import Array
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
-"""Values of one metric by its labels; none where they are unknown."""
+"""Values of one metric by the values of its labels; empty where they are unknown."""
 
 SILENCE = 5.0
-"""Time without readings after which gauges are left out: they would be of the past [s]."""
+"""Time without readings after which gauges are left out, because their values are old [s]."""
 REQUEST_TIMEOUT = 5.0
-"""Longest time for a client to send its request and take the answer, both together [s]."""
+"""Longest time for request and answer of a client together [s]."""
 MOST_CONNECTIONS = 16
 """Connections at one time; for another one the oldest, which is slow, is closed."""
 
@@ -135,7 +135,7 @@ class _Handler(WSGIRequestHandler):
             timer.cancel()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Scrapes are not worth a line each."""
+        """Write nothing: a line for each scrape would fill the log."""
 
 
 def _break_off(connection: socket.socket) -> None:
@@ -192,7 +192,7 @@ class MetricsServer(ThreadingWSGIServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away or sends no request is no news."""
+        """Write nothing about a client that goes away or sends no request."""
 
 
 # The metrics: name, labels, HELP and values of each; the page and dashboards use this
@@ -220,24 +220,32 @@ class ArmMetrics:
     last_cycle: tuple[float, float, float] | None = None
 
     def values(self, reading: ArmReading) -> dict[str, Values]:
-        """Values by name of the metric; those that are unknown are left out."""
+        """Values by name of the metric; metrics without a known value are left out.
+
+        Args:
+            reading: of the arm.
+        """
         self.reading = reading
         self.snapshot = reading.snapshot
         self.columns = self.snapshot.channels
-        for cycle in reading.cycles[-1:]:
-            self.last_cycle = reading.energy_of(cycle), cycle.duration, cycle.unaccounted
-        found = {name: metric.values(self) for name, metric in METRICS.items()}
-        return {
-            name: {
-                (reading.arm, *labels): float(value) for labels, value in values.items()
-            }
-            for name, values in found.items()
-            if values
-        }
+        if reading.cycles:
+            last = reading.cycles[-1]
+            self.last_cycle = reading.energy_of(last), last.duration, last.unaccounted
+        found: dict[str, Values] = {}
+        for name, metric in METRICS.items():
+            values = metric.values(self)
+            if values:
+                found[name] = {
+                    (reading.arm, *labels): float(value)
+                    for labels, value in values.items()
+                }
+        return found
 
     def _joints(self, values: Array | None) -> Values:
-        """Values [n] by the names of the joints; none where the source has none."""
-        rows = () if values is None else zip(self.reading.joints, values, strict=True)
+        """Values [n] by the names of the joints; empty for None."""
+        if values is None:
+            return {}
+        rows = zip(self.reading.joints, values, strict=True)
         return {(joint,): value for joint, value in rows}
 
     def _part(self, array: Array, part: str) -> Values:
@@ -245,9 +253,10 @@ class ArmMetrics:
         return self._joints(array[self.columns.per_joint[part]])
 
     def _channel(self, array: Array, channel: str) -> Values:
-        """A channel of the whole arm; none of the bus where it is not measured."""
-        known = channel != "bus" or self.snapshot.bus_measured
-        return {(): array[self.columns.arm[channel]]} if known else {}
+        """A channel of the whole arm; empty for a bus that is not measured."""
+        if channel == "bus" and not self.snapshot.bus_measured:
+            return {}
+        return {(): array[self.columns.arm[channel]]}
 
     def _states(self, array: Array, part: int) -> Values:
         """Energies or times of the arm's states."""
@@ -255,20 +264,22 @@ class ArmMetrics:
         return {(state.name.lower(),): value for state, value in values.items()}
 
     def _part_energies(self) -> Values:
-        """Net energies of joints and other parts, which sum to the total's [J]."""
+        """Net energies of joints and other parts, which sum to the net energy of the arm [J]."""
         net = self.snapshot.lifetime.net
         found = dict(self._part(net, "electrical_power"))
-        return found | {
-            (name,): net[self.columns.arm[each]] for name, each in PARTS.items()
-        }
+        for name, channel in PARTS.items():
+            found[name,] = net[self.columns.arm[channel]]
+        return found
 
     def _wall(self, array: Array) -> Values:
         """A power or energy at the mains."""
         return {(): float(self.columns.value_at_wall(array))}
 
     def _cycle(self, place: int) -> Values:
-        """A number of the last cycle; none before the first."""
-        return {} if self.last_cycle is None else {(): self.last_cycle[place]}
+        """A number of the last cycle by its place in `last_cycle`; empty before the first."""
+        if self.last_cycle is None:
+            return {}
+        return {(): self.last_cycle[place]}
 
     def _source(self) -> Values:
         """1 for where the total comes from, 0 for the other sources."""
@@ -278,7 +289,8 @@ class ArmMetrics:
     def _info(self) -> Values:
         """1 with what describes the arm as labels."""
         robot = self.reading.robot
-        return {("" if robot is None else robot.name, self.reading.model): 1.0}
+        name = "" if robot is None else robot.name
+        return {(name, self.reading.model): 1.0}
 
 
 class MetricFamily(NamedTuple):
@@ -392,10 +404,12 @@ CONNECTED = "ur_energy_connected"
 
 
 def without_present(values: Mapping[str, Values]) -> dict[str, Values]:
-    """What remains true when no samples arrive: counters, and that they do not arrive."""
-    kept = {
-        name: each
-        for name, each in values.items()
-        if METRICS[name].is_counter or name == INFO
-    }
-    return {**kept, CONNECTED: dict.fromkeys(values[CONNECTED], 0.0)}
+    """The values that hold while no samples arrive: counters, INFO, and CONNECTED as 0.
+
+    Args:
+        values: of the last reading, by name of the metric.
+    """
+    lasting = [name for name in values if METRICS[name].is_counter or name == INFO]
+    kept = {name: values[name] for name in lasting}
+    kept[CONNECTED] = dict.fromkeys(values[CONNECTED], 0.0)
+    return kept
