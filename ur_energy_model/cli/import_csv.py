@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ur_energy_model.cli.command_options import ImportOptions
-from ur_energy_model.cli.output import note, print_json, print_table, progress, warn
+from ur_energy_model.cli.output import note, print_json, print_values, progress, warn
 from ur_energy_model.cli.recordings import note_packing, print_constants
 from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import Contradiction, refuse
@@ -85,7 +83,8 @@ def import_csv(given: Given) -> None:
     if options.json:
         print_json(result)
     else:
-        _print({**result, "time": telemetry.time.words})
+        hidden = _HIDDEN if result["time_zone"] else (*_HIDDEN, "time_zone")
+        print_values("Imported", {**result, "time": telemetry.time.words}, hidden)
         print_constants(constants, robot)
         warn([] if units is None else [units.words()])
 
@@ -136,20 +135,6 @@ class _SampleChecks:
         )
         found = (*of_time, *of_arm)
         return found or tuple(self._currents.contradictions(self._robot))
-
-
-def _print(shown: dict[str, Any]) -> None:
-    """Print what was imported as a table.
-
-    Args:
-        shown: values by name; those of _HIDDEN, and an unknown time zone, are left out.
-    """
-    rows: list[tuple[str, object]] = []
-    for key, value in shown.items():
-        without_zone = key == "time_zone" and not value
-        if key not in _HIDDEN and not without_zone:
-            rows.append((key, value))
-    print_table("Imported", ("", "value"), rows)
 
 
 def _reading(options: ImportOptions) -> CsvOptions:

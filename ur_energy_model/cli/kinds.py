@@ -45,12 +45,17 @@ def check_kinds(call: Call) -> None:
     Raises:
         InputError: a path is of another kind than its option takes.
     """
-    stated = _stated_paths(call)
-    for each in stated:
-        if each.option.holds == "csv" and is_recording(each.path):
-            raise InputError(each.path, "is a bag already", "use it as it is")
-    recordings = [each.path for each in stated if each.option.holds == "recording"]
-    models = [each for each in stated if each.option.holds in _MODELS]
+    recordings: list[Path] = []
+    models: list[StatedPath] = []
+    for each in _stated_paths(call):
+        path = each.path
+        holds = each.option.holds
+        if holds == "csv" and is_recording(path):
+            raise InputError(path, "is a bag already", "use it as it is")
+        if holds == "recording":
+            recordings.append(path)
+        elif holds in _MODELS:
+            models.append(each)
     for path in [*recordings, *[each.path for each in models]]:
         if path.name == "metadata.yaml" and path.is_file():
             remedy = f"name the folder of the bag: {path.parent}"

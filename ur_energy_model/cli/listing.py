@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from ur_energy_model import __version__
 from ur_energy_model.cli.commands import COMMANDS
-from ur_energy_model.cli.output import WIDTH
+from ur_energy_model.cli.output import WIDTH, defined
 from ur_energy_model.cli.tables import GROUPS
 from ur_energy_model.errors import one_line, printable
 from ur_energy_model.options import suggestion
@@ -147,8 +147,8 @@ def listing(name: str = "") -> str:
     ]
     for title, commands in groups.items():
         summaries = {word: command.summary for word, command in commands.items()}
-        parts.append(_entries(title, summaries))
-    parts += [_entries("options", options), end]
+        parts.append(defined(title, summaries, _COLUMN))
+    parts += [defined("options", options, _COLUMN), end]
     return "\n\n".join(parts) + "\n"
 
 
@@ -158,15 +158,3 @@ def _grouped(commands: Mapping[str, Command]) -> dict[str, dict[str, Command]]:
     for name, command in commands.items():
         groups.setdefault(command.group, {})[name] = command
     return {title: found for title, found in groups.items() if found}
-
-
-def _entries(title: str, entries: Mapping[str, str]) -> str:
-    """A heading, and terms with their descriptions side by side."""
-    lines = [f"{title}:"]
-    for term, description in entries.items():
-        lines += textwrap.wrap(
-            f"  {term}".ljust(_COLUMN) + description,
-            WIDTH,
-            subsequent_indent=" " * _COLUMN,
-        )
-    return "\n".join(lines)

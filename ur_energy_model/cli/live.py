@@ -60,7 +60,6 @@ def run(given: Given) -> None:
     robot = None if options.robot is None else load_robot(options.robot).name
     span = min(LONGEST_BATCH, 1.0 / common_options(given).sink_rate)
     fields = tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS)))
-
     host = options.host or ""  # the table needs one of --host and --bag
 
     def source() -> TelemetrySource:

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -103,14 +103,16 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"warning: {warning}")
 
 
-def defined(title: str, entries: Mapping[str, str]) -> str:
+def defined(title: str, entries: Mapping[str, str], column: int | None = None) -> str:
     """A heading, and terms with their descriptions side by side, as text for people.
 
     Args:
         title: the heading.
         entries: descriptions by term; at least one.
+        column: where descriptions begin; None for two blanks behind the longest term.
     """
-    column = 4 + max(map(len, entries))
+    if column is None:
+        column = 4 + max(map(len, entries))
     lines = [f"{title}:"]
     for term, description in entries.items():
         entry = textwrap.fill(
@@ -265,6 +267,18 @@ def _table(title: str, headings: list[str], cells: list[list[str]], space: int) 
     return table
 
 
+def print_values(title: str, values: Mapping[str, Any], hidden: Collection[str]) -> None:
+    """Print values on stdout as a table, with a row for each.
+
+    Args:
+        title: of the table.
+        values: by name, such as the JSON of a command.
+        hidden: names that are left out.
+    """
+    rows = [(name, value) for name, value in values.items() if name not in hidden]
+    print_table(title, ("", "value"), rows)
+
+
 def print_objects(
     title: str, objects: Iterable[Any], columns: Mapping[str, str | Callable[[Any], Any]]
 ) -> None:
@@ -319,6 +333,7 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
     named = not bar.disable
 
     def report(fraction: float, text: str | None = None) -> None:
+        """Show a fraction, and the text if it is not None."""
         nonlocal named
         if math.isfinite(fraction):
             bar.update(task, total=1.0, completed=fraction)

@@ -56,7 +56,7 @@ class Call(NamedTuple):
 
 
 def call_of(command: Command, words: Sequence[str]) -> Call:
-    """What a command line asks for.
+    """The values that a command line states for the options of a command.
 
     Help and mistakes are printed, and end the program with SystemExit.
 
@@ -110,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         add_options(self, command_tables(command), headings)
 
     def error(self, message: str) -> NoReturn:
-        """One line on stderr, and the exit code of a usage error."""
+        """End the program with a usage error: one line on stderr, and the exit code."""
         text = message.replace("unrecognized arguments", "not understood")
         refuse(self.prog, text)
 
@@ -126,22 +126,32 @@ class Parser(argparse.ArgumentParser):
 def _refuse_unknown(
     parser: Parser, options: Sequence[Option], words: Sequence[str]
 ) -> None:
-    """Refuse the first option that does not exist, before anything that is missing."""
+    """Refuse the first option that does not exist, with the option that is likely meant.
+
+    argparse would name what is missing first, although a misspelt option is the reason.
+
+    Args:
+        parser: of the command.
+        options: of the command.
+        words: behind the name of the command; those behind "--" are arguments.
+    """
     known = [*HELP]
     for option in options:
         known += option.flags
         if option.kind is bool and option.default:
             known += [flag.replace("--", "--no-", 1) for flag in option.flags]
-    longer = [flag.removeprefix("--") for flag in known if flag.startswith("--")]
+    names = [flag.removeprefix("--") for flag in known if flag.startswith("--")]
     for word in words:
-        flag = word.partition("=")[0]
         if word == "--":
             return
-        if not flag.startswith("--") or " " in flag:
+        flag = word.partition("=")[0]
+        is_option = flag.startswith("--") and " " not in flag
+        # argparse takes the beginning of an option for the option.
+        if not is_option or any(each.startswith(flag) for each in known):
             continue
-        if any(each.startswith(flag) for each in known):
-            continue
-        typed = flag.removeprefix("--")
-        meant = [each for each in _SYNONYMS.get(typed, ()) if each in longer]
-        likely = meant[0] if meant else typed
-        parser.error(f"there is no {flag}{suggestion(likely, longer, '--')}")
+        likely = flag.removeprefix("--")
+        for synonym in _SYNONYMS.get(likely, ()):
+            if synonym in names:
+                likely = synonym
+                break
+        parser.error(f"there is no {flag}{suggestion(likely, names, '--')}")

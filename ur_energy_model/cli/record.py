@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ur_energy_model.cli.command_options import RecordOptions
 from ur_energy_model.cli.output import (
     note,
     print_json,
-    print_table,
+    print_values,
     progress,
     recording_json,
     warn,
@@ -103,7 +103,7 @@ def record(given: Given) -> None:
     if options.json:
         print_json(result)
     else:
-        _print(result)
+        print_values("Recorded", {**result, "gaps": len(status.gaps)}, _HIDDEN)
         print_constants(constants, robot)
         warn(each.words() for each in found)
     _require_complete(options, status, short)
@@ -337,17 +337,6 @@ def _problem(status: RecorderStatus, link: str | None, meter: Meter | None) -> s
 
 
 # After it.
-
-
-def _print(result: dict[str, Any]) -> None:
-    """Print what was recorded as a table.
-
-    Args:
-        result: JSON of the command; gaps are shown as their number.
-    """
-    shown = {**result, "gaps": len(result["gaps"])}
-    rows = [(key, value) for key, value in shown.items() if key not in _HIDDEN]
-    print_table("Recorded", ("", "value"), rows)
 
 
 def _require_complete(

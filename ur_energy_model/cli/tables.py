@@ -158,7 +158,7 @@ def payload_numbers(text: str) -> tuple[float, ...]:
         Mass [kg], and where it is stated the centre of mass in the flange frame [m].
 
     Raises:
-        ValueError: another text, or a payload beyond those of every arm.
+        ValueError: another text, or a payload that no arm can carry.
     """
     from ur_energy_model.ranges import LENGTH, PAYLOAD_MASS  # imports numpy
 
@@ -456,13 +456,20 @@ def text_list(
     """
 
     def read(text: str) -> tuple[Any, ...]:
+        """The values of a text; ValueError for a text of another form."""
         import re
 
         if not re.fullmatch(pattern, text):
-            right = right_form(text, unit) if unit else None
-            hint = "" if right is None else f", write {right}"
+            hint = ""
+            if unit:
+                right = right_form(text, unit)
+                hint = "" if right is None else f", write {right}"
             raise ValueError(f"{text!r} is not {what}{hint}")
-        parts = [part.strip() for part in text.split(mark)]
-        return tuple(kind(part) for part in parts if part)
+        values: list[Any] = []
+        for part in text.split(mark):
+            word = part.strip()
+            if word:
+                values.append(kind(word))
+        return tuple(values)
 
     return read

@@ -165,6 +165,7 @@ class ManagedNode(LifecycleNode):
         def respond(
             request: Trigger.Request, response: Trigger.Response
         ) -> Trigger.Response:
+            """Answer a request by the action, or with the text of its error."""
             try:
                 response.message = action()
                 response.success = True
@@ -215,6 +216,7 @@ class ManagedNode(LifecycleNode):
         """Call `report` every REPORT_PERIOD of real time while the node is active."""
 
         def tick() -> None:
+            """Look for other nodes with the same names, and report."""
             if not self.active:
                 return
             level, text, _ = self._names.update()
@@ -302,6 +304,7 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: unconfigured to inactive."""
 
         def configure() -> None:
+            """Open the node, or release what it has opened when that fails."""
             for text in ignored_parameters(self._node, self.given):
                 self.log(WARN, text)
             try:
@@ -320,6 +323,7 @@ class ManagedNode(LifecycleNode):
         """Lifecycle: inactive to active."""
 
         def activate() -> None:
+            """Start the node."""
             # Publishers are switched first, so that a thread that `start` begins may
             # publish.
             super(ManagedNode, self).on_activate(state)

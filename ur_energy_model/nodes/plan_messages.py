@@ -125,16 +125,24 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
     order = [message.names.index(name) for name in names]
     time = message.time
     q = message.q[:, order]
-    qd = None if message.qd is None else message.qd[:, order]
-    qdd = None
-    if qd is not None and message.qdd is not None:  # a Plan has both, or velocities alone
-        qdd = message.qdd[:, order]
+    begins_at_start = False
     if time[0] > 0 and start is not None:
-        rest = np.zeros((1, len(names)))
+        begins_at_start = True
         time = np.concatenate([[0.0], time])
         q = np.concatenate([start[None], q])
-        qd = None if qd is None else np.concatenate([rest, qd])
-        qdd = None if qdd is None else np.concatenate([rest, qdd])
+
+    def derivative(values: Array | None) -> Array | None:
+        """Velocities or accelerations of the arm's joints, zero at the start."""
+        if values is None:
+            return None
+        of_arm = values[:, order]
+        if not begins_at_start:
+            return of_arm
+        return np.concatenate([np.zeros((1, len(names))), of_arm])
+
+    qd = derivative(message.qd)
+    # Accelerations are used only beside velocities.
+    qdd = None if qd is None else derivative(message.qdd)
     return Plan(time, q, qd, qdd)
 
 

@@ -79,11 +79,13 @@ def estimator_actions(
     """
 
     def reset(reason: str) -> None:
+        """Set the counters since reset to zero."""
         known = estimator()
         with lock:
             known.reset(reason)
 
     def read_interval() -> dict[str, object]:
+        """Energies since the last call."""
         known = estimator()
         with lock:
             passed = known.read_interval()

@@ -291,7 +291,8 @@ class QueuedSink(Sink):
         try:
             self._delivery.open()
             self._problem = None
-            while (reading := self._next()) is not None:
+            reading = self._next()
+            while reading is not None:
                 try:
                     self._delivery.deliver(reading)
                 except Exception as error:
@@ -299,6 +300,7 @@ class QueuedSink(Sink):
                     self._dropped += 1
                     raise
                 self._delivered += 1
+                reading = self._next()
         except Exception:
             with suppress(Exception):  # the first failure is reported
                 self._delivery.close()

@@ -79,6 +79,7 @@ class Screen(ExitStack):
         self._keyboard: int | None = None
 
     def __enter__(self) -> Self:
+        """Read single keys from the keyboard, and fill the terminal."""
         if sys.stdin is not None and sys.stdin.isatty():
             keyboard = sys.stdin.fileno()
             before = termios.tcgetattr(keyboard)
