@@ -64,6 +64,13 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return spellings[near[0]] if near else None
 
 
+def counted(number: int, thing: str) -> str:
+    """A number with a noun, such as "1 sample" or "2,000 samples"."""
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing}s"
+
+
 def span(seconds: float) -> str:
     """A time as text, in the unit that suits it."""
     if seconds < 120:

@@ -22,11 +22,12 @@ import numpy as np
 
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
+from ur_energy_model.errors import counted
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.nodes import lines as levels
 from ur_energy_model.nodes.estimated_arm import EstimatedArm, EstimatorCompanion
-from ur_energy_model.nodes.lines import ConnectionLines, Level, OperatorLines, count
+from ur_energy_model.nodes.lines import ConnectionLines, Level, OperatorLines
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
 from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
@@ -258,7 +259,7 @@ class EstimatorHealth:
                 )
             if reader.ended and not self._end_reported:
                 self._end_reported = True
-                text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
+                text = f"bag {bag} has ended after {counted(reader.samples, 'sample')}"
                 self._lines.log(levels.INFO, f"{text}; the counters keep their values")
         found = None if reader.info is None else reader.info.robot
         contradicted = found is not None and robot is not None and found != robot
@@ -488,10 +489,10 @@ def _origin(made_by: Mapping[str, Any], age: float | None) -> str:
     """
     known: list[str] = []
     if age is not None:
-        known.append(f"on {str(made_by['date'])[:10]} ({count(int(age), 'day')} ago)")
+        known.append(f"on {str(made_by['date'])[:10]} ({counted(int(age), 'day')} ago)")
     bags = made_by.get("bags")
     if isinstance(bags, Sequence) and bags:
-        known.append(f"from {count(len(bags), 'recording')}")
+        known.append(f"from {counted(len(bags), 'recording')}")
     if made_by.get("simulated"):
         known.append("of a simulated arm")
     if not known:
@@ -529,4 +530,4 @@ def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
     text = f"held-out power within {max(rmse):.1f} W rms"
     if energy:
         text += f" and energy within {max(energy):.1f} %"
-    return f"{text} ({count(len(rmse), 'recording')})"
+    return f"{text} ({counted(len(rmse), 'recording')})"

@@ -16,7 +16,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError, counted
 from ur_energy_model.identification.pipeline import (
     Identification,
     IdentificationOptions,
@@ -117,8 +117,7 @@ class IdentificationNode(ManagedNode):
             raise
         finally:
             self._busy.release()
-        bags = len(given.bags)
-        text = f"{given.output}: identified from {bags} bag{'s' if bags > 1 else ''}"
+        text = f"{given.output}: identified from {counted(len(given.bags), 'bag')}"
         figures = {"progress": 1.0, "model_file": given.output, **bus_figures(result)}
         self._state = OK, text, figures
         stamp = self.get_clock().now().to_msg()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from ur_energy_model.errors import span
+from ur_energy_model.errors import counted, span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
 from ur_energy_model.telemetry.gaps import NO_LOSSES
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
@@ -49,13 +49,6 @@ def without_numbers(text: str) -> str:
     "sent nothing for 3.2 s" is the same problem as "sent nothing for 2.8 s".
     """
     return _NUMBERS.sub("", text)
-
-
-def count(number: int, thing: str) -> str:
-    """A number with a noun, such as "1 sample" or "2,000 samples"."""
-    if number == 1:
-        return f"1 {thing}"
-    return f"{number:,} {thing}s"
 
 
 @dataclass
@@ -140,7 +133,7 @@ class OperatorLines:
         """
         left_out = self._left_out[kind]
         if left_out:
-            text += f" (and {count(left_out, 'more time')} since the last line)"
+            text += f" (and {counted(left_out, 'more time')} since the last line)"
         written = self.write(kind, level, text, at_once=at_once)
         self._left_out[kind] = 0 if written else left_out + 1
 
@@ -187,7 +180,7 @@ class OperatorLines:
             return False
         text = f"{over}, after {span(known.lasted)}"
         if known.times > 1:
-            text += f" in {count(known.times, 'interruption')}"
+            text += f" in {counted(known.times, 'interruption')}"
         written = self.write(f"{kind} over", over_level, text)
         if written:
             del self._problems[kind]
@@ -274,7 +267,7 @@ class ConnectionLines:
         new = self._known - self._reported
         if not new.samples:
             return "none lost"
-        text = f"{count(new.samples, 'sample')} lost"
+        text = f"{counted(new.samples, 'sample')} lost"
         if new.seconds >= SHOWN_SECONDS:
             text += f" in {span(new.seconds)}"
         return text
@@ -331,7 +324,7 @@ class RecordingLines:
         if not active and (was_active or begun):
             self._finished(status, at_once=last)
         if status.state == "failing":
-            waiting = f"{count(status.waiting, 'sample')} wait"
+            waiting = f"{counted(status.waiting, 'sample')} wait"
             if status.losses.samples:
                 waiting += f", {status.losses.samples:,} lost so far"
             problem = f"{status.bag}: {status.last_error} ({waiting})"
@@ -342,7 +335,7 @@ class RecordingLines:
             text = "nothing is lost"
             if missing:
                 level = WARN
-                text = f"{count(missing, 'sample')} lost to the disk"
+                text = f"{counted(missing, 'sample')} lost to the disk"
             over = f"{text}; {status.bag} can be written again"
             lines.problem("disk", None, over, over_level=level)
 
@@ -358,7 +351,7 @@ class RecordingLines:
     def _finished(self, status: RecorderStatus, *, at_once: bool) -> None:
         """Write the line about a finished bag: a warning if samples are lost."""
         text = (
-            f"finished {status.bag}: {count(status.samples, 'sample')}, "
+            f"finished {status.bag}: {counted(status.samples, 'sample')}, "
             f"{status.losses.samples:,} lost, {span(status.seconds)}, {status.bytes / 1e6:.1f} MB"
         )
         level = WARN if status.losses.samples else INFO

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.errors import one_line, span, unsigned_zeros
+from ur_energy_model.errors import counted, one_line, span, unsigned_zeros
 from ur_energy_model.model.wall import MEASURED
 from ur_energy_model.sinks.live_arm import JointRow, LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
@@ -460,13 +460,13 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
         line = f"line {now.line}"
         if place != line:
             place = f"{place}, {line}"
-        spent = f"{joules(now.energy)} in {executions(now.executions)}"
+        spent = f"{joules(now.energy)} in {counted(now.executions, 'execution')}"
         lines.append(Text(one_line(f"program: {place}: {spent}")))
     link = state.link
     lost = f"{link.losses.samples:,} samples lost"
     if link.losses.seconds > 0.0:
         lost += f" in {span(link.losses.seconds)}"
-    interruptions = _counted(link.reconnects, "interruption")
+    interruptions = counted(link.reconnects, "interruption")
     style = "yellow" if link.losses.samples or link.reconnects else "dim"
     lines.append(Text(f"{one_line(state.source)}: {lost}, {interruptions}", style))
     return lines
@@ -496,20 +496,8 @@ def _sink(sink: SinkStatus) -> Text:
         style = "dim" if sink.problem == NOT_OPEN else "bold red"
     else:
         if sink.clients is not None:
-            parts.append(_counted(sink.clients, "client"))
+            parts.append(counted(sink.clients, "client"))
         parts.append(f"{sink.delivered:,} sent")
     if sink.dropped:
         parts.append(f"{sink.dropped:,} dropped")
     return Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
-
-
-def executions(count: int) -> str:
-    """A number of executions of a part of the program, such as "1 execution"."""
-    return _counted(count, "execution")
-
-
-def _counted(number: int, thing: str) -> str:
-    """A number with a noun, such as "1 client" or "2,000 clients"."""
-    if number == 1:
-        return f"1 {thing}"
-    return f"{number:,} {thing}s"

@@ -27,14 +27,13 @@ from rich.text import Text
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle, without_units
 from ur_energy_model.energy.topics import source_values
-from ur_energy_model.errors import one_line, span
+from ur_energy_model.errors import counted, one_line, span
 from ur_energy_model.interrupts import leave_closed_terminal
 from ur_energy_model.sinks.live_arm import LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.live_view import (
     LiveView,
     arm_energies,
     arm_powers,
-    executions,
     joules,
     watts,
 )
@@ -233,7 +232,7 @@ def last_text_line(state: LiveState) -> str:
     text = f"{_clock(reading)} {reading.arm}: {energies} in {accounted}, {lost}"
     dearest: list[str] = []
     for node in state.nodes[:3]:
-        spent = f"{joules(node.energy)} in {executions(node.executions)}"
+        spent = f"{joules(node.energy)} in {counted(node.executions, 'execution')}"
         dearest.append(f"{node.node} {spent}")
     if dearest:
         text += f"; most: {', '.join(dearest)}"

@@ -200,24 +200,38 @@ class MetricsServer(ThreadingWSGIServer):
 # `_total` for counters.
 
 
+class CycleFigures(NamedTuple):
+    """Figures of a completed cycle.
+
+    Attributes:
+        energy: of the whole arm [J].
+        duration: of the cycle [s].
+        unaccounted: time of the cycle without samples [s].
+    """
+
+    energy: float
+    duration: float
+    unaccounted: float
+
+
 class ArmMetrics:
     """The values of all metrics of one arm.
 
-    The functions of the table read it; what they return has values by the labels behind
-    that of the arm.
+    The functions of the table call its methods. Each method returns the values of one
+    metric by the values of its labels, without the label of the arm.
 
     Attributes:
         reading: the last one.
         snapshot: of the last reading.
         columns: where the channels are in arrays of the snapshot.
-        last_cycle: energy [J], duration [s] and time without samples [s] of the last
-            completed cycle, which outlives its reading; None before the first.
+        last_cycle: of the last completed cycle, which outlives its reading; None before
+            the first.
     """
 
     reading: ArmReading
     snapshot: Snapshot
     columns: Channels
-    last_cycle: tuple[float, float, float] | None = None
+    last_cycle: CycleFigures | None = None
 
     def values(self, reading: ArmReading) -> dict[str, Values]:
         """Values by name of the metric; metrics without a known value are left out.
@@ -230,7 +244,8 @@ class ArmMetrics:
         self.columns = self.snapshot.channels
         if reading.cycles:
             last = reading.cycles[-1]
-            self.last_cycle = reading.energy_of(last), last.duration, last.unaccounted
+            energy = reading.energy_of(last)
+            self.last_cycle = CycleFigures(energy, last.duration, last.unaccounted)
         found: dict[str, Values] = {}
         for name, metric in METRICS.items():
             values = metric.values(self)
@@ -241,53 +256,68 @@ class ArmMetrics:
                 }
         return found
 
-    def _joints(self, values: Array | None) -> Values:
+    def joint_values(self, values: Array | None) -> Values:
         """Values [n] by the names of the joints; empty for None."""
         if values is None:
             return {}
         rows = zip(self.reading.joints, values, strict=True)
         return {(joint,): value for joint, value in rows}
 
-    def _part(self, array: Array, part: str) -> Values:
+    def joint_parts(self, array: Array, part: str) -> Values:
         """A part of the power of each joint, such as "mechanical_power"."""
-        return self._joints(array[self.columns.per_joint[part]])
+        return self.joint_values(array[self.columns.per_joint[part]])
 
-    def _channel(self, array: Array, channel: str) -> Values:
+    def channel(self, array: Array, channel: str) -> Values:
         """A channel of the whole arm; empty for a bus that is not measured."""
         if channel == "bus" and not self.snapshot.bus_measured:
             return {}
         return {(): array[self.columns.arm[channel]]}
 
-    def _states(self, array: Array, part: int) -> Values:
-        """Energies or times of the arm's states."""
+    def states(self, array: Array, part: int) -> Values:
+        """Powers, energies or times of the whole arm by its state.
+
+        Args:
+            array: of all channels.
+            part: of the channels, `columns.state_energy` or `columns.state_time`.
+        """
         values = self.columns.by_state(array, part)
         return {(state.name.lower(),): value for state, value in values.items()}
 
-    def _part_energies(self) -> Values:
+    def part_energies(self) -> Values:
         """Net energies of joints and other parts, which sum to the net energy of the arm [J]."""
         net = self.snapshot.lifetime.net
-        found = dict(self._part(net, "electrical_power"))
+        found = dict(self.joint_parts(net, "electrical_power"))
         for name, channel in PARTS.items():
             found[name,] = net[self.columns.arm[channel]]
         return found
 
-    def _wall(self, array: Array) -> Values:
+    def wall(self, array: Array) -> Values:
         """A power or energy at the mains."""
         return {(): float(self.columns.value_at_wall(array))}
 
-    def _cycle(self, place: int) -> Values:
-        """A number of the last cycle by its place in `last_cycle`; empty before the first."""
+    def total_power_std(self) -> Values:
+        """Standard uncertainty of the power of the whole arm [W]."""
+        now = self.snapshot
+        return {(): float(self.columns.deviations_of_total(now.power, now.seconds))}
+
+    def model_power_std(self) -> Values:
+        """Standard uncertainty of the sum of the modelled parts [W]."""
+        now = self.snapshot
+        return {(): float(self.columns.deviations_of_model(now.power, now.seconds))}
+
+    def cycle_figure(self, name: str) -> Values:
+        """A figure of the last cycle by its name in CycleFigures; empty before the first."""
         if self.last_cycle is None:
             return {}
-        return {(): self.last_cycle[place]}
+        return {(): getattr(self.last_cycle, name)}
 
-    def _source(self) -> Values:
-        """1 for where the total comes from, 0 for the other sources."""
+    def source(self) -> Values:
+        """1 for the source of the total energy, 0 for the other sources."""
         now = self.snapshot.total_source_ever.name
         return {(name,): float(name == now) for name in SOURCE_NAMES}
 
-    def _info(self) -> Values:
-        """1 with what describes the arm as labels."""
+    def info(self) -> Values:
+        """Always 1, with type and model of the arm as labels."""
         robot = self.reading.robot
         name = "" if robot is None else robot.name
         return {(name, self.reading.model): 1.0}
@@ -328,70 +358,71 @@ _HIGHEST = (
 # fmt: off
 _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], ...] = (
     ("joint_power_watts", _JOINT, "Electrical power of the joint.",
-     lambda m: m._part(m.snapshot.power, "electrical_power")),
+     lambda arm: arm.joint_parts(arm.snapshot.power, "electrical_power")),
     ("joint_energy_joules_total", _JOINT, f"Electrical energy of the joint {_HIGHEST}.",
-     lambda m: m._part(m.snapshot.highest, "electrical_power")),
+     lambda arm: arm.joint_parts(arm.snapshot.highest, "electrical_power")),
     ("joint_mechanical_energy_joules_total", _JOINT,
      f"Mechanical energy of the joint {_HIGHEST}.",
-     lambda m: m._part(m.snapshot.highest, "mechanical_power")),
+     lambda arm: arm.joint_parts(arm.snapshot.highest, "mechanical_power")),
     ("joint_temperature_celsius", _JOINT, "Temperature of the joint.",
-     lambda m: m._joints(m.snapshot.temperature)),
+     lambda arm: arm.joint_values(arm.snapshot.temperature)),
     ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included: measured "
      "where the bus power is, else modelled.",
-     lambda m: m._channel(m.snapshot.power, "total")),
+     lambda arm: arm.channel(arm.snapshot.power, "total")),
     ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
-     lambda m: {(): float(m.columns.deviations_of_total(m.snapshot.power, m.snapshot.seconds))}),
+     ArmMetrics.total_power_std),
     ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
-     lambda m: m._channel(m.snapshot.highest, "total")),
+     lambda arm: arm.channel(arm.snapshot.highest, "total")),
     ("bus_power_watts", _ARM, "Measured bus voltage times current.",
-     lambda m: m._channel(m.snapshot.power, "bus")),
+     lambda arm: arm.channel(arm.snapshot.power, "bus")),
     ("bus_energy_joules_total", _ARM, f"Measured energy of the bus {_HIGHEST}.",
-     lambda m: m._channel(m.snapshot.highest, "bus")),
+     lambda arm: arm.channel(arm.snapshot.highest, "bus")),
     ("wall_power_watts", _ARM, "Power at the mains, by the model of control box and supply.",
-     lambda m: m._wall(m.snapshot.power)),
+     lambda arm: arm.wall(arm.snapshot.power)),
     ("wall_energy_joules_total", _ARM, f"Energy at the mains {_HIGHEST}.",
-     lambda m: m._wall(m.snapshot.highest)),
+     lambda arm: arm.wall(arm.snapshot.highest)),
     ("standby_power_watts", _ARM, "Standby power.",
-     lambda m: m._channel(m.snapshot.power, "standby")),
+     lambda arm: arm.channel(arm.snapshot.power, "standby")),
     ("drivers_power_watts", _ARM, "Power lost in the drivers.",
-     lambda m: m._channel(m.snapshot.power, "driver")),
+     lambda arm: arm.channel(arm.snapshot.power, "driver")),
     ("regeneration_power_watts", _ARM, "What the supply cannot take back.",
-     lambda m: m._channel(m.snapshot.power, "regeneration")),
+     lambda arm: arm.channel(arm.snapshot.power, "regeneration")),
     ("unexplained_power_watts", _ARM, "Total less model, 0 where the total is modelled; joints, "
      "standby, drivers, regeneration and this sum to the total power.",
-     lambda m: m._channel(m.snapshot.power, "unexplained")),
+     lambda arm: arm.channel(arm.snapshot.power, "unexplained")),
     ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
      "deducted, of each joint, standby, drivers, regeneration and what is unexplained; they sum to "
-     "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
+     "ur_energy_total_energy_joules_total.", ArmMetrics.part_energies),
     ("model_power_watts", _ARM, "Sum of the modelled parts: joints, standby, drivers and "
-     "regeneration.", lambda m: m._channel(m.snapshot.power, "model")),
+     "regeneration.", lambda arm: arm.channel(arm.snapshot.power, "model")),
     ("model_power_std_watts", _ARM, "Standard uncertainty of the sum of the modelled parts.",
-     lambda m: {(): float(m.columns.deviations_of_model(m.snapshot.power, m.snapshot.seconds))}),
+     ArmMetrics.model_power_std),
     ("model_energy_joules_total", _ARM, f"Energy of the modelled parts {_HIGHEST}.",
-     lambda m: m._channel(m.snapshot.highest, "model")),
+     lambda arm: arm.channel(arm.snapshot.highest, "model")),
     ("total_source", _SOURCE, "1 for where ur_energy_total_energy_joules_total comes from "
-     "(measured, modelled or mixed), 0 for the others.", ArmMetrics._source),
+     "(measured, modelled or mixed), 0 for the others.", ArmMetrics.source),
     ("total_measured_ratio", _ARM, "Share of the counted time in which that energy is measured, 0 "
-     "to 1.", lambda m: {(): m.snapshot.total_source_ever.share}),
+     "to 1.", lambda arm: {(): arm.snapshot.total_source_ever.share}),
     ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
-     lambda m: m._states(m.snapshot.power, m.columns.state_energy)),
+     lambda arm: arm.states(arm.snapshot.power, arm.columns.state_energy)),
     ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",
-     lambda m: m._states(m.snapshot.highest, m.columns.state_energy)),
+     lambda arm: arm.states(arm.snapshot.highest, arm.columns.state_energy)),
     ("state_seconds_total", _STATE, "Time in this state since the state file was made.",
-     lambda m: m._states(m.snapshot.highest, m.columns.state_time)),
+     lambda arm: arm.states(arm.snapshot.highest, arm.columns.state_time)),
     ("cycles_total", _ARM, "Cycles completed since the state file was made.",
-     lambda m: {(): m.snapshot.cycles}),
-    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m._cycle(0)),
+     lambda arm: {(): arm.snapshot.cycles}),
+    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.",
+     lambda arm: arm.cycle_figure("energy")),
     ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.",
-     lambda m: m._cycle(1)),
+     lambda arm: arm.cycle_figure("duration")),
     ("cycle_unaccounted_seconds", _ARM, "Time of the last completed cycle without samples: above "
-     "0, its energy is not that of the whole cycle.", lambda m: m._cycle(2)),
+     "0, its energy is not that of the whole cycle.", lambda arm: arm.cycle_figure("unaccounted")),
     ("samples_total", _ARM, "Samples used since the estimator started.",
-     lambda m: {(): m.snapshot.samples}),
+     lambda arm: {(): arm.snapshot.samples}),
     ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",
-     lambda m: {(): m.reading.link.losses.samples}),
-    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.", lambda m: {(): 1.0}),
-    ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics._info),
+     lambda arm: {(): arm.reading.link.losses.samples}),
+    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.", lambda arm: {(): 1.0}),
+    ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics.info),
 )
 # fmt: on
 METRICS: dict[str, MetricFamily] = {
