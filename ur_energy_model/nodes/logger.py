@@ -84,16 +84,9 @@ class LoggerNode(ManagedNode):
         self._joint_states: JointStatesPublisher | None = None
         if given.publish_joint_states:
             self._joint_states = JointStatesPublisher(self, joints, given.publish_rate)
-        self._add_command(names.START_RECORDING, lambda session: session.start_bag())
-        self._add_command(
-            names.STOP_RECORDING,
-            lambda session: session.stop_bag(),
-            "{0.bag}: {0.samples} samples, {0.losses.samples} lost",
-        )
-        text = "recording continues in the next file"
-        self._add_command(
-            names.SPLIT_RECORDING, lambda session: session.recorder.split(), text
-        )
+        self.add_service(names.START_RECORDING, self._start_recording)
+        self.add_service(names.STOP_RECORDING, self._stop_recording)
+        self.add_service(names.SPLIT_RECORDING, self._split_recording)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark, raw=True)
         self._energy = EnergyRecording(self) if given.record_energy else None
@@ -194,26 +187,23 @@ class LoggerNode(ManagedNode):
         if self._meter is not None:
             self._checked.observe(batch)
 
-    def _add_command(
-        self,
-        service: names.Service,
-        action: Callable[[RecordingSession], object],
-        text: str = "{}",
-    ) -> None:
-        """A service that does something with the session while the node is active.
+    def _start_recording(self) -> str:
+        """Service ~/start_recording: begin a bag; the response is its path."""
+        bag = self._active_session().start_bag()
+        self._write_lines()
+        return str(bag)
 
-        Args:
-            service: its name.
-            action: what it does; an error of this package is the response.
-            text: of the response, a format of `str.format` for what the action returns.
-        """
+    def _stop_recording(self) -> str:
+        """Service ~/stop_recording: finish the bag; the response states what it has."""
+        bag = self._active_session().stop_bag()
+        self._write_lines()
+        return f"{bag.bag}: {bag.samples} samples, {bag.losses.samples} lost"
 
-        def command() -> str:
-            found = action(self._active_session())
-            self._write_lines()
-            return text.format(found)
-
-        self.add_service(service, command)
+    def _split_recording(self) -> str:
+        """Service ~/split_recording: continue the bag in a new file."""
+        self._active_session().recorder.split()
+        self._write_lines()
+        return "recording continues in the next file"
 
     def _mark(self, label: str) -> str:
         """Keep an event with a label in the bag, and the files around it from deletion.
