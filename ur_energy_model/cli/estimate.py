@@ -268,8 +268,8 @@ def _print_rows(entries: Sequence[dict[str, Any]]) -> None:
     """Print the table of many recordings, a row for each.
 
     Args:
-        entries: JSON of the recordings, with the recording as "bag"; the last entry is
-            that of all recordings together.
+        entries: JSON of the recordings, with the recording as "bag"; the last entry
+            has the sums of all recordings.
     """
     print_objects(
         f"energy of {len(entries) - 1} recordings [J]",

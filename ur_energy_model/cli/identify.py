@@ -69,7 +69,7 @@ class Addition(Protocol):
 
         Args:
             given: of the command; it has the options of the extension.
-            options: of the identification, as far as they are not those of one arm.
+            options: of the identification, without setup and payload of an arm.
 
         Returns:
             Whether it was asked for, and is done.
@@ -82,7 +82,7 @@ class Addition(Protocol):
         result: Identification,
         again: Callable[[ArmPrior], Identification],
     ) -> Identification:
-        """The identification with what the room knows, if it is asked for; else the result.
+        """The identification with a prior of the room, if it is asked for; else the result.
 
         Args:
             given: of the command.
@@ -159,7 +159,7 @@ def run(given: Given) -> None:
 def _common_options(options: IdentifyOptions) -> IdentificationOptions:
     """What is to be identified, as far as it is the same for one arm and for many.
 
-    Setup and payload are those of one arm, see `_given_setup`.
+    Setup and payload belong to one arm, see `_given_setup`.
     """
     return IdentificationOptions(
         friction=options.friction,
@@ -327,7 +327,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
 
 
 def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
-    """Identified inertia tensors of the links [kg m^2]; None for those of the robot file."""
+    """Identified inertia tensors of the links [kg m^2]; None if they are from the robot file."""
     tensors = model.link_tensors
     if tensors is None:
         return None
@@ -381,7 +381,7 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
 
 
 def _joint_json(result: Identification, j: int) -> dict[str, Any]:
-    """The constants of a joint, beside those of the robot file.
+    """The constants of a joint, with the constants of the robot file for comparison.
 
     Friction over speed has standard deviations for the fitted sessions and for any
     session.

@@ -37,7 +37,7 @@ class StatedPath(NamedTuple):
 def check_kinds(call: Call) -> None:
     """Refuse a model where a recording is expected, and the reverse.
 
-    Only the name of a path and what kind of file it is are looked at; nothing is read.
+    Only the name of a path and the type of the file decide; no content is read.
 
     Args:
         call: a command with its options.
@@ -127,5 +127,5 @@ def _check_recording(path: Path, *, bag_is_missing: bool) -> None:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Whether a name is that of a model or robot file."""
+    """Whether the name of a file ends like the name of a model or robot file."""
     return path.suffix in (".yaml", ".yml")

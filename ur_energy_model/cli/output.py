@@ -203,9 +203,9 @@ def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
 
 
 def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
-    """Headings of which the longest one is broken once more at its last space, step by step.
+    """Narrower headings, step by step: each step breaks the longest heading at its last space.
 
-    Only headings of numbers are broken, until none is longer than LONG_HEADING.
+    Only headings of columns of numbers are broken, until none is longer than LONG_HEADING.
 
     Args:
         headings: of the columns.

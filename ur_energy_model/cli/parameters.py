@@ -86,7 +86,7 @@ def payload(given: Given) -> None:
 
 
 def _refuse_generic(model: EnergyModel, options: PayloadOptions) -> None:
-    """Refuse a generic model, whose torque constants are not those of this arm.
+    """Refuse a generic model, which does not have the torque constants of this arm.
 
     Raises:
         InputError: it is one.

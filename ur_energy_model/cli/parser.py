@@ -84,7 +84,7 @@ def call_of(command: Command, words: Sequence[str]) -> Call:
 
 
 def command_tables(command: Command) -> tuple[type, ...]:
-    """The tables of a command: its own, and those of what rooms add to it."""
+    """The tables of a command: its own, and the tables of the extensions of its subjects."""
     return tables_of(command.options, command.subjects)
 
 

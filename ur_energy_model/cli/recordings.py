@@ -112,7 +112,7 @@ def recover(given: Given) -> None:
 
 
 def inspect(given: Given) -> None:
-    """`ur_energy inspect`: assess a recording and print what it is suited for.
+    """`ur_energy inspect`: assess a recording, and print for which purposes it is good.
 
     Raises:
         UrEnergyError: the recording cannot be read, or there is no such robot.

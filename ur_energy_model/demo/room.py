@@ -22,8 +22,8 @@ class DemoOptions:
         robot: name of the arm that is simulated.
         host: loopback address at which the simulated controller listens.
         seconds: length of each trajectory [s].
-        seed: number of the arm, by which its true parameters differ from those of other
-            numbers; None for a random one.
+        seed: number of the arm; arms of different numbers differ in all true parameters.
+            None for a random number.
     """
 
     output: Path = option(

@@ -333,7 +333,8 @@ def evaluate_run(
 def print_tables(evaluated: Evaluated) -> None:
     """Print energies (Table VIII), torque (Table V) and current (Table VII) errors.
 
-    The tables are those of Clochiatti et al. 2024, with the true values beside them.
+    They have the form of the tables of Clochiatti et al. 2024, with the true values beside
+    the estimated ones.
     """
     _print_energies(evaluated)
     names = evaluated.energy.names
@@ -524,7 +525,7 @@ class Processes:
 
     Args:
         logs: folder for the output of each child.
-        environment: variables that are added to those of this process.
+        environment: variables that are added to the environment of this process.
     """
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:

@@ -301,7 +301,7 @@ FOXGLOVE_CLIENT = {
     "clamp_large_arrays": "0",
     "use_timestamp": "1",
 }
-"""Settings of the client; the time is that of the samples."""
+"""Settings of the client; its time axis is the time of the samples."""
 SUBSCRIBER = {
     "use_header_stamp": "true",
     "discard_large_arrays": "true",

@@ -22,8 +22,8 @@ from ur_energy_model.telemetry.source import SharedSource
 def nodes(**options: Any) -> list[ManagedNode]:
     """Logger and estimator on one connection, whose address is the logger's.
 
-    Its fields are those of both nodes. The robot is that of the logger's robot_model,
-    else of the estimator's model, else the one that the controller names.
+    The connection has the fields of both nodes. The robot is taken from the logger's
+    robot_model, else from the estimator's model, else from the controller.
 
     Args:
         options: further arguments of rclpy's nodes.

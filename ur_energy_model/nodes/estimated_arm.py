@@ -54,14 +54,14 @@ class EstimatorCompanion:
     this class do nothing, so that a companion only has what it needs.
 
     Args:
-        given: parameters of the node, among them those of the room's own table.
+        given: parameters of the node, with the table of the room.
         lines: of the node, for the operator.
 
     Raises:
         UrEnergyError: parameters with which the room cannot work.
 
     Attributes:
-        fields: RTDE fields that it needs besides those of the estimator.
+        fields: RTDE fields that it needs besides the fields of the estimator.
         writes_model_file: whether `model_file` may be missing, because the companion
             writes it once it can.
         follows_arm: whether it adapts the model where the model drifts away from the arm.
@@ -380,7 +380,7 @@ class EstimatedArm:
         self.use_model(self.base, 0, "")
 
     def use_friction(self, friction: SessionFriction | None) -> None:
-        """Compute with the friction of the joints at present; None for that of the model."""
+        """Compute with the present friction of the joints; None for the model's friction."""
         with self._lock:
             self.estimator.calculator.use_friction(friction)
 

@@ -5,8 +5,8 @@
 
 Only `description` imports launch, so that tools, tests and the demo read the same tables
 as the files in launch/. An argument of a parameter has its name, default, help and
-choices from its table. Rooms register launch files of their own, such as that of the
-demo; `launch_files` returns them all.
+choices from its table. Rooms register launch files of their own, such as demo;
+`launch_files` returns them all.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def switch(name: str, default: str, text: str) -> LaunchArgument:
 
 
 def _launch_parameters(node: str) -> list[LaunchArgument]:
-    """Arguments of all parameters of a node that are marked for launch, those of rooms too."""
+    """Arguments of all parameters of a node that are marked for launch, of rooms as well."""
     names = [entry.name for entry in NODES[node] if entry.launch]
     return parameter_arguments(node, *names)
 
@@ -164,7 +164,7 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
     check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
     if not driver:
         check_address(arguments)
-    # An address that is not given must not replace that of the parameter file.
+    # An address that is not given must not replace the address in the parameter file.
     without = () if arguments["robot_ip"] else ("robot_ip",)
     estimator: dict[str, Value] = {}
     logger: dict[str, Value] = {}
@@ -365,7 +365,7 @@ CORE_LAUNCH_FILES = {
 
 
 def launch_files() -> dict[str, LaunchFile]:
-    """The launch files by name: those of the core, and those of the rooms that are there."""
+    """The launch files of the core and of the rooms that are there, by name."""
     found = dict(CORE_LAUNCH_FILES)
     for room in rooms():
         for name, place in room.launch_files.items():
@@ -376,8 +376,8 @@ def launch_files() -> dict[str, LaunchFile]:
 def description(file: str) -> LaunchDescription:
     """What launch/<file>.launch.py describes: its arguments, and what it starts with them.
 
-    The processes are chosen when launch knows the arguments; an error then ends launch
-    with its line, and nothing is started.
+    The processes are chosen once the values of the arguments are known. An error then ends
+    launch with its line, and nothing is started.
 
     Args:
         file: name of the launch file, such as "energy".

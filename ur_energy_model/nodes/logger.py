@@ -194,7 +194,7 @@ class LoggerNode(ManagedNode):
         return str(bag)
 
     def _stop_recording(self) -> str:
-        """Service ~/stop_recording: finish the bag; the response states what it has."""
+        """Service ~/stop_recording: finish the bag; the response has its number of samples."""
         bag = self._active_session().stop_bag()
         self._write_lines()
         return f"{bag.bag}: {bag.samples} samples, {bag.losses.samples} lost"

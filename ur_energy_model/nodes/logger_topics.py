@@ -184,13 +184,13 @@ RECORDED = {
     "sensor_msgs/JointState": (JointState, JOINT_STATE),
     "diagnostic_msgs/DiagnosticArray": (DiagnosticArray, DIAGNOSTIC_ARRAY),
 }
-"""Types of the topics in bags by name: that of ROS, and that in bags."""
+"""Message type of ROS, and message type in bags, by the name of the type."""
 MOST_TAKEN = 1000  # messages of a topic that are taken at once
 LARGEST_RECORDED = 1_000_000
-"""Largest message for the bags [bytes]; those of an estimator are below 20,000."""
+"""Largest message for the bags [bytes]; messages of an estimator have less than 20,000."""
 MOST_AWAY_NS = 10_000_000_000
 """Largest distance of a stamp from the present [ns]; a message with another stamp is recorded at
-the present time, because its stamp is not that of a sample of this arm."""
+the present time, because no sample of this arm has such a stamp."""
 
 
 class EnergyRecording:
@@ -233,7 +233,7 @@ class EnergyRecording:
             return self._take()
 
     def _take(self) -> list[Messages]:
-        """Messages of all topics, those of equal length together; the lock is held."""
+        """Messages of all topics, messages of equal length together; the lock is held."""
         now = HOST_CLOCK.stamp()
         taken: list[Messages] = []
         for topic, subscription in self._topics.items():

@@ -358,7 +358,7 @@ class ManagedNode(LifecycleNode):
                 if topic.adjustable:
                     offered.add(self.resolve_topic_name(topic.name))
         named: set[str] = set()
-        for name in getattr(self, "_parameter_overrides", {}):  # also those of files
+        for name in getattr(self, "_parameter_overrides", {}):  # from files as well
             kind, _, rest = name.partition(".")
             if kind == "qos_overrides":
                 named.add(rest.partition(".")[0])

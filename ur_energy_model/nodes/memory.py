@@ -35,7 +35,7 @@ OWN_SETTINGS = (
     "RMW_FASTRTPS_USE_QOS_FROM_XML",
     "RMW_FASTRTPS_PUBLICATION_MODE",
 )
-"""Variables with which somebody configures Fast DDS."""
+"""Variables with which users configure Fast DDS."""
 _OWN_FILES = ("DEFAULT_FASTRTPS_PROFILES.xml", "DEFAULT_FASTDDS_PROFILES.xml")
 """What Fast DDS reads in the working directory."""
 
@@ -65,8 +65,8 @@ def configure_middleware(environment: MutableMapping[str, str], folder: Path) ->
         folder: its working directory.
 
     Returns:
-        False where somebody has configured Fast DDS already, whose settings hold, or
-        where another middleware is chosen.
+        False where the user has configured Fast DDS, whose settings then hold, or where
+        another middleware is chosen.
     """
     chosen = environment.get("RMW_IMPLEMENTATION", "")
     if chosen and not chosen.startswith("rmw_fastrtps"):

@@ -276,7 +276,7 @@ CORE_NODES = (
 
 
 def nodes() -> dict[str, Node]:
-    """The nodes by name: those of the core, and those of the rooms that are there."""
+    """The nodes of the core and of the rooms that are there, by name."""
     found = {node.name: node for node in CORE_NODES}
     for room in rooms():
         found |= {node.name: node for node in room.nodes}
@@ -291,7 +291,7 @@ def tables(node: Node) -> tuple[type, ...]:
 def declared(node: Node) -> tuple[Option, ...]:
     """The parameters of a node, in the order in which it declares them.
 
-    An option that two tables share, such as that of two kinds of sinks, is there once.
+    An option that two tables share, as the tables of two kinds of sinks do, is there once.
     """
     found: dict[str, Option] = {}
     for table in tables(node):

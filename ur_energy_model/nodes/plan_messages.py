@@ -36,7 +36,7 @@ from ur_energy_model.typing import Array
 LARGEST_MESSAGE = 8 << 20
 """Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
 MOST_JOINTS = 100
-"""Most joints that a plan may name; those of other arms and axes may be among them."""
+"""Most joints that a plan may name; joints of other arms and axes may be among them."""
 LONGEST_TEXT = 1000  # of a frame or a joint [bytes]
 
 # From a message.
@@ -160,7 +160,7 @@ def _order(message: bytes) -> str:
     """Order of the bytes of a serialized message, as struct and numpy name it.
 
     Raises:
-        IndexError: it has no encapsulation, or not that of plain CDR.
+        IndexError: it has no encapsulation of plain CDR.
     """
     if len(message) < _BODY or message[0] != 0 or message[1] > 1:
         raise IndexError("not plain CDR")

@@ -75,7 +75,7 @@ class PlanAnswer:
 
 START_TOLERANCE = TOLERANCE[-1]
 """Distance of a joint from the first point of a plan that is reported [rad]: a motion that begins
-farther away is not measured as that of the plan."""
+farther away is not taken for the motion of the plan, and not measured."""
 MOST_WAITING = 2 * LARGEST_MESSAGE
 """Most bytes of the plans that wait."""
 
@@ -164,7 +164,7 @@ def _at_speed(plan: Plan, scale: float) -> Plan:
 
 
 class PlanPredictions:
-    """Predicts and lowers the energy of plans in a thread, and measures that of their motions.
+    """Predicts and lowers the energy of plans in a thread, and measures their motions.
 
     Plans are answered one after the other, which takes seconds for a plan of an hour:
     first with the energy or a refusal, then with the same motion for less if no newer

@@ -63,7 +63,7 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: signals.append(number))
-    interrupts.forward(signal.SIGHUP, signal.SIGTERM)  # of which rclpy knows nothing
+    interrupts.forward(signal.SIGHUP, signal.SIGTERM)  # rclpy does not handle SIGHUP
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
     give_back_memory()
@@ -160,8 +160,8 @@ class UnexpectedErrors:
     """Takes the exceptions that nothing in this package expects, from any thread.
 
     The first one is logged as one line and ends the process; all tracebacks go into a
-    file. After a signal has shut ROS down, only those of the clean-up are logged: what
-    else fails then fails because of the shutdown.
+    file. After a signal has shut ROS down, only exceptions of the clean-up are logged; all
+    others are consequences of the shutdown.
 
     Args:
         outcome: its result is the exit code of the process, and ends it.

@@ -127,7 +127,7 @@ class RecordingSession:
     def link(self) -> LinkStatus:
         """State of the connection, with the reason where there is none; once stopped, the last.
 
-        The losses are those of all sources that followed one another.
+        The losses include the losses of all earlier sources.
         """
         if self._final is not None:
             return self._final

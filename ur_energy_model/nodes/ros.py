@@ -168,7 +168,7 @@ def publishing_nodes(node: Node, topic: str) -> list[str]:
 # Conversions between the package's arrays and ROS messages of times and joints.
 
 _ENCAPSULATION = 4
-"""Bytes in front of a serialized message, the second of which states the order of bytes."""
+"""Bytes in front of a serialized message; the second one states the order of bytes."""
 _NUMBER_HEAD = serialize_message(Float64())[:_ENCAPSULATION]
 _NUMBER = struct.Struct("<4sd" if _NUMBER_HEAD[1] else ">4sd")
 

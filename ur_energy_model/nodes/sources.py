@@ -72,7 +72,7 @@ class JointStatesSource(ClosedOnExit):
         self._connected_at = float("inf")
         self._messages = 0
         self._reconnects = 0
-        # Times are those of the monotonic clock [s].
+        # Times are by the monotonic clock [s].
         never = -float("inf")
         self._entered = never
         self._taken = never

@@ -30,9 +30,9 @@ REMEDY = "correct the line; docs/live.md shows the file"
 def read_section(path: Path, name: str, read: Callable[[YamlTree], T], without: T) -> T:
     """The section of one kind of sink.
 
-    The other sections are not read, but they must be those of kinds that are there: the
-    section of a kind that is not installed, or a misspelt name, is refused rather than
-    ignored, as a sink would otherwise work without the secrets that its user has stated.
+    The other sections are not read, but their names must be names of kinds that are there.
+    The section of a kind that is not installed, or a misspelt name, is refused rather than
+    ignored: a sink would otherwise work without the secrets that its user has stated.
 
     Args:
         path: the file.

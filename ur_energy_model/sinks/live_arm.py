@@ -149,7 +149,7 @@ class LiveState:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong now, one line each, that of the connection first."""
+        """What is wrong now, one line each; a problem of the connection is the first."""
         found: list[str] = []
         if self.silence is not None:
             found.append(f"no samples from {self.source}: {self.silence}")
@@ -364,7 +364,7 @@ class LiveArm:
             )
 
     def _arm_warning(self, estimator: LiveEstimator) -> str | None:
-        """That the samples are those of another type of arm, or the model of another arm."""
+        """That the samples are of another type of arm, or the model of another arm; else None."""
         if self._arm_type is not None:
             contradiction = self._arm_type.contradiction
             if contradiction is not None:
@@ -405,8 +405,7 @@ class LiveArm:
         """The estimator for the arm that the first samples name.
 
         Raises:
-            WrongRobotError: the controller is that of another type of arm than the
-                model's.
+            WrongRobotError: the model is of another type of arm than the controller.
         """
         model, self._words = self._model_of(batch.info)
         robot = load_robot(model.robot)

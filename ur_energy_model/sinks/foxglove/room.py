@@ -21,7 +21,7 @@ class FoxgloveOptions:
         foxglove: ADDRESS:PORT of each server.
         foxglove_origins: accepted so that command lines and parameter files of earlier
             versions still work.
-        mcap: path of each file; none of them may exist.
+        mcap: path of each file, which must not exist yet.
     """
 
     # fmt: off

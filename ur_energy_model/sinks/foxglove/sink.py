@@ -63,7 +63,7 @@ BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 SHOWN = fox.Duration(2)
 """The arm vanishes this long after the last reading, as the markers of rviz do."""
 SHELL = 1.1
-"""Radius of the coloured links relative to those of the URDF, which they cover."""
+"""Radius of the coloured links relative to the links of the URDF, which they cover."""
 TEXT_HEIGHT = 0.12
 """Size of the text with the total power [m]."""
 TEXT_ABOVE = 0.25

@@ -236,6 +236,6 @@ class BrokerConnection:
 
 
 def _check(code: MQTTErrorCode) -> None:
-    """Raise ConnectionError unless the code of a call of paho is that of success."""
+    """Raise ConnectionError unless the code of a call of paho states success."""
     if code != mqtt.MQTT_ERR_SUCCESS:
         raise ConnectionError(mqtt.error_string(code))

@@ -28,7 +28,8 @@ class MqttCredentials:
     Attributes:
         username: None for none.
         password: never without a user name.
-        ca: certificates (PEM) that may sign the broker's; None for those of the system.
+        ca: certificates (PEM) that may sign the certificate of the broker; None for the
+            certificates of the system.
         certificate: our own (PEM), where the broker requires one.
         key: private key of our own certificate (PEM).
     """

@@ -3,7 +3,7 @@
 
 """An edge node of Sparkplug B: the readings that wait, and the messages made of them.
 
-Topics and rules are those of the Sparkplug specification 3.0.0 (Eclipse Foundation, 2022).
+Source of topics and rules: the Sparkplug specification 3.0.0 (Eclipse Foundation, 2022).
 The edge node is an estimator, its devices are arms. A birth (NBIRTH of the node, DBIRTH of
 a device) states all metrics, data (DDATA) those that have changed, a death (NDEATH, DDEATH)
 that none arrive any more.
@@ -244,7 +244,8 @@ REBIRTH = "Node Control/Rebirth"
 LONGEST_STATE = 1000
 """Longest state of a host that is read; it needs some 50 [bytes]."""
 MOST_HOSTS = 64
-"""Host applications that are told apart; births are not sent again for further ones."""
+"""Largest number of host applications that are distinguished; for further ones, births are not sent
+again."""
 SEQUENCE = 256
 """The numbers seq and bdSeq count from 0 to 255."""
 LONGEST_NUMBER = 16

@@ -16,7 +16,7 @@ from ur_energy_model.yaml_reader import Record, YamlTree, text
 
 USERNAME = "UR_ENERGY_OPCUA_USERNAME"
 PASSWORD = "UR_ENERGY_OPCUA_PASSWORD"
-"""Variables of the environment that add one user to those of the file."""
+"""Variables of the environment that add one user to the users of the file."""
 
 
 @dataclass(frozen=True)

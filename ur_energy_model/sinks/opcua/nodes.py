@@ -3,7 +3,7 @@
 
 """Nodes of the OPC UA server: arms as machines with metering points, methods and values.
 
-Their types are those of companion specifications of the OPC Foundation: OPC 34100 Energy
+Their types are from companion specifications of the OPC Foundation: OPC 34100 Energy
 Consumption Management (ECM), OPC 40001-1 Machinery and OPC 40001-4 Machinery Energy
 Management, OPC 10000-200 Industrial Automation (IA) and OPC 10000-100 Devices (DI). The
 nodes that are used of them, with their numbers, are in config/opcua/companion_types.xml.
@@ -36,7 +36,7 @@ MACHINERY = "http://opcfoundation.org/UA/Machinery/"
 ECM = "http://opcfoundation.org/UA/ECM/"
 MACHINERY_ENERGY = "http://opcfoundation.org/UA/Machinery/Energy/"
 OWN = "urn:ur_energy_model:energy"  # namespace of what no specification defines
-BASE = ""  # that of OPC UA itself
+BASE = ""  # namespace of OPC UA itself
 SPACES = (DI, IA, MACHINERY, ECM, MACHINERY_ENERGY, OWN)
 
 MACHINES = (MACHINERY, 1001)
@@ -82,7 +82,8 @@ MAIN = "Main"
 MODEL = "Model"
 BUS = "Bus"
 PART_POINTS = {name.title(): channel for name, channel in PARTS.items()}
-"""Points whose energies sum to that of MAIN with those of the joints, and their channels."""
+"""Points whose energies, with the energies of the joints, sum to the energy of MAIN; and their
+channels."""
 AGAIN = (MODEL, BUS)
 """Points with the energy of MAIN once more, as the model or as the bus has it."""
 JOULES_PER_WATT_HOUR = 3600.0
@@ -202,7 +203,7 @@ def _deviations(
     Args:
         reading: of the arm.
         values: powers [W] or energies [J] of all channels.
-        seconds: time of which the powers are means [s]; None for energies.
+        seconds: time over which the powers are means [s]; None for energies.
     """
     columns = reading.snapshot.channels
     joints = columns.deviations_of_joints(values)
@@ -485,7 +486,7 @@ class MachineNodes:
                 HasComponent.
             name: browse name; by default the end of the key.
             value: first value of the variable; None for an object.
-            data_type: of the value; by default that of its variant.
+            data_type: of the value; by default the type of its variant.
             writable: whether users may change the value.
 
         Returns:
