@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import progress
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s0, s1, s2
 from ur_energy_model.papers.page import PaperResult, markdown, run_papers

@@ -14,7 +14,8 @@ from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.motor_powers import backward_difference
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.controller_constants import CALIBRATION_ERROR
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import OperatingPoint

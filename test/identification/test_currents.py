@@ -14,12 +14,13 @@ import pytest
 
 from test.identification.conftest import filtered_motions, made_up_recording
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.assembly import spread_between_sessions
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_data import USUAL
 from ur_energy_model.identification.friction_fit import CurrentRegression
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

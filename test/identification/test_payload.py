@@ -21,6 +21,8 @@ from test.identification.conftest import (
 from test.identification.exact_arm import write_bag
 from test.truth import first_fast
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.doubts import payload_doubts
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload import (
     LINK_CENTER_ERROR,
@@ -33,11 +35,7 @@ from ur_energy_model.identification.payload import (
     identify_payload,
     with_torque_constants,
 )
-from ur_energy_model.identification.pipeline import (
-    IdentificationOptions,
-    identify,
-    payload_doubts,
-)
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

@@ -15,7 +15,8 @@ from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.supply import BusCapacitor
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 

@@ -16,11 +16,12 @@ import pytest
 from test.identification.conftest import filtered_motions
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.cli.identify import identification_json
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.filtered_motion import (
     FilteredMotion,
     sample_period,
 )
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.gaps import find_gaps
 from ur_energy_model.telemetry.samples import Telemetry

@@ -14,9 +14,10 @@ import pytest
 
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.comparison import recorded_motions
-from ur_energy_model.identification.evaluation import ErrorStatistics
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.error_statistics import ErrorStatistics
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers.published_models import (
     Ecbot,

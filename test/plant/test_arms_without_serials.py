@@ -14,7 +14,8 @@ from test.identification.exact_arm import write_bag
 from ur_energy_model.consistency.contradiction import ContradictionError
 from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.energy.recording_energy import estimate_energy
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.many_bags import in_this_process
 from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.robots import load_robot

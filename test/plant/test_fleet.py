@@ -18,13 +18,14 @@ from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.assembly import (
     EVIDENCE,
     ArmPrior,
     Evidence,
     changes_between,
 )
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.torque_constants import (
     FLEET,
     FLEET_POWER,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ur_energy_model.identification.quality import Motion
+from ur_energy_model.identification.visited_path import Motion
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.page import (
     BUDGET,

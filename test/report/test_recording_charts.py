@@ -32,7 +32,7 @@ from ur_energy_model.report.recording_charts import (
     recording_charts,
     stack_chart,
 )
-from ur_energy_model.report.report import energy_table, joint_power_table
+from ur_energy_model.report.recording_tables import energy_table, joint_power_table
 from ur_energy_model.report.shift import (
     cycle_table,
     kinds_of_cycles,

@@ -29,7 +29,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import common_serials
 from ur_energy_model.identification import evaluation
 from ur_energy_model.identification.payload_check import payload_contradictions
-from ur_energy_model.identification.quality import MOTION_WORDS
+from ur_energy_model.identification.visited_path import MOTION_WORDS
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload

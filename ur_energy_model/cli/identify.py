@@ -38,12 +38,9 @@ from ur_energy_model.cli.tables import PAYLOAD, IdentifyOptions
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.assembly import ArmPrior
-from ur_energy_model.identification.pipeline import (
-    Identification,
-    IdentificationOptions,
-    identify,
-)
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import coulomb_viscous_fit
@@ -53,7 +50,7 @@ from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.wall import STATES, WallModel
 from ur_energy_model.ranges import GRAVITY
-from ur_energy_model.report.report import drive_table
+from ur_energy_model.report.model_tables import drive_table
 from ur_energy_model.rooms import Given, extensions
 from ur_energy_model.telemetry.bag.reader import recorded_robot
 

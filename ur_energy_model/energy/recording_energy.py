@@ -39,6 +39,7 @@ from ur_energy_model.energy.powers import (
     explained_share,
 )
 from ur_energy_model.energy.telemetry_checks import (
+    MatchedModel,
     check_robot,
     check_width,
     doubt_about_arm,
@@ -507,6 +508,7 @@ def estimate_energy(
     options: PowerOptions | None = None,
     series: str | Path | None = None,
     same_arm: bool = False,
+    matched: MatchedModel | None = None,
     fields: tuple[str, ...] = (),
     observe: Callable[[Channels, PowerTable], None] | None = None,
     progress: Progress | None = None,
@@ -518,7 +520,8 @@ def estimate_energy(
         bag: recording.
         options: how powers are computed.
         series: CSV file for the powers over time, or None.
-        same_arm: see `model_of_arm`.
+        same_arm: see `model_of_arm`; only used where `matched` is None.
+        matched: the model for the arm of the recording; None to match it here.
         fields: RTDE fields that `observe` uses beside those of the calculator.
         observe: called with the powers of each batch, in order, and their layout.
         progress: called with fraction (NaN if unknown) and text.
@@ -527,7 +530,8 @@ def estimate_energy(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     info = read_info(bag)
-    matched = model_of_recording(model, bag, same_arm=same_arm)
+    if matched is None:
+        matched = model_of_recording(model, bag, same_arm=same_arm)
     calculator = EnergyCalculator(matched.model, load_robot(model.robot), options)
     meter = EnergyMeter(len(calculator.channels))
     bus_complete = True

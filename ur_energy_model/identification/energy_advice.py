@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Energies of a recording with all that is said about them: its payload, and advice."""
+"""The energies of a recording, whether its payload was set right, and advice to save energy."""
 
 from __future__ import annotations
 
@@ -12,27 +12,24 @@ from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
-from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_arm
+from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.telemetry.bag.reader import read_info
 
 
 class AdvisedEnergy(NamedTuple):
-    """What is stated about a recording.
+    """Energies of a recording, and what can be done to save energy.
 
     Attributes:
-        summary: energies; a payload that the currents contradict is among the
-            contradictions.
-        advice: what can be done for less energy.
-        matched: the model with the intervals of another arm's, where it is one.
+        summary: energies of the recording; a payload that the motor currents contradict
+            is among the contradictions.
+        advice: measures that save energy.
     """
 
     summary: EnergySummary
     advice: Advice
-    matched: MatchedModel
 
 
 def energy_with_advice(
@@ -42,31 +39,35 @@ def energy_with_advice(
     model_path: str | Path | None = None,
     payload: Payload | None = None,
     same_arm: bool = False,
+    matched: MatchedModel | None = None,
     **how: Any,
 ) -> AdvisedEnergy:
-    """Energies of a recording, what it shows of the payload, and what can be done for less.
+    """Energies of a recording, compared with the payload that was set, and advice.
 
     Args:
         model: of the arm, or generic.
         bag: the recording.
-        model_path: of the model, for commands to type; None for one without a file.
-        payload: that the user states; None for the one that was set.
-        same_arm: see `model_of_arm`.
+        model_path: file of the model, for the commands that the advice contains; None for
+            a model without a file.
+        payload: actual payload as stated by the user; None for the one that was set in
+            the controller.
+        same_arm: see `model_of_arm`; only used where `matched` is None.
+        matched: the model for the arm of the recording; None to match it here.
         how: further arguments of `estimate_energy`, such as `progress`.
 
     Raises:
         UrEnergyError: the recording cannot be used.
     """
+    if matched is None:
+        matched = model_of_recording(model, bag, same_arm=same_arm)
     log = WorkLog(detector=detector_of_recording(bag))
     summary = estimate_energy(
-        model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
+        model, bag, matched=matched, fields=LOG_FIELDS, observe=log.add, **how
     )
     log.finish()
     wrong = wrong_payload(model, bag, stated=payload)
     if wrong is not None:
         summary = with_contradictions(summary, (wrong.contradiction,))
-    constants = summary.controller_constants
-    matched = model_of_arm(model, read_info(bag), constants, same_arm=same_arm)
     advice = adviser().advise(
         matched.model,
         bag,
@@ -75,4 +76,4 @@ def energy_with_advice(
         wrong_payload=wrong,
         payload=payload,
     )
-    return AdvisedEnergy(summary, advice, matched)
+    return AdvisedEnergy(summary, advice)

@@ -24,7 +24,7 @@ Standard deviations are those of correlated residuals (Newey and West, Econometr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,6 +101,7 @@ voltages show. Where the controller states the torque constants, these are sharp
 the meter: joint energies of ten simulated arms, identified from 20 s, are 1.3 % wrong
 (RMS) without it and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve
 arms)."""
+_LEAST_PRECISION = 1e-6  # of a factor; the drops may show nothing of some joints
 _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 
 
@@ -165,6 +166,21 @@ class NotMeasured(NamedTuple):
     """
 
     reason: str
+
+
+class _FittedCable(NamedTuple):
+    """The cable as fitted to block means.
+
+    Attributes:
+        fit: resistances of the cable, and factors of the joints' powers.
+        sums: the block means that it was fitted to.
+        note: why these blocks are longer than the shortest ones, one line; None where
+            they are the shortest.
+    """
+
+    fit: CableFit
+    sums: BlockSums
+    note: str | None
 
 
 class JointMeter:
@@ -271,7 +287,50 @@ class JointMeter:
         self._time += float(steps[bus_changed].sum())
 
     def result(self) -> JointPowerMeasurement | NotMeasured:
-        """Cable and joint energies of all recordings so far."""
+        """Cable and joint energies of all recordings so far, or why there are none."""
+        fitted = self._fit()
+        if isinstance(fitted, NotMeasured):
+            return fitted
+        error = METER_ERROR
+        if fitted.note is not None:
+            error = float(np.hypot(METER_ERROR, self._late(fitted.sums)))
+        fit = fitted.fit
+        n = self._model.dof
+        return JointPowerMeasurement(
+            cable=Cable(fit.values[:n], fit.std[:n]),
+            joints=self._energies(fit, error),
+            factors=fit.values[n:],
+            covariance=fit.covariance[n:, n:],
+            residual=fit.residual,
+            misfit=fit.misfit,
+            note=fitted.note,
+        )
+
+    def evidence(self) -> JointPowerEvidence | None:
+        """Converted power of the joints as the drops show it, for the fit of bus power.
+
+        None where the drops do not show it sharply, or agree with the model.
+        """
+        fitted = self._fit()
+        if isinstance(fitted, NotMeasured) or fitted.note is not None:
+            return None
+        factors, precision = factors_without_bus(fitted.sums, self._cable, fitted.fit)
+        n = self._model.dof
+        of_drops = np.linalg.inv(precision + _LEAST_PRECISION * np.eye(n))
+        covariance = of_drops + METER_ERROR**2 * np.eye(n)
+        sharpest = np.sqrt(np.diag(covariance)).min()
+        if not sharpest < _SHARP:
+            return None
+        shown = np.linalg.inv(covariance)
+        deviation = factors - 1.0
+        # probability of such deviations if the model were right
+        if chdtrc(n, deviation @ shown @ deviation) > _AGREEMENT:
+            return None
+        scale = self._drives.back_emf_constant
+        return JointPowerEvidence(factors * scale, shown / np.outer(scale, scale))
+
+    def _fit(self) -> _FittedCable | NotMeasured:
+        """The chain of the cable fitted to all recordings so far, or why it is not."""
         for sums in self._sums:
             sums.finish_recording()
         reason = self._unusable()
@@ -294,44 +353,7 @@ class JointMeter:
                 "the drops of the joint voltages are not those of a chain (misfit "
                 f"{fit.misfit:.0f}, most at {names[fit.worst]})"
             )
-        error = (
-            METER_ERROR
-            if note is None
-            else float(np.hypot(METER_ERROR, self._late(sharp)))
-        )
-        joints = self._energies(fit, error)
-        cable = Cable(fit.values[:n], fit.std[:n])
-        covariance = fit.covariance[n:, n:]
-        return JointPowerMeasurement(
-            cable, joints, fit.values[n:], covariance, fit.residual, fit.misfit, note
-        )
-
-    def evidence(self) -> JointPowerEvidence | None:
-        """Converted power of the joints as the drops show it, for the fit of bus power.
-
-        None where the drops do not show it sharply, or agree with the model.
-        """
-        for sums in self._sums:
-            sums.finish_recording()
-        if isinstance(self.result(), NotMeasured):
-            return None
-        sharp, note = self._sharp_enough()
-        if sharp is None or note is not None:
-            return None
-        fit = fit_cable(sharp, self._cable)
-        factors, precision = factors_without_bus(sharp, self._cable, fit)
-        n = self._model.dof
-        covariance = np.linalg.inv(
-            precision + 1e-6 * np.eye(n)
-        ) + METER_ERROR**2 * np.eye(n)
-        if not np.sqrt(np.diag(covariance)).min() < _SHARP:
-            return None
-        shown = np.linalg.inv(covariance)
-        if chdtrc(n, (factors - 1.0) @ shown @ (factors - 1.0)) > _AGREEMENT:
-            return None  # the model has no more to learn from it
-        scale = self._drives.back_emf_constant
-        shown = shown / np.outer(scale, scale)
-        return JointPowerEvidence(factors * scale, shown)
+        return _FittedCable(fit, sharp, note)
 
     def _unusable(self) -> str | None:
         """Why the recordings cannot show the power of joints; None if they may."""
@@ -531,21 +553,14 @@ def joint_power(
     return [{**joint.as_json(), **note} for joint in found.joints]
 
 
-def joint_evidence(
-    model: EnergyModel, recordings: Sequence[SessionData]
-) -> JointPowerEvidence | None:
-    """What the joint voltages of recordings show for the power fit, if it is sharp enough."""
-    return (
-        meter_of(model, recordings).evidence() if model.bus.kind == "physical" else None
-    )
-
-
-def with_cable(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:
-    """The model with the cable that recordings of its arm show, if they do.
+def with_cable(model: EnergyModel, meter: JointMeter) -> EnergyModel:
+    """The model with the cable of its arm, where the joint voltages show it.
 
     Args:
         model: of the arm.
-        recordings: of this arm.
+        meter: with recordings of this arm.
     """
-    found = meter_of(model, recordings).result()
-    return model if isinstance(found, NotMeasured) else replace(model, cable=found.cable)
+    found = meter.result()
+    if isinstance(found, NotMeasured):
+        return model
+    return replace(model, cable=found.cable)

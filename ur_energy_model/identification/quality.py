@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ur_energy_model.energy.wall import RecordedMeter
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
 from ur_energy_model.identification.filtered_motion import NO_MOTION, SHORTEST_MOTION
+from ur_energy_model.identification.visited_path import VisitedPath
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import REDUCED, RUNNING, SAFETY_STOPS
 from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
@@ -43,126 +44,13 @@ from ur_energy_model.typing import Array, Mask
 Grade = Literal["good", "limited", "no"]
 Activity = Literal["idle", "little", "enough", "unknown"]
 
-_IDLE_TRAVEL = 0.01
-_ENOUGH_SPEED = 0.3
-_ENOUGH_TRAVEL = 0.2
+_IDLE_TRAVEL = 0.01  # range of positions of a joint that hardly moves [rad]
+_ENOUGH_SPEED = 0.3  # largest speed from which a joint shows its friction [rad/s]
+_ENOUGH_TRAVEL = 0.2  # range of positions from which it does [rad]
 ENOUGH_SECONDS = 5.0  # recordings shorter than this get a warning [s]
 ILL_CONDITIONED = 3000.0
 """Condition number from which base parameters are not determined (good motions reach
 150)."""
-
-Motion = Literal["fitted", "same motion again", "held out", "unknown"]
-"""Relation of a recording's motion to those that a model was fitted to."""
-MOTION_WORDS: dict[Motion, str] = {
-    "fitted": "the model was fitted to this recording: its errors in other motions may be larger",
-    "same motion again": "the same motion again that the model was fitted to: its errors in other "
-    "motions may be larger",
-    "held out": "another motion than the model was fitted to",
-    "unknown": "the model does not name the motions it was fitted to",
-}
-_FINEST = 0.1
-_COARSEST = 0.2
-_MOST_POSES = 200
-_PATH_PERIOD = 0.05
-_TOLERANCE = 0.02  # distance of a repeated path to the fitted one [rad]
-_REPEATED_SHARE = 0.9
-"""Share of a recording's poses on a fitted path that makes it the same motion. Recordings
-of a UR10e that repeat one another have 1.0, others 0.3 at most."""
-
-
-@dataclass
-class VisitedPath:
-    """Joint angles that an arm passed through, coarsely, until a minute or so of ever new ones.
-
-    What follows is left out: with fewer or coarser poses, other motions in the same space
-    would pass for this one.
-
-    Attributes:
-        within: largest angle of any joint from a pose of the path to the nearest of
-            `poses` [rad].
-        poses: [poses, n], rad; at most 200.
-    """
-
-    within: float = _FINEST
-    poses: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    _last: float = -1.0
-
-    def observe(self, part: Telemetry) -> None:
-        """Add consecutive samples; those without positions are left out."""
-        q = part.columns.get("target_q", part.columns.get("actual_q"))
-        if q is None:
-            return
-        period = np.floor(part.time / _PATH_PERIOD)
-        used = np.diff(period, prepend=self._last) != 0
-        self._last = float(period[-1])
-        used &= np.isfinite(q).all(axis=1)
-        if len(self.poses) < _MOST_POSES or self.within < _COARSEST:
-            self._add(q[used])
-        while len(self.poses) > _MOST_POSES and self.within < _COARSEST:
-            poses = self.poses
-            self.within = 2.0 * self.within
-            self.poses = poses[:0]
-            self._add(poses)
-        self.poses = self.poses[:_MOST_POSES]
-
-    def _add(self, q: Array) -> None:
-        """Keep poses [samples, n] farther than `within` from those that are kept."""
-        new = list(self.poses)
-        away = self.distance(q)
-        while len(far := np.flatnonzero(away > self.within)):
-            q = q[far[0] :]
-            away = away[far[0] :]
-            new.append(q[0].round(2))
-            away = np.minimum(away, np.abs(q - q[0]).max(axis=1))
-        self.poses = np.array(new).reshape(-1, q.shape[1])
-
-    def distance(self, q: Array) -> Array:
-        """Largest angle of any joint to the nearest of `poses` [samples], rad.
-
-        Args:
-            q: joint angles [samples, n], rad.
-        """
-        if not len(self.poses) or q.shape[1] != self.poses.shape[1]:
-            return np.full(len(q), np.inf)
-        return np.asarray(np.abs(q[:, None] - self.poses).max(axis=2).min(axis=1))
-
-    def as_json(self) -> dict[str, Any]:
-        """For the provenance of a model; `from_json` reads it."""
-        return {"within": self.within, "joint_angles": self.poses.tolist()}
-
-    @classmethod
-    def from_json(cls, content: Any) -> VisitedPath | None:
-        """From a model file; None where that has none."""
-        try:
-            poses = np.array(content["joint_angles"], dtype=np.float64)
-            return cls(float(content["within"]), poses) if poses.ndim == 2 else None
-        except (KeyError, TypeError, ValueError):
-            return None
-
-
-def motion_of(
-    path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]]
-) -> Motion:
-    """Relation of a recording to those that a model was fitted to.
-
-    Args:
-        path: that the recording visits.
-        sha256: hash of the recording.
-        fitted: entries "bags" of the model's provenance; those of older models have no
-            path, and only their hash counts.
-    """
-    entries = [entry for entry in fitted if isinstance(entry, Mapping)]
-    if not entries:
-        return "unknown"
-    if sha256 in (entry.get("sha256") for entry in entries):
-        return "fitted"
-    known = [VisitedPath.from_json(entry.get("visited")) for entry in entries]
-    if None in known or not len(path.poses):
-        return "held out"
-    on_any = np.zeros(len(path.poses), dtype=bool)
-    for other in filter(None, known):
-        on_any |= other.distance(path.poses) <= other.within + _TOLERANCE
-    return "same motion again" if on_any.mean() >= _REPEATED_SHARE else "held out"
 
 
 @dataclass(frozen=True)
@@ -291,17 +179,21 @@ class Quality:
         """The verdict in one sentence."""
         if self.refusal is not None:
             return f"not usable: {self.refusal}"
-        made = "simulated; " if self.simulated else ""
-        parts = [
-            f"{words} {', '.join(purposes)}"
-            for grade, words in (("good", "good for"), ("limited", "of limited use for"))
-            if (
-                purposes := [
-                    u.purpose.replace("_", " ") for u in self.uses if u.grade == grade
-                ]
-            )
-        ]
-        return made + ("; ".join(parts) or "good for nothing here")
+        parts = ["simulated"] if self.simulated else []
+        good = self._purposes("good")
+        limited = self._purposes("limited")
+        if good:
+            parts.append(f"good for {good}")
+        if limited:
+            parts.append(f"of limited use for {limited}")
+        if not good and not limited:
+            parts.append("good for nothing here")
+        return "; ".join(parts)
+
+    def _purposes(self, grade: Grade) -> str:
+        """Purposes that the recording suits in this way, separated by commas."""
+        purposes = [use.purpose for use in self.uses if use.grade == grade]
+        return ", ".join(purposes).replace("_", " ")
 
     def as_dict(self) -> dict[str, Any]:
         """All attributes but `visited`, ready for JSON."""
@@ -322,31 +214,54 @@ class Quality:
             raise IdentificationError(f"{self.source}: {self.refusal}")
 
 
-_ENOUGH_STEPS = 100_000
-_ENOUGH_PAYLOADS = 100
-_LEAST_SECONDS = 0.5
+_ENOUGH_STEPS = 100_000  # time steps that the rate is found from
+_ENOUGH_PAYLOADS = 100  # distinct payloads that are kept
+_LEAST_SECONDS = 0.5  # recordings that cover less are refused [s]
+_FROZEN_TIME = 0.2  # a noisy channel that stays as it is for longer is frozen [s]
 _NOISY = ("actual_current", "actual_robot_current")
 """Channels whose noise never repeats a value for long on real hardware."""
-_STATES: dict[str, tuple[tuple[str, ...], Callable[[Telemetry], Mask], str]] = {
-    "freedrive": (
-        ("target_qd", "target_qdd"), freedrive_samples, "freedrive, which identifies no inertia",
+
+
+def _not_running(part: Telemetry) -> Mask:
+    """Samples [samples] with brakes on or power off."""
+    return np.asarray(part["robot_mode"] != RUNNING)
+
+
+def _stopped(part: Telemetry) -> Mask:
+    """Samples [samples] in a safety stop."""
+    return np.isin(part["safety_mode"], SAFETY_STOPS)
+
+
+def _reduced(part: Telemetry) -> Mask:
+    """Samples [samples] with reduced safety limits."""
+    return np.asarray(part["safety_mode"] == REDUCED)
+
+
+class _State(NamedTuple):
+    """A state of the arm whose share of the samples is reported.
+
+    Attributes:
+        needed: fields that show it.
+        samples: finds the samples of a part that are in it [samples].
+        words: for it.
+    """
+
+    needed: tuple[str, ...]
+    samples: Callable[[Telemetry], Mask]
+    words: str
+
+
+_STATES: dict[str, _State] = {
+    "freedrive": _State(
+        ("target_qd", "target_qdd"),
+        freedrive_samples,
+        "freedrive, which identifies no inertia",
     ),
-    "not_running": (
-        ("robot_mode",), lambda part: part["robot_mode"] != RUNNING, "with brakes on or power off",
-    ),
-    "stopped": (
-        ("safety_mode",),
-        lambda part: np.isin(part["safety_mode"], SAFETY_STOPS),
-        "in a safety stop",
-    ),
-    "reduced": (
-        ("safety_mode",),
-        lambda part: part["safety_mode"] == REDUCED,
-        "with reduced safety limits (no stop)",
-    ),
-}  # fmt: skip
-"""States whose share of the samples is reported: fields needed, samples in it, and words
-for it."""
+    "not_running": _State(("robot_mode",), _not_running, "with brakes on or power off"),
+    "stopped": _State(("safety_mode",), _stopped, "in a safety stop"),
+    "reduced": _State(("safety_mode",), _reduced, "with reduced safety limits (no stop)"),
+}
+"""The states by the name of their share in `Quality`."""
 _MISSED = (
     "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_qd",
     "actual_current", "joint_temperatures", "actual_robot_voltage", "actual_robot_current",
@@ -435,37 +350,55 @@ class RecordingQualityCheck:
         if len(part) > 1 and sum(map(len, self._steps)) < _ENOUGH_STEPS:
             self._steps.append(np.diff(part.time))
         self._visited.observe(part)
+        self._meter.observe(part)
         if self.robot is not None:
             self._statements.observe(part)
-        self._meter.observe(part)
-        if self.robot is not None and {"actual_q", "target_q"} & set(part.columns):
-            if self._conditioning is None:
-                down = self._info.gravity
-                gravity = None if down is None else np.array(down)
-                self._conditioning = Conditioning(self.robot, gravity)
-            self._conditioning.accumulate(part)
-        for name, values in part.columns.items():
-            wide = values.reshape(len(part), -1)
-            self._extremes[name].update(wide)
-            if bad := int(np.count_nonzero(~np.isfinite(wide))):
-                self._not_finite[name] += bad
-            for k, channel in enumerate(wide.T if name in _NOISY else ()):
-                label = name if values.ndim == 1 else f"{name}_{k}"
-                self._repeats.setdefault(label, Repeats()).update(channel)
+            self._add_to_conditioning(part, self.robot)
+        self._add_to_channels(part)
         self._simulator.update(part)
+        self._add_to_activity(part)
+        for name, state in _STATES.items():
+            if set(state.needed) <= set(part.columns):
+                self._count[name] += int(np.count_nonzero(state.samples(part)))
+        if "payload" in part and len(self._payloads) < _ENOUGH_PAYLOADS:
+            masses = np.unique(part["payload"]).tolist()
+            self._payloads |= {round(mass, 3) for mass in masses}
+
+    def _add_to_conditioning(self, part: Telemetry, robot: RobotDescription) -> None:
+        """Add a part to the condition number, in the mounting that the recording states."""
+        if not {"actual_q", "target_q"} & set(part.columns):
+            return
+        if self._conditioning is None:
+            gravity = None
+            if self._info.gravity is not None:
+                gravity = np.array(self._info.gravity)
+            self._conditioning = Conditioning(robot, gravity)
+        self._conditioning.accumulate(part)
+
+    def _add_to_channels(self, part: Telemetry) -> None:
+        """Add a part to the extremes and repeated values of its channels."""
+        for name, values in part.columns.items():
+            channels = values.reshape(len(part), -1)
+            self._extremes[name].update(channels)
+            bad = int(np.count_nonzero(~np.isfinite(channels)))
+            if bad:
+                self._not_finite[name] += bad
+            if name in _NOISY:
+                for k, channel in enumerate(channels.T):
+                    label = name if values.ndim == 1 else f"{name}_{k}"
+                    self._repeats.setdefault(label, Repeats()).update(channel)
+
+    def _add_to_activity(self, part: Telemetry) -> None:
+        """Add a part to the times in motion; without speeds no joint moves in it."""
         speed = part.columns.get("actual_qd", part.columns.get("target_qd"))
         if speed is None and "actual_current" in part:
             speed = np.full_like(part["actual_current"], np.nan)
-        if speed is not None:
-            self._activity = self._activity or JointActivity(speed.shape[1])
-            self._activity.update(
-                part, np.nan_to_num(speed) * usable_samples(part)[:, None]
-            )
-        for name, (needed, inside, _) in _STATES.items():
-            if all(each in part for each in needed):
-                self._count[name] += int(np.count_nonzero(inside(part)))
-        if "payload" in part and len(self._payloads) < _ENOUGH_PAYLOADS:
-            self._payloads |= {round(float(v), 3) for v in np.unique(part["payload"])}
+        if speed is None:
+            return
+        if self._activity is None:
+            self._activity = JointActivity(speed.shape[1])
+        usable = usable_samples(part)[:, None]
+        self._activity.update(part, np.nan_to_num(speed) * usable)
 
     def quality(self) -> Quality:
         """The verdict on what was observed."""
@@ -477,7 +410,10 @@ class RecordingQualityCheck:
         close = forward[forward < 1.5 * step]
         irregular = bool(len(close)) and bool(np.std(close) > 0.02 * step)
         spacing = typical_step(steps) if irregular else step
-        still = max(20.0, 0.2 / step if np.isfinite(step) else 20.0)
+        # numbers of equal values in a row, of a frozen and of a clipped channel
+        still = 20.0
+        if np.isfinite(step):
+            still = max(still, _FROZEN_TIME / step)
         stuck = max(6.0, 0.002 * samples)
         channels = self._repeats.items()
         frozen = tuple(label for label, each in channels if each.frozen(still))
@@ -488,6 +424,12 @@ class RecordingQualityCheck:
         refusal = self._refusal(seconds, joints, frozen, contradictions)
         condition = None if self._conditioning is None else self._conditioning.number
         shares = {name: count[name] / max(1, samples) for name in _STATES}
+        uses = [
+            Use(purpose, *self._use(purpose, joints, refusal, condition))
+            for purpose in _NEEDS
+        ]
+        warnings = [each.words() for each in contradictions if not each.refused]
+        warnings += self._warnings(seconds, joints, shares, frozen, clipped)
         return Quality(
             source=self._info.source,
             simulated=self._info.simulated,
@@ -506,56 +448,58 @@ class RecordingQualityCheck:
             **shares,
             payloads=tuple(sorted(self._payloads)),
             missing=tuple(name for name in _MISSED if name not in self._extremes),
-            uses=tuple(
-                Use(each, *self._use(each, joints, refusal, condition)) for each in _NEEDS
-            ),
+            uses=tuple(uses),
             condition_number=condition,
             refusal=refusal,
             contradictions=contradictions,
-            warnings=(
-                *(each.words() for each in contradictions if not each.refused),
-                *self._warnings(seconds, joints, shares, frozen, clipped),
-            ),
+            warnings=tuple(warnings),
             visited=self._visited,
         )
 
     def _joints(self) -> tuple[JointQuality, ...]:
-        def extremes(name: str) -> Extremes:
-            return self._extremes.get(name, Extremes())
-
+        """Excitation of the joints; none where neither positions nor currents were recorded."""
         kind = "actual" if "actual_q" in self._extremes else "target"
-        seen = (extremes(name).low for name in (f"{kind}_q", "actual_current"))
-        low = next((each for each in seen if each is not None), None)
+        low = self._extremes_of(f"{kind}_q").low
+        if low is None:
+            low = self._extremes_of("actual_current").low
         if low is None:
             return ()
         n = len(low)
-        heat = extremes("joint_temperatures")
-        activity = self._activity or JointActivity(n)
+        travel = self._extremes_of(f"{kind}_q").span(n)
+        speed = self._extremes_of(f"{kind}_qd").largest(n)
+        torque = self._extremes_of("target_moment").span(n)
+        current = self._extremes_of("actual_current").largest(n)
+        temperature = self._extremes_of("joint_temperatures")
         nothing = np.full(n, np.nan)
-        names: tuple[str, ...] = JOINT_NAMES
-        if self.robot is not None:
-            names = self.robot.joint_names
-        elif n != len(names):
-            names = tuple(f"joint_{j + 1}" for j in range(n))
-        travel = extremes(f"{kind}_q").span(n)
-        torque = extremes("target_moment").span(n)
-        speed, current = (
-            extremes(each).largest(n) for each in (f"{kind}_qd", "actual_current")
-        )
-        cold, warm = (nothing if each is None else each for each in (heat.low, heat.high))
-        return tuple(
+        coldest = nothing if temperature.low is None else temperature.low
+        warmest = nothing if temperature.high is None else temperature.high
+        activity = self._activity or JointActivity(n)
+        joints = [
             JointQuality(
-                name=names[j],
+                name=name,
                 travel=float(travel[j]),
                 speed=float(speed[j]),
                 torque=float(torque[j]),
                 current=float(current[j]),
                 moving=float(activity.moving[j]),
                 reversals=int(activity.reversals[j]),
-                temperature=(float(cold[j]), float(warm[j])),
+                temperature=(float(coldest[j]), float(warmest[j])),
             )
-            for j in range(n)
-        )
+            for j, name in enumerate(self._joint_names(n))
+        ]
+        return tuple(joints)
+
+    def _extremes_of(self, name: str) -> Extremes:
+        """Extremes of a field; of none where it was not recorded."""
+        return self._extremes.get(name, Extremes())
+
+    def _joint_names(self, n: int) -> tuple[str, ...]:
+        """Names of the n joints: of the arm, else as in messages, else numbers from 1."""
+        if self.robot is not None:
+            return self.robot.joint_names[:n]
+        if n == len(JOINT_NAMES):
+            return tuple(JOINT_NAMES)
+        return tuple(f"joint_{j + 1}" for j in range(n))
 
     def _contradictions(self) -> tuple[Contradiction, ...]:
         """What the samples show of statements about the recording."""
@@ -569,6 +513,7 @@ class RecordingQualityCheck:
         frozen: tuple[str, ...],
         contradictions: tuple[Contradiction, ...],
     ) -> str | None:
+        """Why identification refuses the recording, with a remedy; None where it does not."""
         total = self._count["samples"]
         impossible = self._count["impossible"]
         if not total:
@@ -584,7 +529,10 @@ class RecordingQualityCheck:
             return f"covers {seconds:.2f} s without gaps; record at least {ENOUGH_SECONDS:.0f} s"
         if {f"actual_current_{j}" for j in range(len(joints))} <= set(frozen):
             return "actual_current is frozen on every joint (a lost connection?); record again"
-        return next((each.words() for each in contradictions if each.refused), None)
+        for contradiction in contradictions:
+            if contradiction.refused:
+                return contradiction.words()
+        return None
 
     def _use(
         self,
@@ -623,13 +571,14 @@ class RecordingQualityCheck:
         idle = [joint.name for joint in joints if joint.activity == "idle"]
         enough = {"enough", "little"} if little_suffices else {"enough"}
         poor = [joint.name for joint in joints if joint.activity not in {*enough, "idle"}]
-        parts = [f"{', '.join(idle)} hardly moved"] if idle else []
-        parts += [f"little motion of {', '.join(poor)}"] if poor else []
-        return (
-            ("limited", "; ".join(parts))
-            if parts
-            else ("good", "every joint moves enough")
-        )
+        parts = []
+        if idle:
+            parts.append(f"{', '.join(idle)} hardly moved")
+        if poor:
+            parts.append(f"little motion of {', '.join(poor)}")
+        if parts:
+            return "limited", "; ".join(parts)
+        return "good", "every joint moves enough"
 
     def _warnings(
         self,
@@ -638,52 +587,59 @@ class RecordingQualityCheck:
         shares: dict[str, float],
         frozen: tuple[str, ...],
         clipped: tuple[str, ...],
-    ) -> Iterator[str]:
+    ) -> list[str]:
+        """Warnings for the user, one line each; contradictions are not among them.
+
+        Args:
+            seconds: time covered without gaps [s].
+            joints: excitation of the joints.
+            shares: of the samples in each of _STATES.
+            frozen: channels that do not change.
+            clipped: channels that stay at a limit.
+        """
         count = self._count
-        removed = self._info.removed
+        warnings = []
         share = count["lost"] / max(1, count["samples"] + count["lost"])
-        masses = ", ".join(f"{mass:g}" for mass in sorted(self._payloads))
-        first = self._first_impossible
-        table: tuple[tuple[object, str], ...] = (
-            (
-                share > 0.001,
-                f"{count['lost']} samples ({100 * share:.1f} %) are missing in {count['gaps']} "
-                "gaps",
-            ),
-            (
-                removed,
-                f"{removed} more samples were deleted for the budget of the folder",
-            ),
-            *((line, line) for line in repetition(count["repeated"])),
-            (
-                count["impossible"],
-                f"{count['impossible']} samples with impossible values ({first}) are not used",
-            ),
-            (
-                self._not_finite,
+        if share > 0.001:
+            warnings.append(
+                f"{count['lost']} samples ({100 * share:.1f} %) are missing in "
+                f"{count['gaps']} gaps"
+            )
+        removed = self._info.removed
+        if removed:
+            warnings.append(
+                f"{removed} more samples were deleted for the budget of the folder"
+            )
+        warnings += repetition(count["repeated"])
+        if count["impossible"]:
+            warnings.append(
+                f"{count['impossible']} samples with impossible values "
+                f"({self._first_impossible}) are not used"
+            )
+        if self._not_finite:
+            warnings.append(
                 f"{', '.join(self._not_finite)} hold values that are not finite; those samples "
-                "are not used",
-            ),
-            (
-                frozen,
-                f"{', '.join(frozen)} do not change for 0.2 s or more; check the recorder",
-            ),
-            (
-                clipped,
-                f"{', '.join(clipped)} stay at their limit; slower motions avoid that",
-            ),
-            *(
-                (shares[name], f"{100 * shares[name]:.1f} % {_STATES[name][2]}")
-                for name in _STATES
-            ),
-            ({joint.activity for joint in joints} == {"idle"}, NO_MOTION),
-            (
-                len(self._payloads) > 1,
-                f"the payload changes within the recording ({masses} kg)",
-            ),
-            (
-                _LEAST_SECONDS <= seconds < ENOUGH_SECONDS,
-                f"only {seconds:.1f} s; more motion makes the model more exact",
-            ),
-        )
-        return (line for applies, line in table if applies)
+                "are not used"
+            )
+        if frozen:
+            warnings.append(
+                f"{', '.join(frozen)} do not change for {_FROZEN_TIME:g} s or more; check the "
+                "recorder"
+            )
+        if clipped:
+            warnings.append(
+                f"{', '.join(clipped)} stay at their limit; slower motions avoid that"
+            )
+        for name, state in _STATES.items():
+            if shares[name]:
+                warnings.append(f"{100 * shares[name]:.1f} % {state.words}")
+        if {joint.activity for joint in joints} == {"idle"}:
+            warnings.append(NO_MOTION)
+        if len(self._payloads) > 1:
+            masses = ", ".join(f"{mass:g}" for mass in sorted(self._payloads))
+            warnings.append(f"the payload changes within the recording ({masses} kg)")
+        if _LEAST_SECONDS <= seconds < ENOUGH_SECONDS:
+            warnings.append(
+                f"only {seconds:.1f} s; more motion makes the model more exact"
+            )
+        return warnings

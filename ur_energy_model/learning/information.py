@@ -15,6 +15,7 @@ import numpy as np
 
 from ur_energy_model.codec import built, plain
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.arm_fit import ArmFit, IdentificationOptions
 from ur_energy_model.identification.buffers import Buffer, TorqueBuffer
 from ur_energy_model.identification.dynamics import (
     DynamicsEstimate,
@@ -29,10 +30,8 @@ from ur_energy_model.identification.filtered_motion import (
     merged_ranges,
     sample_period,
 )
-from ur_energy_model.identification.friction_fit import with_presliding
 from ur_energy_model.identification.kept_parts import KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
-from ur_energy_model.identification.pipeline import ArmFit, IdentificationOptions
 from ur_energy_model.identification.power_fit import (
     CapacitorFit,
     PowerData,
@@ -40,6 +39,7 @@ from ur_energy_model.identification.power_fit import (
     with_capacitor,
 )
 from ur_energy_model.identification.power_structures import power_prior, power_rows
+from ur_energy_model.identification.presliding import with_presliding
 from ur_energy_model.identification.recording import SessionData
 from ur_energy_model.learning.stated_constants import StatedConstants
 from ur_energy_model.model.arm_at_hand import with_controller_constants

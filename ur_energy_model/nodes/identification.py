@@ -17,11 +17,8 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from ur_energy_model.errors import InputError, UrEnergyError, counted
-from ur_energy_model.identification.pipeline import (
-    Identification,
-    IdentificationOptions,
-    identify,
-)
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import lines
 from ur_energy_model.nodes.managed_node import ManagedNode

@@ -31,7 +31,8 @@ from ur_energy_model.identification.dynamics import (
     payload_runs,
     stated_for,
 )
-from ur_energy_model.identification.evaluation import ErrorStatistics, read_for_comparison
+from ur_energy_model.identification.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.identification.least_squares import (
     first_independent_columns,
     gram_matrices_by_joint,

@@ -16,13 +16,11 @@ from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
-from ur_energy_model.identification.evaluation import ErrorStatistics, Metrics
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
-from ur_energy_model.identification.pipeline import (
-    Identification,
-    IdentificationOptions,
-    identify,
-)
+from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.identification.torque_constants import split_inertia
 from ur_energy_model.model.drives import (
     KT_OVER_KB,

@@ -19,6 +19,7 @@ import numpy as np
 
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
     BaseParameterFit,
@@ -29,7 +30,7 @@ from ur_energy_model.identification.base_parameters import (
     Regrouping,
     raviola_base,
 )
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

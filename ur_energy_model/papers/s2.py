@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.experiment.limits import RepeatedMotion
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.arm_fit import IdentificationOptions
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.geometry import ArmGeometry
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription

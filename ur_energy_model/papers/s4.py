@@ -32,7 +32,7 @@ from ur_energy_model.identification.base_parameters import (
     Regrouping,
     regroup,
 )
-from ur_energy_model.identification.evaluation import ErrorStatistics
+from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.identification.pipeline import Identification, identify

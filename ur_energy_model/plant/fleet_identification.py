@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.consistency.same_origin import RecordedArm, arms_by_constants
 from ur_energy_model.errors import InputError
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.assembly import OF_TYPE, ArmPrior
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot

@@ -23,8 +23,9 @@ from ur_energy_model.cli.tables import IdentifyOptions
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
+from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.assembly import ArmPrior
-from ur_energy_model.identification.pipeline import Identification, IdentificationOptions
+from ur_energy_model.identification.pipeline import Identification
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.plant.fleet import (
     Fleet,

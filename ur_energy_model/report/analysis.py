@@ -27,7 +27,7 @@ from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.evaluation import read_for_comparison
-from ur_energy_model.identification.quality import Motion
+from ur_energy_model.identification.visited_path import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot

@@ -3,13 +3,12 @@
 
 """The report of recordings: evaluated with a model, in tables and charts, as a page.
 
-`make_report` evaluates, `report_page` describes the page. Tables are numbered as in
-Clochiatti et al., Robotica 2024 (S0).
+`make_report` evaluates the recordings, `report_page` describes the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,12 +19,9 @@ from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recording_energy import (
-    EnergySummary,
-    common_serials,
-)
+from ur_energy_model.energy.recording_energy import EnergySummary, common_serials
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import MatchedModel
+from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import (
@@ -33,18 +29,11 @@ from ur_energy_model.identification.base_parameters import (
     regroup,
     snapped_to_axis,
 )
+from ur_energy_model.identification.doubts import payload_doubts
 from ur_energy_model.identification.energy_advice import energy_with_advice
-from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
-from ur_energy_model.identification.pipeline import payload_doubts
-from ur_energy_model.identification.quality import Motion
-from ur_energy_model.identification.torque_constants import split_inertia
-from ur_energy_model.model.drives import (
-    CATALOGUE_MOTOR_CONSTANT,
-    KT_OVER_KB,
-    motor_constant,
-)
+from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.visited_path import Motion
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
@@ -56,8 +45,13 @@ from ur_energy_model.report.model_charts import (
     singular_value_charts,
     temperature_law_chart,
 )
+from ur_energy_model.report.model_tables import (
+    drive_table,
+    friction_tables,
+    inertia_table,
+    provenance_table,
+)
 from ur_energy_model.report.page import (
-    Cell,
     Item,
     Page,
     PageSection,
@@ -67,7 +61,12 @@ from ur_energy_model.report.page import (
     duration_text,
     energy_text,
     items,
-    with_interval,
+)
+from ur_energy_model.report.recording_tables import (
+    energy_table,
+    error_table,
+    joint_power_table,
+    power_table,
 )
 from ur_energy_model.report.shift import (
     Shift,
@@ -79,6 +78,8 @@ from ur_energy_model.report.shift import (
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
+
+_THOUSAND_HOURS = 3.6e6  # [s]
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,17 @@ class BagReport:
 
     @property
     def doubts(self) -> Sequence[str]:
-        """Warnings about the arm: contradictions, and those of metrics, or else of energies."""
+        """Warnings about the arm: contradictions, and further warnings.
+
+        These are the warnings of the metrics, or, where there are none, of the energies.
+        """
         contradicted = [each.words() for each in self.energy.contradictions]
-        said = {*self.repetition, *contradicted}
-        about = self.metrics["warnings"], self.energy.warnings
-        arm = [[line for line in each if line not in said] for each in about]
-        return [*contradicted, *(arm[0] or arm[1])]
+        stated = {*self.repetition, *contradicted}
+        for warnings in (self.metrics["warnings"], self.energy.warnings):
+            further = [line for line in warnings if line not in stated]
+            if further:
+                return [*contradicted, *further]
+        return contradicted
 
     @property
     def repetition(self) -> tuple[str, ...]:
@@ -139,12 +145,12 @@ class Report:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """For the user, one line each."""
-        return tuple(
-            dict.fromkeys(
-                line for bag in self.bags for line in (*bag.doubts, *bag.repetition)
-            )
-        )
+        """Warnings about all recordings for the user, one line each."""
+        lines: list[str] = []
+        for bag in self.bags:
+            lines += bag.doubts
+            lines += bag.repetition
+        return tuple(dict.fromkeys(lines))
 
     @property
     def wall(self) -> WallEnergy:
@@ -159,7 +165,10 @@ class Report:
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
         """Statements about the recordings that they do not agree with."""
-        return tuple(each for bag in self.bags for each in bag.energy.contradictions)
+        found: list[Contradiction] = []
+        for bag in self.bags:
+            found += bag.energy.contradictions
+        return tuple(found)
 
     @property
     def serials(self) -> dict[str, str | None]:
@@ -199,39 +208,57 @@ def make_report(
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    stage = 0
+    labels = _labels(bags)
+    matched: list[MatchedModel] = []
+    reports: list[BagReport] = []
 
-    # every bag and the shift take equally long
     def show(fraction: float, text: str) -> None:
+        """Report progress; every bag and the shift take equally long."""
         if progress is not None:
+            stage = len(reports)
             progress((stage + np.nan_to_num(fraction)) / (len(bags) + 1), text)
 
-    names = [real_path(bag).name for bag in bags]
-    generic = is_generic(model)
-    reports = []
-    matched: list[MatchedModel] = []
-    for stage, (bag, name) in enumerate(zip(bags, names, strict=True)):
-        label = name if names.count(name) == 1 else f"{name} ({stage + 1})"
+    for bag, label in zip(bags, labels, strict=True):
         show(0.0, f"evaluating {label}")
-        metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
+        own = model_of_recording(model, bag, same_arm=same_arm)
+        matched.append(own)
+        metrics = evaluate(model, bag, payload=payload, matched=own).as_json()
         show(0.4, f"energy of {label}")
         found = energy_with_advice(
-            model, bag, model_path=model_path, payload=payload, same_arm=same_arm
+            model, bag, model_path=model_path, payload=payload, matched=own
         )
-        matched.append(found.matched)
         show(0.6, f"figures of {label}")
-        motion: Motion = "held out" if generic else metrics["motion"]
-        analysis = analyse(
-            found.matched.model, bag, label=label, motion=motion, payload=payload
-        )
+        motion: Motion = "held out" if is_generic(model) else metrics["motion"]
+        analysis = analyse(own.model, bag, label=label, motion=motion, payload=payload)
         reports.append(BagReport(analysis, metrics, found.summary, found.advice))
-    stage = len(bags)
     of_others = [each for each in matched if each.warning is not None]
     widest = of_others[0] if of_others else matched[0]
-    shift = read_shift(widest.model, bags, trigger=trigger, output=output, progress=show)
-    verdict = _verdict(model, reports, another_arm=widest.warning)
-    cycles = trigger not in ("auto", "none")
-    return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)
+    shift = read_shift(
+        widest.model,
+        bags,
+        constants=[each.constants for each in matched],
+        trigger=trigger,
+        output=output,
+        progress=show,
+    )
+    return Report(
+        model=model,
+        bags=tuple(reports),
+        shift=shift,
+        tariff=tariff or Tariff(),
+        verdict=_verdict(model, reports, another_arm=widest.warning),
+        cycles=trigger not in ("auto", "none"),
+    )
+
+
+def _labels(bags: Sequence[str | Path]) -> list[str]:
+    """Short names of recordings: those of their folders, numbered where several are equal."""
+    names = [real_path(bag).name for bag in bags]
+    labels = []
+    for number, name in enumerate(names, start=1):
+        is_unique = names.count(name) == 1
+        labels.append(name if is_unique else f"{name} ({number})")
+    return labels
 
 
 def _verdict(
@@ -239,17 +266,28 @@ def _verdict(
 ) -> ModelVerdict:
     """The verdict on a model by recordings of other motions, or by all without such ones.
 
-    `another_arm`: warning if the model is of another arm than a recording.
+    Args:
+        model: of the arm, or generic.
+        bags: the recordings.
+        another_arm: warning if the model is of another arm than a recording.
     """
     generic = None
     if is_generic(model):
-        energies = [bag.energy for bag in bags if bag.energy.model > 0]
-        widths = [100 * CONFIDENCE * each.model_std / each.model for each in energies]
+        half_widths = []
+        for bag in bags:
+            energy = bag.energy
+            if energy.model > 0:
+                half_widths.append(100 * CONFIDENCE * energy.model_std / energy.model)
         words = model_words(model, None)
-        generic = generic_statement(words, max(widths, default=None))
+        generic = generic_statement(words, max(half_widths, default=None))
     held_out = [bag for bag in bags if bag.analysis.motion == "held out"]
     judged = held_out or bags
-    doubts = [line for bag in bags for line in bag.doubts]
+    doubts: list[str] = []
+    contradictions: list[Contradiction] = []
+    for bag in bags:
+        doubts += bag.doubts
+        contradictions += bag.energy.contradictions
+    doubts += payload_doubts(model)
     return judge(
         [bag.metrics for bag in judged],
         [joint.name for joint in model.joints],
@@ -257,350 +295,66 @@ def _verdict(
         simulated=any(bag.analysis.info.simulated for bag in bags),
         generic=generic,
         another_arm=another_arm,
-        doubts=[*doubts, *payload_doubts(model)],
-        contradictions=[each for bag in bags for each in bag.energy.contradictions],
+        doubts=doubts,
+        contradictions=contradictions,
     )
 
 
 T = TypeVar("T", Analysis, BagReport)
 
-# Tables of recordings, numbered as in Clochiatti et al., Robotica 2024 (S0).
-
-
-def energy_table(summary: EnergySummary, label: str) -> Table:
-    """Energy and efficiency of joints and whole arm (S0 Table VIII).
-
-    Args:
-        summary: energies of a recording.
-        label: its short name.
-    """
-    parts = (summary.mechanical, summary.electrical, summary.copper, summary.friction)
-    mechanical, electrical, copper, friction = (float(each.sum()) for each in parts)
-
-    def share(of: float) -> float | None:
-        return 100 * mechanical / of if of > 0 else None
-
-    fed_back = float(summary.regenerated.sum())
-    session = summary.session
-    whole: list[tuple[str, Cell, float | None]] = [
-        ("drivers", summary.driver, None),
-        ("standby", summary.standby, None),
-        ("regeneration", summary.regeneration, None),
-    ]
-    if summary.total_source.name != "modelled":
-        unexplained = with_interval(summary.unexplained, summary.unexplained_std)
-        whole += [
-            ("sum of the model", with_interval(summary.model, summary.model_std), None),
-            ("unexplained", unexplained, None),
-        ]
-    total = with_interval(summary.supply, summary.supply_std)
-    whole.append(
-        (f"whole arm, {summary.total_source.name}", total, share(summary.supply))
-    )
-    joints = (
-        summary.names,
-        summary.mechanical,
-        map(with_interval, summary.electrical, summary.electrical_std),
-        100 * summary.efficiency,
-        *(summary.copper, summary.friction, summary.regenerated),
-    )
-    source = summary.total_source.words(summary.explained_share)
-    return Table(
-        f"Energy and efficiency, {label} (Table VIII)",
-        ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
-         "friction [J]", "fed back [J]"),
-        (
-            *zip(*joints, strict=True),
-            ("all motors", mechanical, electrical, share(electrical), copper, friction, fed_back),
-            *((name, None, value, ratio, None, None, None) for name, value, ratio in whole),
-        ),
-        "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
-        "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
-        f"and standby it is the sum of the model. Whole arm: {source}. "
-        f"Standby: {session.power_words()}, {session.words()}.",
-    )  # fmt: skip
-
-
-_ERRORS = {
-    "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
-    "current": (
-        "Current",
-        "A",
-        "VII",
-        "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
-        "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
-    ),
-}
-
-
-def error_table(
-    key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
-) -> Table | None:
-    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII).
-
-    Args:
-        key: "torque" or "current", as in METRICS.
-        metrics: METRICS of a recording.
-        names: of the joints.
-        label: short name of the recording.
-
-    Returns:
-        The table; None where the signal was not recorded.
-    """
-    what, unit, number, note = _ERRORS[key]
-    if (entries := metrics.get(key)) is None:
-        return None
-    return Table(
-        f"{what} error, {label} (Table {number})",
-        ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
-        [
-            (name, row["mean"], row["max"], row["rms"], r2_words(row))
-            for name, row in zip(names, entries, strict=True)
-        ],
-        note,
-    )
-
-
-def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
-    """Modelled and measured energy of each joint, or why there is no measured one.
-
-    Args:
-        metrics: METRICS of a recording.
-        label: its short name.
-    """
-    joints = metrics.get("joint_power")
-    if not joints:
-        return None
-    title = f"Energy of the joints: modelled and measured, {label}"
-    columns = ("joint", "modelled [J]", "measured [J]", "measured / modelled")
-    rows: list[tuple[Cell, ...]]
-    if "reason" in joints[0]:
-        rows = [("all", None, "not measured", None)]
-        return Table(title, columns, rows, f"Not measured: {joints[0]['reason']}.")
-    rows = [
-        (
-            row["joint"],
-            with_interval(row["modelled_J"], row["modelled_std_J"]),
-            with_interval(row["measured_J"], row["measured_std_J"]),
-            None
-            if row["ratio"] is None
-            else with_interval(row["ratio"], row["ratio_std"]),
-        )
-        for row in joints
-    ]
-    note = (
-        "Motor and drive while the arm moves, ± 95 %; measured by the voltages at the joints and "
-        "the current of the supply."
-    )
-    if "note" in joints[0]:
-        note += f" {joints[0]['note'][0].upper()}{joints[0]['note'][1:]}."
-    return Table(title, columns, rows, note)
-
-
-def power_table(
-    metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]
-) -> Table | None:
-    """Errors of power and energy at the supply (EcBot, eq. 22-23).
-
-    Args:
-        metrics: METRICS of the recordings.
-        labels: their short names.
-
-    Returns:
-        The table; None where power was not recorded.
-    """
-    rows: list[tuple[Cell, ...]] = []
-    for entry, label in zip(metrics, labels, strict=True):
-        for key, how in POWERS.items():
-            if (power := entry.get(key)) is None:
-                continue
-            # Models written before the interval was stored have none.
-            low = power.get("rmse_low")
-            high = power.get("rmse_high")
-            interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-            figures = (power[name] for name in ("rmse_percent", "r2"))
-            error = power["energy_error_percent"]
-            motion = entry.get("motion_energy_error_percent")
-            shown = motion if key == "power_from_motion" else None
-            rows.append(
-                (f"{label}, {how}", power["rmse"], error, shown, interval, *figures)
-            )
-    if not rows:
-        return None
-    return Table(
-        "Power at the supply: model against measurement",
-        ("recording", "RMSE [W]", "energy error [%]", "error of motion energy [%]", "95 % [W]",
-         "RMSE [% of range]", "R²"),
-        rows,
-        "Motion energy is the energy of the supply above its power at standstill.",
-    )  # fmt: skip
-
-
-# Tables of the identified parameters.
-
-
-def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
-    """Drive constants: those of the robot file, the identified ones, and S0's assumptions.
-
-    k_m = k_t / sqrt(R) is the torque per square root of copper loss.
-
-    Returns:
-        Title, headings of the columns, and rows, one for each joint.
-    """
-    robot = load_robot(model.robot)
-    rows: list[list[Any]] = []
-    for j, joint in enumerate(model.joints):
-        nominal_k_t = robot.torque_constant[j]
-        nominal = robot.winding_resistance[j]
-        k_t = joint.torque_constant
-        resistance = joint.winding_resistance
-        k_m = motor_constant(nominal_k_t, nominal), motor_constant(k_t, resistance)
-        ratio = k_t / joint.back_emf_constant if joint.back_emf_constant else None
-        rows.append([joint.name, nominal_k_t, k_t, nominal, resistance, *k_m, ratio])
-    assumed = ", ".join(
-        f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items()
-    )
-    source = model.joints[0].source.get("winding_resistance")
-    title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
-    columns = ["joint", "k_t file", "k_t", "R file", "R", "k_m file", "k_m", "k_t/k_b"]
-    return title, columns, rows
-
-
-def _source(sources: Mapping[str, str], name: str) -> str:
-    """The identification stage that a quantity comes from."""
-    return sources.get(name, "given").replace("_", " ")
-
-
-def inertia_table(model: EnergyModel) -> Table:
-    """Motor and reducer inertia (S0 Table IV), identified and by catalogue."""
-    robot = load_robot(model.robot)
-    reflected = np.array([joint.reflected_inertia for joint in model.joints])
-    motor_side, rotor = split_inertia(reflected, robot)
-    columns = {
-        "joint": [joint.name for joint in model.joints],
-        "reflected, joint side [kg m²]": reflected,
-        "± 95 %": [
-            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan))
-            for joint in model.joints
-        ],
-        "robot file [kg m²]": robot.reflected_inertia,
-        "motor side [10⁻⁴ kg m²]": 1e4 * motor_side,
-        "reducer, catalogue [10⁻⁴ kg m²]": 1e4 * robot.reducer_inertia,
-        "motor [10⁻⁴ kg m²]": 1e4 * rotor,
-        "from": [_source(joint.source, "reflected_inertia") for joint in model.joints],
-    }
-    rows = list(zip(*columns.values(), strict=True))
-    note = "From target_moment, which includes motor inertia but no friction."
-    return Table("Inertia of motors and reducers (Table IV)", tuple(columns), rows, note)
-
-
-def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
-    """Torque constants and friction (S0 Table VI), and the reasons for the friction laws."""
-    names = list(
-        dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters)
-    )
-    rows = []
-    reasons = []
-    for joint in model.joints:
-        law = joint.friction.law
-        values = joint.friction.parameters
-        rows.append(
-            (
-                joint.name,
-                with_interval(joint.torque_constant, joint.std.get("torque_constant")),
-                law.name.replace("_", " "),
-                *(with_interval(values[n], joint.std.get(n)) if n in values else None
-                  for n in names),
-                _source(joint.source, "torque_constant"),
-            )
-        )  # fmt: skip
-        reasons.append(
-            (joint.name, f"{law.description}: {joint.friction_reason or 'as requested'}")
-        )
-    units = (f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names)
-    columns = ("joint", "k_t [N m/A]", "friction law", *units, "from")
-    title = "Torque constants and friction (Table VI)"
-    return (
-        Table(title, columns, rows, "Motor side, ± 95 %."),
-        Table("Why these friction laws", ("", ""), reasons),
-    )
-
-
-def provenance_table(model: EnergyModel) -> Table:
-    """Origin of the model: robot, software, recordings."""
-    made = model.provenance
-    payload = model.setup.payload
-    bus = model.bus
-
-    def known(name: str) -> str:
-        return "unknown" if made.get(name) is None else str(made[name])
-
-    center = ", ".join(f"{c:.3f}" for c in payload.center_of_mass)
-    power = (
-        f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
-    )
-    rows = [
-        ("robot", model.robot),
-        *([("model", model_words(model, None))] if is_generic(model) else []),
-        ("serial number", known("serial")),
-        ("controller software", known("firmware")),
-        ("package version", known("package_version")),
-        ("made", known("date")),
-        (
-            "gravity in the base frame [m/s²]",
-            ", ".join(f"{g:.3f}" for g in model.setup.gravity),
-        ),
-        ("payload", f"{payload.mass:.3f} kg at ({center}) m"),
-        ("mounting and payload are", model.setup_source),
-        ("bus power model", f"{power}; {bus.reason}"),
-    ]
-    rows += [
-        (
-            "fitted on",
-            f"{bag.get('path')}: {bag.get('samples')} samples, {bag.get('duration', 0):.1f} s, "
-            f"SHA-256 {bag.get('sha256')}",
-        )
-        for bag in made.get("bags") or ()
-    ]
-    return Table("Origin of the model", ("", ""), rows)
-
-
 # The page.
 
 
 def report_page(report: Report) -> Page:
-    """The page of a report."""
+    """The page of a report.
+
+    Args:
+        report: of one or more recordings.
+    """
     model = report.model
-    bags = report.bags
-    shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
-    # Serial numbers of the recordings, and of the model where that is another.
-    found = sorted({text for bag in bags if (text := bag.energy.serials["recording"])})
-    arms = (
-        f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
-    )
-    serial = report.serials["model"]
-    arms += f"Model of {serial}. " if serial and found != [serial] else ""
+    title = f"Energy of a {arm_name(model.robot_name)}"
+    if is_generic(model):
+        title += " (generic model)"
+    shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in report.bags)
     return Page(
-        title=f"Energy of a {arm_name(model.robot_name)}"
-        + (" (generic model)" if is_generic(model) else ""),
-        subtitle=f"{arms}Recordings: {shown}.",
+        title=title,
+        subtitle=f"{_arms(report)}Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
         joint_names=[joint.name for joint in model.joints],
-        recordings=[bag.label for bag in bags],
+        recordings=[bag.label for bag in report.bags],
         sections=list(_sections(report)),
     )
+
+
+def _arms(report: Report) -> str:
+    """Serial numbers of the recordings, and of the model where that is another; or nothing."""
+    numbers = {bag.energy.serials["recording"] for bag in report.bags}
+    found = sorted(number for number in numbers if number)
+    text = ""
+    if found:
+        plural = "s" if len(found) > 1 else ""
+        text = f"Serial number{plural} {', '.join(found)}. "
+    of_model = report.serials["model"]
+    if of_model and found != [of_model]:
+        text += f"Model of {of_model}. "
+    return text
 
 
 def _each(
     entries: Sequence[T], make: Callable[[T], Chart | Table | None]
 ) -> tuple[Item, ...]:
     """One chart or table per recording, if its data allow it."""
-    made = [(make(entry), number) for number, entry in enumerate(entries)]
-    return tuple(Item(content, number) for content, number in made if content is not None)
+    made = []
+    for number, entry in enumerate(entries):
+        content = make(entry)
+        if content is not None:
+            made.append(Item(content, number))
+    return tuple(made)
 
 
-def _sections(report: Report) -> Iterable[PageSection]:
+def _sections(report: Report) -> Iterator[PageSection]:
+    """The sections of the page in their order."""
     yield _energy_section(report)
     yield _shift_section(report)
     yield _torque_section(report)
@@ -609,9 +363,8 @@ def _sections(report: Report) -> Iterable[PageSection]:
     analyses = [bag.analysis for bag in report.bags]
     motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
     yield PageSection("motion", "The motion", "", motion)
-    yield PageSection(
-        "provenance", "Provenance", "", items(provenance_table(report.model))
-    )
+    origin = items(provenance_table(report.model))
+    yield PageSection("provenance", "Provenance", "", origin)
     advice = report.measures.section(report.tariff)
     if advice is not None:
         tables = [Table(*table) for table in advice.tables]
@@ -619,20 +372,27 @@ def _sections(report: Report) -> Iterable[PageSection]:
 
 
 def _energy_section(report: Report) -> PageSection:
+    """Energies of joints and whole arm, and errors of the power."""
     bags = report.bags
     analyses = [bag.analysis for bag in bags]
     metrics = [bag.metrics for bag in bags]
     labels = [bag.label for bag in bags]
 
+    def energies(bag: BagReport) -> Table:
+        return energy_table(bag.energy, bag.label)
+
     def joint_energies(bag: BagReport) -> Chart | None:
         return charts.joint_power_chart(bag.metrics["joint_power"], bag.label)
+
+    def joint_energy_table(bag: BagReport) -> Table | None:
+        return joint_power_table(bag.metrics, bag.label)
 
     shown = (
         *_each(analyses, charts.stack_chart),
         *_each(analyses, charts.energy_split_chart),
-        *_each(bags, lambda bag: energy_table(bag.energy, bag.label)),
+        *_each(bags, energies),
         *_each(bags, joint_energies),
-        *_each(bags, lambda bag: joint_power_table(bag.metrics, bag.label)),
+        *_each(bags, joint_energy_table),
         *_each(analyses, charts.bus_chart),
         *items(power_table(metrics, labels)),
         *_each(analyses, charts.power_chart),
@@ -645,6 +405,7 @@ def _energy_section(report: Report) -> PageSection:
 
 
 def _shift_section(report: Report) -> PageSection:
+    """Energy over all recordings, by state of the arm and per cycle."""
     shift = report.shift
     text = "All recordings one after another."
     if report.cycles and not shift.cycles:
@@ -656,6 +417,7 @@ def _shift_section(report: Report) -> PageSection:
 
 
 def _torque_section(report: Report) -> PageSection:
+    """Recorded and modelled torques, and inertias of the motors."""
     analyses = [bag.analysis for bag in report.bags]
     shown = (
         *_each(analyses, charts.torque_chart),
@@ -671,6 +433,7 @@ def _torque_section(report: Report) -> PageSection:
 
 
 def _current_section(report: Report) -> PageSection:
+    """Measured and modelled currents, friction, and temperatures of the joints."""
     analyses = [bag.analysis for bag in report.bags]
     shown = (
         *_each(analyses, charts.current_chart),
@@ -688,10 +451,15 @@ def _current_section(report: Report) -> PageSection:
 def _errors(report: Report, key: str) -> tuple[Item, ...]:
     """The table of errors of "torque" or "current" of each recording."""
     names = [joint.name for joint in report.model.joints]
-    return _each(report.bags, lambda bag: error_table(key, bag.metrics, names, bag.label))
+
+    def table(bag: BagReport) -> Table | None:
+        return error_table(key, bag.metrics, names, bag.label)
+
+    return _each(report.bags, table)
 
 
 def _parameter_section(model: EnergyModel) -> PageSection:
+    """Constants of the drives with their intervals, and the number of base parameters."""
     robot = load_robot(model.robot)
     title, columns, rows = drive_table(model)
     drives = Table(title[0].upper() + title[1:], columns, rows)
@@ -705,14 +473,15 @@ def _parameter_section(model: EnergyModel) -> PageSection:
 
 
 def _tiles(report: Report) -> list[Tile]:
+    """Key figures: energies and mean power, cost and CO2, and the mean energy of a cycle."""
     shift = report.shift
-    tariff = report.tariff
+    half_width = energy_text(shift.half_width)
+    source = shift.total_source.words()
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
-    duration = duration_text(shift.seconds)
     tiles = [
         Tile(
             energy_text(shift.energy),
-            f"in {duration}, ± {energy_text(shift.half_width)}, {shift.total_source.words()}",
+            f"in {duration_text(shift.seconds)}, ± {half_width}, {source}",
         ),
         Tile(f"{mean:.1f} W", "mean power of the whole arm"),
         Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
@@ -721,23 +490,34 @@ def _tiles(report: Report) -> list[Tile]:
         explained = f"{100 * shift.explained_share:.1f} %".replace("-", "−")
         tiles.append(Tile(explained, "of the measured energy explained by the model"))
     wall = report.wall
-    half = energy_text(CONFIDENCE * wall.std)
+    of_wall = energy_text(CONFIDENCE * wall.std)
     tiles.append(
-        Tile(energy_text(wall.energy), f"at the wall, ± {half}, {SOURCES[wall.source]}")
+        Tile(
+            energy_text(wall.energy), f"at the wall, ± {of_wall}, {SOURCES[wall.source]}"
+        )
     )
-    paid = [
-        3.6e6 * each / max(shift.seconds, 1e-9) for each in (shift.energy, wall.energy)
-    ]
-    cost = tariff.cost(*paid)
-    emission = tariff.emission(*paid)
+    tiles += _cost_tiles(report)
+    whole = [cycle for cycle in shift.cycles if cycle.is_whole]
+    if whole and len(shift.kinds) == 1:
+        energies = [cycle.summary(shift.channels)["total_energy_J"] for cycle in whole]
+        text = f"per cycle, over {len(whole)} cycles"
+        tiles.append(Tile(energy_text(float(np.mean(energies))), text))
+    return tiles
+
+
+def _cost_tiles(report: Report) -> list[Tile]:
+    """Cost and CO2 of 1000 hours of such work, as far as the tariff has them."""
+    shift = report.shift
+    tariff = report.tariff
+    # energy [J] of 1000 hours, from the mean powers at the supply and at the wall
+    seconds = max(shift.seconds, 1e-9)
+    supply = _THOUSAND_HOURS * shift.energy / seconds
+    wall = _THOUSAND_HOURS * report.wall.energy / seconds
+    cost = tariff.cost(supply, wall)
+    emission = tariff.emission(supply, wall)
+    tiles = []
     if cost is not None:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:
         tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
-    whole = [cycle for cycle in shift.cycles if cycle.is_whole]
-    if whole and len(shift.kinds) == 1:
-        mean = float(
-            np.mean([c.summary(shift.channels)["total_energy_J"] for c in whole])
-        )
-        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(whole)} cycles"))
     return tiles

@@ -23,6 +23,7 @@ from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.wall import SQUARE, SUPPLY
@@ -100,6 +101,7 @@ def read_shift(
     model: EnergyModel,
     bags: Sequence[str | Path],
     *,
+    constants: Sequence[ControllerConstants | None] | None = None,
     trigger: Trigger = "auto",
     output: int = 0,
     progress: Progress | None = None,
@@ -112,6 +114,8 @@ def read_shift(
     Args:
         model: of the arm.
         bags: recordings of the arm.
+        constants: torque constants that the controller states in each recording; None to
+            find them in the bags.
         trigger: what starts a cycle, see `energy.cycles`.
         output: digital output that starts a cycle, if `trigger` is an output.
         progress: called with NaN, as the length is unknown, and a text.
@@ -125,8 +129,10 @@ def read_shift(
     curve = _Curve()
     total: MeterReading | None = None
     channels: Channels | None = None
-    for bag in bags:
-        options = replace(common, constants=recorded_constants(bag, robot))
+    if constants is None:
+        constants = [recorded_constants(bag, robot) for bag in bags]
+    for bag, stated in zip(bags, constants, strict=True):
+        options = replace(common, constants=stated)
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
         batches = Rereading(partial(_checked, bag))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
-from ur_energy_model.identification.quality import Motion
+from ur_energy_model.identification.visited_path import Motion
 
 Grade = Literal["good", "fair", "poor"]
 
