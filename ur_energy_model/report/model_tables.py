@@ -139,10 +139,10 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
         rows.append(tuple(row))
         reason = joint.friction_reason or "as requested"
         reasons.append((joint.name, f"{law.description}: {reason}"))
-    columns = ["joint", "k_t [N m/A]", "friction law"]
-    for name in names:
-        columns.append(f"{name.replace('_', ' ')} [{PARAMETER_UNITS.get(name, '')}]")
-    columns.append("from")
+    headings = [
+        f"{name.replace('_', ' ')} [{PARAMETER_UNITS.get(name, '')}]" for name in names
+    ]
+    columns = ("joint", "k_t [N m/A]", "friction law", *headings, "from")
     title = "Torque constants and friction (Table VI)"
     return (
         Table(title, columns, rows, "Motor side, ± 95 %."),
