@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Mask
+
+_KEPT_EDGES = 8  # length kept of a motion, in edges of the filter
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,8 @@ def compare(
     inertia = np.array([joint.inertia for joint in model.joints])
     nominal = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
-    narrow = ParallelFilter(recording.cutoff)
-    n = model.dof
     direction_of = FrictionDirection(model.presliding)
-    # A long stretch comes in parts. The filter runs over the end of the part before, too,
-    # so that nothing is left out between them: `held` is what it needs of that, and from
-    # `begin` on new.
-    held: FilteredMotion | None = None
-    values = np.zeros((0, 0))
-    with_moment = False
-    begin = 0
+    window = _FilterWindow(ParallelFilter(recording.cutoff), model.dof)
     for part, link in setups.link_torques(recording):
         load = link + inertia * part.qdd
         warmth = part.known_temperature
@@ -103,53 +98,122 @@ def compare(
             found, variance = anchor.track(part.time, part.qd, friction, left)
             predicted = part.current - left + found
             std = np.sqrt(std**2 + variance)
-        columns = [std, part.current, predicted, load]
-        own = recording.torque_reference == "actual" and bool(
-            np.isfinite(part.moment).all()
-        )
-        if own:
-            later = part.time + setups.setup_and_delay(part.payload[0])[1]
-            moment = [np.interp(later, part.time, column) for column in part.moment.T]
-            without = link + nominal * part.qdd
-            columns += [np.column_stack(moment), setups.controller_load(part, without)]
-        new = np.column_stack(columns)
-        goes_on = False  # without a gap
-        if held is not None and own == with_moment:
-            step = float(np.ptp((held if len(held) > 1 else part).time[:2]))
-            goes_on = abs(part.time[0] - held.time[-1] - step) <= 0.1 * step
-        if held is not None and goes_on:
-            held = held.followed_by(part)
-            values = np.concatenate([values, new])
-        else:
-            held = part
-            values = new
-            with_moment = own
-            begin = 0
-        inside = narrow.inside(held)
-        rows = slice(max(begin, inside.start), inside.stop, inside.step)
-        count = len(held.time[rows])
-        if not count:
+        quantities = [part.current, predicted, load]
+        is_measured = recording.torque_reference == "actual"
+        if is_measured and np.isfinite(part.moment).all():
+            quantities.append(_moment_of_motion(part, setups))
+            without_friction = link + nominal * part.qdd
+            quantities.append(setups.controller_load(part, without_friction))
+        filtered = window.add(part, std, quantities)
+        if filtered is None:
             continue
-        filtered = narrow(held, values[:, n:])[rows]
-        current, modelled, torque, *moments = np.split(
-            filtered, filtered.shape[1] // n, axis=1
-        )
+        current, modelled, torque, *moments = filtered.quantities
         yield Comparison(
-            motion=held.cut(rows),
+            motion=filtered.motion,
             current_measured=current,
             current_model=modelled,
-            current_std=values[rows, :n],
-            moving=narrow.moving(held, MOVING_SPEED)[rows],
-            torque_recorded=moments[0] if own else None,
-            torque_model=moments[1] if own else None,
+            current_std=filtered.std,
+            moving=filtered.moving,
+            torque_recorded=moments[0] if moments else None,
+            torque_model=moments[1] if moments else None,
             friction_measured=current * scale - torque,
             friction_model=modelled * scale - torque,
         )
+
+
+def _moment_of_motion(part: FilteredMotion, setups: RecordingDynamics) -> Array:
+    """target_moment of the instants that its motion belongs to [samples, n], N m."""
+    _, delay = setups.setup_and_delay(part.payload[0])
+    later = part.time + delay
+    columns = [np.interp(later, part.time, column) for column in part.moment.T]
+    return np.column_stack(columns)
+
+
+class _Filtered(NamedTuple):
+    """Samples of a motion with n joints out of reach of the filter's ends.
+
+    Attributes:
+        motion: of the samples.
+        std: standard deviations of the currents, not filtered [samples, n], A.
+        quantities: filtered quantities, each [samples, n].
+        moving: whether the joint moves, well away from standstill [samples, n].
+    """
+
+    motion: FilteredMotion
+    std: Array
+    quantities: list[Array]
+    moving: Mask
+
+
+class _FilterWindow:
+    """Filters quantities of a motion that comes in parts.
+
+    The filter runs over the end of the part before, too, so that nothing is left out
+    between two parts without a gap.
+
+    Args:
+        narrow: the filter.
+        dof: number of joints n.
+    """
+
+    def __init__(self, narrow: ParallelFilter, dof: int) -> None:
+        self._narrow = narrow
+        self._dof = dof
+        # the motion that the filter still needs, with its deviations and quantities side by
+        # side [samples, columns]
+        self._motion: FilteredMotion | None = None
+        self._values = np.zeros((0, 0))
+        self._begin = 0  # first sample that was not returned
+
+    def add(
+        self, part: FilteredMotion, std: Array, quantities: list[Array]
+    ) -> _Filtered | None:
+        """Samples that a part completes; None where there are none yet.
+
+        Args:
+            part: motion that follows those before, with or without a gap.
+            std: standard deviations of the currents [samples, n], A.
+            quantities: each [samples, n].
+        """
+        n = self._dof
+        values = np.column_stack([std, *quantities])
+        motion = self._motion
+        if motion is not None and self._continues(motion, part, values):
+            motion = motion.followed_by(part)
+            values = np.concatenate([self._values, values])
+        else:
+            motion = part
+            self._begin = 0
+        self._motion = motion
+        self._values = values
+        inside = self._narrow.inside(motion)
+        rows = slice(max(self._begin, inside.start), inside.stop, inside.step)
+        count = len(motion.time[rows])
+        if not count:
+            return None
+        filtered = self._narrow(motion, values[:, n:])[rows]
+        found = _Filtered(
+            motion=motion.cut(rows),
+            std=values[rows, :n],
+            quantities=np.split(filtered, len(quantities), axis=1),
+            moving=self._narrow.moving(motion, MOVING_SPEED)[rows],
+        )
         begin = rows.start + count * rows.step
-        keep = max(0, begin - 8 * inside.start)
-        held = held.cut(slice(keep, None))
-        values = values[keep:]
-        begin = begin - keep
+        keep = max(0, begin - _KEPT_EDGES * inside.start)
+        self._motion = motion.cut(slice(keep, None))
+        self._values = values[keep:]
+        self._begin = begin - keep
+        return found
+
+    def _continues(
+        self, motion: FilteredMotion, part: FilteredMotion, values: Array
+    ) -> bool:
+        """Whether a part follows a motion without a gap, with the same columns of values."""
+        if values.shape[1] != self._values.shape[1]:
+            return False
+        longer = motion if len(motion) > 1 else part
+        step = float(np.ptp(longer.time[:2]))
+        return bool(abs(part.time[0] - motion.time[-1] - step) <= 0.1 * step)
 
 
 def compare_target_torque(
@@ -158,13 +222,13 @@ def compare_target_torque(
     setups: RecordingDynamics,
     batches: Iterable[Telemetry] | None = None,
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Model torque of the recorded targets, and target_moment.
+    """Model torque of the recorded targets, and target_moment; nothing without targets.
 
     Args:
         model: of the arm.
-        recording: of which nothing comes without targets.
+        recording: with or without targets.
         setups: mounting and payloads of the recording.
-        batches: with targets; None for the thinned ones that the recording keeps.
+        batches: samples with targets; None for the thinned ones that the recording keeps.
 
     Returns:
         Time [samples], s, target_moment and model torque [samples, n], N m, joint side,
@@ -181,15 +245,12 @@ def compare_target_torque(
             payload[:, 1:] = batch["payload_cog"]
         for rows, controller_payload in payload_runs(payload):
             setup, delay = setups.setup_and_delay(controller_payload)
-            q, qd, qdd, moment = (
-                batch[name][rows]
-                for name in ("target_q", "target_qd", "target_qdd", "target_moment")
-            )
+            qd = batch["target_qd"][rows]
+            qdd = batch["target_qdd"][rows]
+            q = batch["target_q"][rows] - delay * qd + 0.5 * delay**2 * qdd
             dynamics = ArmDynamics(setups.robot, setup)
-            link = dynamics.inverse_dynamics(
-                q - delay * qd + 0.5 * delay**2 * qdd, qd, qdd
-            )
-            yield batch.time[rows], moment, link + inertia * qdd
+            modelled = dynamics.inverse_dynamics(q, qd, qdd) + inertia * qdd
+            yield batch.time[rows], batch["target_moment"][rows], modelled
 
 
 # Every sample of a recording as it was recorded: the data that the papers measure errors
@@ -276,7 +337,14 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedSamples
 def _motions(
     part: Telemetry, start: float, stop: float, cutoff: float
 ) -> Iterator[RecordedSamples]:
-    """Stretches of a window, cut to times from `start` up to but not including `stop`."""
+    """Stretches of a window of samples.
+
+    Args:
+        part: consecutive samples.
+        start: time from which on samples are returned [s].
+        stop: time before which samples are returned [s].
+        cutoff: of the identification's narrow filter [Hz].
+    """
     part = part.distinct()
     if len(part) < _SHORTEST:
         return
@@ -287,24 +355,29 @@ def _motions(
         own = part.cut(rows)
         time = own.time
         speed = own["actual_qd"]
+        n = speed.shape[1]
         power = own.bus_power
-
-        def column(name: str, width: int, own: Telemetry = own) -> Array:
-            values = own[name] if name in own else np.full(len(own) * width, np.nan)
-            return values.reshape(-1, width)
-
         slope = np.gradient(speed, time, axis=0)
         motion = RecordedSamples(
             time=time,
             q=own["actual_q"],
             qd=speed,
             qdd=low_pass(slope, float(np.median(np.diff(time))), WIDENING * cutoff),
-            target_qdd=column("target_qdd", speed.shape[1]),
+            target_qdd=_columns(own, "target_qdd", n),
             current=own["actual_current"],
-            torque=column("actual_current_as_torque", speed.shape[1]),
+            torque=_columns(own, "actual_current_as_torque", n),
             power=np.full(len(time), np.nan) if power is None else power,
-            payload=np.hstack([column("payload", 1), column("payload_cog", 3)]),
+            payload=np.hstack(
+                [_columns(own, "payload", 1), _columns(own, "payload_cog", 3)]
+            ),
         )
         first, last = np.searchsorted(time, (start, stop)).tolist()
         if last > first:
             yield motion.cut(slice(first, last))
+
+
+def _columns(samples: Telemetry, name: str, width: int) -> Array:
+    """Values of a field [samples, width]; NaN where it was not recorded."""
+    if name not in samples:
+        return np.full((len(samples), width), np.nan)
+    return samples[name].reshape(-1, width)

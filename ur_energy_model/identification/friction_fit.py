@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Currents of an arm: torque constant and friction of every joint, and its presliding."""
+"""Regression of the motor currents: torque constant and friction of every joint.
+
+Clochiatti et al., Robotica 2024, eq. 10-18: torque constant and friction are fitted
+together, by linear least squares, with the friction laws of model/friction.py in place of
+the paper's single one.
+"""
 
 from __future__ import annotations
 
@@ -85,10 +90,14 @@ _BLOCK = 1.0  # duration of a block of time [s]
 
 
 class _Scored(NamedTuple):
-    """A law of one joint, its blocks in each session, prior and held-out errors [folds].
+    """A friction law of one joint with its data, prior and held-out errors.
 
-    `inverse` is the 1/k_t in the scale of the prior of the inertia's coefficient, the
-    last one.
+    Attributes:
+        candidate: the law and its shape constants.
+        sessions: Gram matrices of its columns in each session [blocks, p + 1, p + 1].
+        prior: of its coefficients, without that of the inertia.
+        inverse: 1/k_t [A/(N m)] in the scale of the prior of the inertia's coefficient.
+        errors: held-out mean squared residuals [folds], A^2.
     """
 
     candidate: FrictionCandidate
@@ -99,11 +108,15 @@ class _Scored(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """The law of one joint, whether it was known before, and why it is used.
+    """The friction law that is used for one joint.
 
     Attributes:
-        sessions: in which the joint moved, by their numbers.
-        counts: samples of their blocks.
+        scored: the law with its data.
+        known: whether it is the law of a model known before.
+        reason: why it is used, in words.
+        comparison: held-out RMS by law name [A]; empty for a law that the user chose.
+        sessions: numbers of the sessions in which the joint moved.
+        counts: samples of their blocks [blocks].
     """
 
     scored: _Scored
@@ -112,6 +125,20 @@ class _Choice(NamedTuple):
     comparison: dict[str, float]
     sessions: tuple[int, ...]
     counts: tuple[Array, ...]
+
+
+class _InertiaPrior(NamedTuple):
+    """Prior of the reflected inertia of one joint, joint side.
+
+    Attributes:
+        value: mean [kg m^2].
+        std: standard deviation [kg m^2].
+        nominal: inertia that the loads were computed with [kg m^2].
+    """
+
+    value: float
+    std: float
+    nominal: float
 
 
 class CurrentRegression:
@@ -124,12 +151,14 @@ class CurrentRegression:
     with the torque constant that joints of a size share.
 
     Args:
+        robot: the arm, n joints.
+        friction: name of a friction law, or "auto" to choose one for each joint.
         inertia: prior of the reflected inertias; None where they are not fitted.
         nominal: inertias that loads were computed with [n], kg m^2; None for those of the
             prior.
         known: a model known before, whose friction laws and values are tried too, those
-            of a generic one while a joint has moved little.
-        warm: see `candidates`.
+            of a generic model while a joint has moved little.
+        warm: whether temperatures change enough for laws that use them, see `candidates`.
     """
 
     def __init__(
@@ -206,7 +235,11 @@ class CurrentRegression:
             counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
     def fit(self, *, own_inertia: bool = True) -> tuple[JointEstimate, ...]:
-        """Results per joint; without `own_inertia`, known inertias are the controller's.
+        """Results of all joints.
+
+        Args:
+            own_inertia: whether an arm's own inertias differ from those that are known
+                from target_moment, which are the controller's.
 
         Raises:
             IdentificationError: no joint moves, a joint that hardly moves has no
@@ -293,97 +326,85 @@ class CurrentRegression:
         return choice
 
     def _from_currents(self, j: int, own_inertia: bool) -> JointEstimate:
-        """One joint, by the law chosen for it."""
-        found, known, reason, comparison, moved, counts = self._chosen(j)
-        inertia = self._fitted_inertia(j, own=own_inertia)
-        prior = self._with_inertia(found.prior, found.inverse, inertia)
+        """One joint, by the law chosen for it; `own_inertia` as in `fit`."""
+        choice = self._chosen(j)
+        candidate = choice.scored.candidate
+        inertia = self._inertia_prior(j, own=own_inertia)
+        prior = _with_inertia(choice.scored.prior, choice.scored.inverse, inertia)
         # Session scales enter unless the law explains differences by temperature.
-        which = found.candidate.scaled(len(prior.mean))
-        applied = not found.candidate.law.uses_temperature
+        which = candidate.scaled(len(prior.mean))
+        applied = not candidate.law.uses_temperature
         scales, deviations, blocks = session_scales(
-            found.sessions, counts, prior, which, applied=applied
+            choice.scored.sessions, choice.counts, prior, which, applied=applied
         )
-        solution = solve(blocks, prior, np.concatenate(counts))
+        solution = solve(blocks, prior, np.concatenate(choice.counts))
         gram = blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
-        memory = self._memory
-        # Residuals correlated for longer than filtered white noise would be are
-        # systematic.
-        share = 1.0 - memory * solution.effective_samples / solution.samples
-        systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
-        # The current that determines the scale of the load.
-        scale = solution.coefficients[0] / np.sqrt(solution.samples)
+        systematic = self._systematic(solution, gram, hidden=inertia is not None)
+        load = _current_of_load(solution, gram)
+        unexplained = float(systematic / max(load, 1e-9))
         fitted = None
-        if inertia is not None:
-            value, std, nominal = inertia
-            # sampled so slowly that systematic errors look white
-            if memory < _FILTER_MEMORY:
-                systematic = solution.residual
-            else:
-                hidden = _FRICTION_FORM * np.sqrt(
-                    gram[CURRENT, CURRENT] / solution.samples
-                )
-                systematic = max(systematic, float(hidden))
-        ratio = float(
-            systematic / max(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]), 1e-9)
-        )
         if inertia is not None:
             # The scale follows from the load that acceleration does not explain, or from
             # the prior of the inertia, whichever is more exact.
-            accelerated = gram[ACCELERATION, ACCELERATION]
-            shared = gram[LOAD_COLUMN, ACCELERATION] ** 2 / max(accelerated, 1e-30)
-            own = scale * np.sqrt(max(gram[LOAD_COLUMN, LOAD_COLUMN] - shared, 0.0))
-            ratio = min(
-                float(systematic / max(own, 1e-9)), float(np.hypot(ratio, std / value))
-            )
-            # What the load shares with acceleration is in the slope, and certain where
-            # k_t is.
-            covariance = solution.covariance
-            variance = float(covariance[0, 0])
-            slope = float(covariance[0, -1]) / variance
-            fitted = InertiaFromCurrent(
-                nominal=nominal,
-                excess=float(solution.coefficients[-1]),
-                slope=slope,
-                rest=max(float(covariance[-1, -1]) - slope**2 * variance, 0.0),
-                left_out=systematic / max(float(scale * np.sqrt(accelerated)), 1e-9),
-            )
-            coefficients = solution.coefficients[:-1]
+            by_load = float(systematic / max(_current_of_own_load(solution, gram), 1e-9))
+            by_inertia = float(np.hypot(unexplained, inertia.std / inertia.value))
+            unexplained = min(by_load, by_inertia)
+            fitted = _inertia_from(solution, gram, inertia.nominal, systematic)
             solution = replace(
-                solution, coefficients=coefficients, covariance=covariance[:-1, :-1]
+                solution,
+                coefficients=solution.coefficients[:-1],
+                covariance=solution.covariance[:-1, :-1],
             )
+        estimate = self._estimate(
+            j, candidate, choice.scored.prior, solution, known=choice.known
+        )
         return replace(
-            self._estimate(j, found.candidate, found.prior, solution, known=known),
-            reason=reason,
-            comparison=comparison,
-            unexplained_over_load=ratio,
+            estimate,
+            reason=choice.reason,
+            comparison=choice.comparison,
+            unexplained_over_load=unexplained,
             session_scales=scales,
             session_deviations=deviations,
-            sessions=moved,
+            sessions=choice.sessions,
             inertia=fitted,
         )
 
-    def _fitted_inertia(
-        self, j: int, *, own: bool = True
-    ) -> tuple[float, float, float] | None:
-        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted.
+    def _systematic(self, solution: Solution, gram: Array, *, hidden: bool) -> float:
+        """RMS of the systematic part of a joint's residual [A].
 
-        The deviation is that of the arm's `own` ones, or of those of the controller.
+        Residuals correlated for longer than filtered white noise would be are systematic.
+
+        Args:
+            solution: of the joint's currents.
+            gram: sum of its Gram matrices [p + 1, p + 1].
+            hidden: whether noise may hide errors of the friction law.
+        """
+        memory = self._memory
+        share = 1.0 - memory * solution.effective_samples / solution.samples
+        systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
+        if not hidden:
+            return systematic
+        # sampled so slowly that systematic errors look white
+        if memory < _FILTER_MEMORY:
+            return solution.residual
+        current = np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
+        return max(systematic, float(_FRICTION_FORM * current))
+
+    def _inertia_prior(self, j: int, *, own: bool = True) -> _InertiaPrior | None:
+        """Prior of a joint's inertia; None where inertias are not fitted.
+
+        Args:
+            j: index of the joint, from 0.
+            own: whether its deviation is that of an arm's own inertias; else that of the
+                inertias that the controller computes with.
         """
         if self._inertia is None or self._nominal is None:
             return None
         spread = self._inertia.spread if own else self._inertia.std
-        return float(self._inertia.value[j]), float(spread[j]), float(self._nominal[j])
-
-    @staticmethod
-    def _with_inertia(
-        prior: Prior, inverse: float, inertia: tuple[float, float, float] | None
-    ) -> Prior:
-        """The prior of all coefficients where the inertia is fitted, with 1/k_t for its scale."""
-        if inertia is None:
-            return prior
-        value, std, nominal = inertia
-        return prior.extended((value - nominal) * inverse, std * inverse)
+        return _InertiaPrior(
+            float(self._inertia.value[j]), float(spread[j]), float(self._nominal[j])
+        )
 
     def _score(
         self,
@@ -392,8 +413,15 @@ class CurrentRegression:
         grams: Sequence[Array],
         counts: Sequence[Array],
     ) -> _Scored:
-        """A candidate of a joint, or the law known before where `index` is None."""
-        inertia = self._fitted_inertia(j)
+        """A candidate of a joint with its held-out errors.
+
+        Args:
+            index: of the candidate; None for the law known before.
+            j: index of the joint, from 0.
+            grams: Gram matrices of all columns in each session [blocks, width, width].
+            counts: samples of these blocks [blocks].
+        """
+        inertia = self._inertia_prior(j)
         if index is None:
             candidate, prior = self._known_candidate(j)
         else:
@@ -411,15 +439,13 @@ class CurrentRegression:
             solution = solve(whole[:, others][:, :, others], prior, samples)
             for _ in range(_SCALING_ROUNDS):
                 inverse = max(float(solution.coefficients[0]), 1e-9)
-                solution = solve(
-                    whole, self._with_inertia(prior, inverse, inertia), samples
-                )
+                solution = solve(whole, _with_inertia(prior, inverse, inertia), samples)
             inverse = max(float(solution.coefficients[0]), 1e-9)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
             # Scales would hide temperature effects, so that warm recordings are scored
             # without.
-            extended = self._with_inertia(prior, inverse, inertia)
+            extended = _with_inertia(prior, inverse, inertia)
             which = candidate.scaled(len(extended.mean))
             scaled = session_scales(own, counts, extended, which, applied=not self._warm)
             errors = cross_validate(scaled.blocks, extended, np.concatenate(counts))
@@ -457,41 +483,40 @@ class CurrentRegression:
     ) -> JointEstimate:
         """A joint from prior and solution of (1/k_t, friction parameters / k_t).
 
-        The range of a law known before includes the temperatures that it was known for.
+        Args:
+            j: index of the joint, from 0.
+            candidate: friction law and its shape constants.
+            prior: of the coefficients.
+            solution: of these.
+            known: whether the law was known before; the temperatures that it was known
+                for then belong to its range.
         """
-        (law, shape), coefficients = candidate, solution.coefficients
+        law = candidate.law
+        coefficients = solution.coefficients
         form = FRICTION_ERROR * np.append(0.0, coefficients[1:])
         covariance = solution.covariance + np.outer(form, form)
         std = np.sqrt(np.diag(covariance))
         constant = float(1.0 / coefficients[0])
         deviation = float(std[0] * constant**2)
         parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
-        seen = self._temperature[j]
-        low, high = seen.tolist()
-        before = (
-            self._known.joints[j].friction.temperature_range
-            if known and self._known
-            else None
-        )
-        if before is not None and np.isfinite(seen).all():
-            low = min(before[0], low)
-            high = max(before[1], high)
-        model = self.robot.friction_temperature_model[j]
-        uses_model = law.name == "temperature_exponential" and bool(
-            np.isfinite(model).all()
+        model: tuple[float, float, float, float] | None = None
+        if law.name == "temperature_exponential":
+            terms = self.robot.friction_temperature_model[j]
+            if np.isfinite(terms).all():
+                model = (terms[0], terms[1], terms[2], terms[3])
+        friction = Friction(
+            law,
+            dict(zip(law.parameters, parameters.tolist(), strict=True)),
+            dict(candidate.shape),
+            model,
+            self._temperature_range(j, known=known),
         )
         names = ("torque_constant", *law.parameters)
         sources = np.where(std < 0.5 * prior.std, "current", "prior").tolist()
         return JointEstimate(
             torque_constant=constant,
             torque_constant_std=deviation,
-            friction=Friction(
-                law,
-                dict(zip(law.parameters, parameters.tolist(), strict=True)),
-                dict(shape),
-                (model[0], model[1], model[2], model[3]) if uses_model else None,
-                (low, high) if np.isfinite(seen).all() else None,
-            ),
+            friction=friction,
             friction_std=dict(zip(law.parameters, parameter_std.tolist(), strict=True)),
             covariance=covariance,
             source=dict(zip(names, sources, strict=True)),
@@ -499,6 +524,80 @@ class CurrentRegression:
             regressed_constant=constant,
             regressed_std=deviation,
         )
+
+    def _temperature_range(self, j: int, *, known: bool) -> tuple[float, float] | None:
+        """Lowest and highest temperature of a joint's friction, degC; None where not recorded.
+
+        Args:
+            j: index of the joint, from 0.
+            known: whether to include the temperatures of the model known before.
+        """
+        low, high = self._temperature[j].tolist()
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return None
+        before = None
+        if known and self._known is not None:
+            before = self._known.joints[j].friction.temperature_range
+        if before is not None:
+            low = min(before[0], low)
+            high = max(before[1], high)
+        return low, high
+
+
+def _with_inertia(prior: Prior, inverse: float, inertia: _InertiaPrior | None) -> Prior:
+    """The prior of all coefficients of a joint.
+
+    Args:
+        prior: of the coefficients without that of the inertia.
+        inverse: 1/k_t [A/(N m)], the scale of the inertia's coefficient.
+        inertia: prior of the inertia; None where it is not fitted.
+    """
+    if inertia is None:
+        return prior
+    excess = inertia.value - inertia.nominal
+    return prior.extended(excess * inverse, inertia.std * inverse)
+
+
+def _current_of_load(solution: Solution, gram: Array) -> float:
+    """RMS of the current for the load of a joint, by its solution and Gram matrix [A]."""
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    return float(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]))
+
+
+def _current_of_own_load(solution: Solution, gram: Array) -> float:
+    """RMS of the current for that part of the load that acceleration does not explain [A]."""
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    acceleration = max(gram[ACCELERATION, ACCELERATION], 1e-30)
+    shared = gram[LOAD_COLUMN, ACCELERATION] ** 2 / acceleration
+    own = max(gram[LOAD_COLUMN, LOAD_COLUMN] - shared, 0.0)
+    return float(scale * np.sqrt(own))
+
+
+def _inertia_from(
+    solution: Solution, gram: Array, nominal: float, systematic: float
+) -> InertiaFromCurrent:
+    """Inertia of a joint from a solution whose last coefficient is that of the acceleration.
+
+    What the load shares with acceleration is in the slope, and certain where k_t is.
+
+    Args:
+        solution: of the joint's currents.
+        gram: sum of its Gram matrices [p + 1, p + 1].
+        nominal: inertia that the loads were computed with [kg m^2].
+        systematic: RMS of the systematic part of the residual [A].
+    """
+    covariance = solution.covariance
+    variance = float(covariance[0, 0])
+    slope = float(covariance[0, -1]) / variance
+    scale = solution.coefficients[0] / np.sqrt(solution.samples)
+    acceleration = float(scale * np.sqrt(gram[ACCELERATION, ACCELERATION]))
+    return InertiaFromCurrent(
+        nominal=nominal,
+        excess=float(solution.coefficients[-1]),
+        slope=slope,
+        rest=max(float(covariance[-1, -1]) - slope**2 * variance, 0.0),
+        left_out=systematic / max(acceleration, 1e-9),
+    )
 
 
 def current_regression(
@@ -519,13 +618,14 @@ def current_regression(
         robot: the arm, n joints.
         inertia: prior of the reflected inertias.
         friction: name of a law, or "auto".
-        known: see `CurrentRegression`.
+        known: an earlier model of the arm, see `CurrentRegression`; None without one.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
     warm = bool((high - low > WARMTH).any())
 
     def accumulated(nominal: Array) -> CurrentRegression:
+        """The regression of all recordings, its loads with these inertias [n], kg m^2."""
         fit = CurrentRegression(
             robot, friction, warm=warm, inertia=inertia, nominal=nominal, known=known
         )

@@ -34,7 +34,7 @@ from ur_energy_model.identification.payload_columns import (
     solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.identification.recording import read_recording
+from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.torque_constants import (
     load_errors,
 )
@@ -58,32 +58,37 @@ from ur_energy_model.model.setup import (
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array, Progress
 
+# standard deviation of a mass from target_moment below which it is that of the controller [kg]
+_KNOWN_MASS = 0.1
+
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """The identified payload.
+    """The identified payload of an arm with n joints.
 
     Attributes:
         payload: mass, centre (flange frame), physically possible inertia (uncertain).
         shown_mass: estimate without constraint [kg]; negative where the torque is lower
             than that of the links.
-        mass_std: [kg]; with correlated residuals and errors of links and torque
-            constants.
-        center_std: [3], m; NaN where the mass is too small for a centre of mass.
+        mass_std: standard deviation of the mass [kg], which includes correlated residuals
+            and errors of links and torque constants.
+        center_std: standard deviation of the centre of mass [3], m; NaN where the mass is
+            too small for a centre of mass.
         torque_rms: residual per joint of the model with this payload and calibrated
             torque constants [n], N m, joint side; NaN for joints that did not move.
-        misfit: over the residual of the model's own recordings, median of joints; NaN
-            where it has none.
+        misfit: `torque_rms` over the residual in the model's own recordings, median of
+            the joints; NaN where the model has no such residual.
         torque_constants, torque_constants_std: from links and payload together, and
             standard deviations [n], N m/A.
         calibration: posterior of links and drives after this recording.
         samples: number of torque samples, each joint counted.
         joint: mean and covariance of inertial parameters and calibration together [10 + 6
             n].
-        prior: of the calibration, which these include.
+        prior: of the calibration, which is included in `joint`.
         gravity: in the base frame [3], m/s^2, as used.
-        gravity_source: or "estimated", from the bag's target_moment.
-        controller_mass: set there, from target_moment [kg]; NaN if unknown.
+        gravity_source: "model", or "estimated" from the bag's target_moment.
+        controller_mass: payload set in the controller, from target_moment [kg]; NaN if
+            unknown.
         warnings: for the user, one line each.
         contradictions: of the payload set in the controller, with the currents; also in
             `warnings`, in words.
@@ -144,58 +149,90 @@ def identify_payload(
             "--known-payload", f"{known_mass:g} kg", "give a mass above zero"
         )
     described = model.description(robot)
+    runs: list[tuple[str | Path, float | None]] = [(bag, known_mass)]
+    if empty is not None:
+        runs.insert(0, (empty, 0.0))  # mass 0 is that of an empty flange
     calibration: PayloadCalibration | None = None
     warnings = list[str]()
     contradictions = list[Contradiction]()
-    # Mass 0 makes a recording that of the empty flange.
-    for path, mass in [*([] if empty is None else [(empty, 0.0)]), (bag, known_mass)]:
+    for path, mass in runs:
         with closing(read_recording(path, described, progress=progress)) as recording:
-            recording.quality.require_usable()
-            if len(recording.quality.payloads) > 1:
-                masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
-                raise IdentificationError(
-                    f"{path}: the payload changes within the bag ({masses} kg by RTDE); split it "
-                    "into bags with one payload each"
-                )
-            gravity = model.setup.gravity
-            source = "model"
-            in_controller = float("nan")
-            if recording.torque_reference != "none":
-                setup = estimate_dynamics(
-                    recording.torque_telemetry(), described
-                ).recordings[0]
-                if setup.mass_std < 0.1:
-                    in_controller = setup.setup.payload.mass
-                if setup.setup_source == "estimated":
-                    gravity = setup.setup.gravity
-                    source = "estimated"
-            narrow = ParallelFilter(recording.cutoff)
-            motions = recording.motions
+            _require_one_payload(recording)
+            mounting = _mounting(model, described, recording)
             found = estimate_payload(
                 model,
                 described,
-                gravity,
-                motions,
-                narrow,
+                mounting.gravity,
+                recording.motions,
+                ParallelFilter(recording.cutoff),
                 known_mass=mass,
                 calibration=calibration,
             )
+            calibration = found.calibration
             least = REPEATABLE * float(described.mass.sum())
             known = serials(model, recording.info)
-            compared = in_controller if mass is None else float("nan")
-            doubts = [*_warnings(path, found, known, compared, least)]
-            contradictions += [each for each in doubts if isinstance(each, Contradiction)]
-            warnings += [
-                each if isinstance(each, str) else each.words() for each in doubts
-            ]
-            calibration = found.calibration
+            # The mass of an empty or a known payload need not be set in the controller.
+            compared = mounting.controller_mass if mass is None else float("nan")
+            for doubt in _doubts(path, found, known, compared, least):
+                if isinstance(doubt, Contradiction):
+                    contradictions.append(doubt)
+                    warnings.append(doubt.words())
+                else:
+                    warnings.append(doubt)
     return replace(
         found,
-        gravity_source=source,
-        controller_mass=in_controller,
+        gravity_source=mounting.source,
+        controller_mass=mounting.controller_mass,
         warnings=tuple(warnings),
         contradictions=tuple(contradictions),
     )
+
+
+def _require_one_payload(recording: Recording) -> None:
+    """Refuse a recording that cannot be used, or whose payload changes.
+
+    Raises:
+        IdentificationError: with reason and remedy.
+    """
+    recording.quality.require_usable()
+    if len(recording.quality.payloads) > 1:
+        masses = ", ".join(f"{mass:g}" for mass in recording.quality.payloads)
+        raise IdentificationError(
+            f"{recording.path}: the payload changes within the bag ({masses} kg by RTDE); split it "
+            "into bags with one payload each"
+        )
+
+
+class _Mounting(NamedTuple):
+    """Mounting of a recording, and the payload that its controller computes with.
+
+    Attributes:
+        gravity: in the base frame [3], m/s^2.
+        source: "estimated" from target_moment, or "model".
+        controller_mass: payload set in the controller [kg]; NaN if unknown.
+    """
+
+    gravity: Array
+    source: str
+    controller_mass: float
+
+
+def _mounting(
+    model: EnergyModel, robot: RobotDescription, recording: Recording
+) -> _Mounting:
+    """The mounting that target_moment shows, else that of the model."""
+    gravity = model.setup.gravity
+    source = "model"
+    controller_mass = float("nan")
+    if recording.torque_reference != "none":
+        estimate = estimate_dynamics(recording.torque_telemetry(), robot)
+        found = estimate.recordings[0]
+        if found.mass_std < _KNOWN_MASS:
+            controller_mass = found.setup.payload.mass
+        if found.setup_source == "estimated":
+            gravity = found.setup.gravity
+            source = "estimated"
+    return _Mounting(gravity, source, controller_mass)
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
@@ -267,34 +304,40 @@ def contradiction_of_payload(
     """
     mass = max(shown.mass, 0.0)
     low, high = shown.interval
-    who = "--payload states" if by_user else "the controller computes with"
+    who = "the controller computes with"
     remedy = (
-        f"give --payload {mass:.2f}, or none"
-        if by_user
-        else f"set {mass:.2f} kg in the controller (set_payload) and record again; until then "
+        f"set {mass:.2f} kg in the controller (set_payload) and record again; until then "
         "energies that follow from the motion, as those of optimize and predict, are off"
     )
+    if by_user:
+        who = "--payload states"
+        remedy = f"give --payload {mass:.2f}, or none"
+    if source:
+        who = f"{source}: {who}"
     return Contradiction(
         subject="payload",
-        stated=f"{source}{': ' if source else ''}{who} a payload of {max(stated, 0.0):.2f} kg",
+        stated=f"{who} a payload of {max(stated, 0.0):.2f} kg",
         shown=f"the motor currents show {mass:.2f} kg",
         evidence=f"{low:.2f} to {high:.2f} kg with 95 % confidence",
         remedy=remedy,
     )
 
 
-def _warnings(
+def _doubts(
     bag: str | Path,
     estimate: PayloadEstimate,
     known: dict[str, str | None],
     in_controller: float,
     least: float,
 ) -> Iterator[str | Contradiction]:
-    """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
+    """Whether the model is of another arm or does not fit, or another payload was set.
 
-    `known` are the serial numbers of model and recording, `in_controller` the mass set
-    there, NaN where it is not compared, and `least` the smallest difference that counts
-    [kg].
+    Args:
+        bag: the recording.
+        estimate: its payload.
+        known: serial numbers of model and recording.
+        in_controller: mass set in the controller [kg]; NaN where it is not compared.
+        least: smallest difference that counts [kg].
     """
     same = same_serial(known["model"], known["recording"])
     unexplained = float(np.nan_to_num(estimate.misfit)) / ANOTHER_ARM
@@ -374,8 +417,8 @@ out, where the friction law has load friction: RMS of 70 lifts and elbows of a U
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
 """Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg
 m]."""
-_LEAST = 1e-9
-_STATIC = slice(MASS, FIRST_MOMENT.stop)
+_LEAST = 1e-9  # least weight of links [N m], and least deviation of their parameters
+_STATIC = slice(MASS, FIRST_MOMENT.stop)  # mass and first moments of inertial parameters
 _UNKNOWN_SHARE = 0.1
 """Deviation of the mass, relative to that of all links, from which it is not determined:
 95 % are then about half of the payload that an arm is made for."""
@@ -386,8 +429,8 @@ converged."""
 _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction
 that depends on the direction of power flow, assumed."""
-_LEAST_MASS = 0.01
-# least mass for which a centre of mass is given, in standard deviations
+_LEAST_MASS = 0.01  # least mass for which a centre of mass is given [kg]
+# the same in standard deviations
 _SIGNIFICANT = 3.0
 
 
@@ -422,103 +465,189 @@ def estimate_payload(
         IdentificationError: too little motion.
     """
     columns = PayloadColumns(model, robot, gravity)
-    one = columns.one
-    bare = columns.bare
+    if calibration is None:
+        calibration = model.payload_calibration
     payload = np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
-    calibration = model.payload_calibration if calibration is None else calibration
     kept = list[LoadedMotion]()
     for _ in range(_ROUNDS):
-        grams = BlockedGram()
-        temperature = np.zeros(columns.dof)
-        count = 0
-        moving = np.zeros(columns.dof)
-        elapsed = 0.0
-        for loaded in loaded_motions(columns, motions, narrow, kept):
-            temperature += loaded.motion.temperature.sum(axis=0)
-            count += len(loaded.motion)
-            elapsed = float(loaded.motion.time[-1]) - loaded.start
-            for gram, duration in loaded.gram_matrices(payload):
-                grams.accumulate(gram, duration)
-                moving += loaded.period * gram[:, one, one]
-        joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
+        data = _accumulated(columns, motions, narrow, kept, payload)
+        joints = [int(j) for j in np.flatnonzero(data.moving >= SHORTEST_MOTION)]
         if not joints:
             raise IdentificationError(NO_MOTION)
-        change = columns.friction_change(temperature / count)
-        error_std = columns.error_std(
-            np.ones(columns.dof) if free_drives else change, elapsed
-        )
-        total = grams.blocks.sum(axis=0)
-        weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
+        change = columns.friction_change(data.temperature)
+        if free_drives:
+            change = np.ones(columns.dof)
+        error_std = columns.error_std(change, data.elapsed)
+        total = data.blocks.sum(axis=0)
         if calibration is None:
-            factor = np.array([joint.load_factor for joint in model.joints])
-            gain = np.diag(np.full(columns.dof, REPEATABLE**2)) + _gain_covariance(model)
-            prior = calibration_prior(
-                columns,
-                factor,
-                np.outer(factor, factor) * gain,
-                stated=_stated_error(model),
-                empty=known_mass == 0.0,
-            )
-        # the gains of a calibrated arm change slightly, free ones as friction lets them
+            prior = _prior_of_model(columns, model, empty=known_mass == 0.0)
         else:
-            covariance = calibration.covariance.copy()
-            gains = CalibrationLayout(columns.dof).link_gain
-            friction = (
-                _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
-            )
-            own = np.hypot(REPEATABLE, np.minimum(friction, 1.0) if free_drives else 0.0)
-            covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
-            prior = replace(calibration, covariance=covariance)
+            prior = _prior_of_run(columns, calibration, total, free_drives=free_drives)
         values, covariance, rms = solve_payload(
-            columns, grams.blocks, joints, prior, error_std, known_mass
+            columns, data.blocks, joints, prior, error_std, known_mass
         )
         moved = float(np.abs(values[:COUNT] - payload)[_STATIC].max())
         payload = values[:COUNT]
         if moved < _CONVERGED:
             break
     posterior = PayloadCalibration.from_vector(values[COUNT:], covariance[COUNT:, COUNT:])
-    mass = float(payload[MASS])
     mass_std = float(np.sqrt(covariance[MASS, MASS]))
     if not mass_std < _UNKNOWN_SHARE * columns.masses.sum():
         raise IdentificationError(
             f"payload not determined (± {CONFIDENCE * mass_std:.1f} kg), because it hardly loads "
             "the joints that move; record a motion of all joints (ur_energy excite)"
         )
-    found = possible_payload(payload, mass_std)
-    center_std = np.full(3, np.nan)
-    if found.mass > 0.0 and found.center_of_mass.any():
-        slopes = (
-            np.concatenate([-found.center_of_mass[:, None], np.eye(3)], axis=1) / mass
-        )
-        center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
-    usual = np.array(
-        [j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints]
-    )
-    judged = (usual > 0) & np.isfinite(rms)
     constant = columns.torque_constant / posterior.torque_gain
     relative = posterior.torque_gain_std / posterior.torque_gain
+    found = possible_payload(payload, mass_std)
     return PayloadEstimate(
         payload=found,
-        shown_mass=mass,
+        shown_mass=float(payload[MASS]),
         mass_std=mass_std,
-        center_std=center_std,
+        center_std=_center_std(found, float(payload[MASS]), covariance),
         torque_rms=rms,
-        misfit=float(np.median(rms[judged] / usual[judged]))
-        if judged.any()
-        else float("nan"),
+        misfit=_misfit(model, rms),
         torque_constants=constant,
         torque_constants_std=constant * np.hypot(relative, _ONE_SIDED_FRICTION),
         calibration=posterior,
-        samples=int(total[joints, one, one].sum()),
+        samples=int(total[joints, columns.one, columns.one].sum()),
         gravity=gravity,
         joint=(values, covariance),
         prior=prior,
     )
 
 
+class _PayloadData(NamedTuple):
+    """What is accumulated of a recording's motions for one round of the fit.
+
+    Attributes:
+        blocks: Gram matrices of the payload columns [blocks, n, width, width].
+        moving: time in motion of each joint [n], s.
+        temperature: mean of each joint [n], degC; NaN where not recorded.
+        elapsed: time from the first to the last sample [s].
+    """
+
+    blocks: Array
+    moving: Array
+    temperature: Array
+    elapsed: float
+
+
+def _accumulated(
+    columns: PayloadColumns,
+    motions: Iterable[FilteredMotion],
+    narrow: ParallelFilter,
+    kept: list[LoadedMotion],
+    payload: Array,
+) -> _PayloadData:
+    """Data of all motions, their friction that with this payload.
+
+    Args:
+        columns: of the arm, n joints.
+        motions: of the recording.
+        narrow: filter of the recording.
+        kept: motions whose columns are known from the round before; see `loaded_motions`.
+        payload: inertial parameters [10].
+
+    Raises:
+        IdentificationError: there are no motions.
+    """
+    grams = BlockedGram()
+    one = columns.one
+    temperature = np.zeros(columns.dof)
+    moving = np.zeros(columns.dof)
+    count = 0
+    elapsed = 0.0
+    for loaded in loaded_motions(columns, motions, narrow, kept):
+        temperature += loaded.motion.temperature.sum(axis=0)
+        count += len(loaded.motion)
+        elapsed = float(loaded.motion.time[-1]) - loaded.start
+        for gram, duration in loaded.gram_matrices(payload):
+            grams.accumulate(gram, duration)
+            moving += loaded.period * gram[:, one, one]
+    if not count:
+        raise IdentificationError(NO_MOTION)
+    return _PayloadData(grams.blocks, moving, temperature / count, elapsed)
+
+
+def _prior_of_model(
+    columns: PayloadColumns, model: EnergyModel, *, empty: bool
+) -> PayloadCalibration:
+    """Links and drives of an arm as its model describes them; see `calibration_prior`."""
+    factor = np.array([joint.load_factor for joint in model.joints])
+    repeated = np.diag(np.full(columns.dof, REPEATABLE**2))
+    relative = repeated + _gain_covariance(model)
+    covariance = np.outer(factor, factor) * relative
+    return calibration_prior(
+        columns, factor, covariance, stated=_stated_error(model), empty=empty
+    )
+
+
+def _prior_of_run(
+    columns: PayloadColumns,
+    calibration: PayloadCalibration,
+    total: Array,
+    *,
+    free_drives: bool,
+) -> PayloadCalibration:
+    """Links and drives of an arm calibrated before, in another recording.
+
+    Its gains change slightly between recordings; free ones change as much as friction
+    lets them.
+
+    Args:
+        columns: of the arm, n joints.
+        calibration: from earlier recordings.
+        total: sum of the Gram matrices of the payload columns [n, width, width].
+        free_drives: see `estimate_payload`.
+    """
+    covariance = calibration.covariance.copy()
+    gains = CalibrationLayout(columns.dof).link_gain
+    own: Array | float = REPEATABLE
+    if free_drives:
+        samples = np.maximum(total[:, columns.one, columns.one], 1.0)
+        weight = np.sqrt(total[:, columns.bare, columns.bare] / samples)
+        friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+        own = np.hypot(REPEATABLE, np.minimum(friction, 1.0))
+    covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
+    return replace(calibration, covariance=covariance)
+
+
+def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
+    """Standard deviation of a centre of mass [3], m; NaN where there is none.
+
+    Args:
+        payload: as identified.
+        mass: of its inertial parameters [kg].
+        covariance: of the unknowns, which begin with the inertial parameters.
+    """
+    center = payload.center_of_mass
+    if not (payload.mass > 0.0 and center.any()):
+        return np.full(3, np.nan)
+    slopes = np.concatenate([-center[:, None], np.eye(3)], axis=1) / mass
+    return np.asarray(np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T)))
+
+
+def _misfit(model: EnergyModel, rms: Array) -> float:
+    """Residual torques [n], N m, over those of the model's own recordings, median of joints."""
+    usual = np.array(
+        [j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints]
+    )
+    known = (usual > 0) & np.isfinite(rms)
+    if not known.any():
+        return float("nan")
+    return float(np.median(rms[known] / usual[known]))
+
+
 def possible_payload(payload: Array, mass_std: float) -> Payload:
-    """Physically possible payload of inertial parameters [10]; its centre where it is known."""
+    """The payload nearest to inertial parameters that is physically possible.
+
+    Args:
+        payload: inertial parameters at the flange [10], kg, kg m, kg m^2.
+        mass_std: standard deviation of the mass [kg]; a payload that hardly differs from
+            none has no centre of mass.
+    """
     mass = float(payload[MASS])
     if mass <= max(_LEAST_MASS, _SIGNIFICANT * mass_std):
         return Payload(max(mass, 0.0))
@@ -566,18 +695,18 @@ def calibration_prior(
 
 def _stated_error(model: EnergyModel) -> Array:
     """Relative deviations of torque constants that the controller states [n], NaN for others."""
-    return np.array([
-        joint.std["torque_constant"] / joint.torque_constant
-        if joint.source.get("torque_constant") == CONTROLLER
-        else np.nan
-        for joint in model.joints
-    ])  # fmt: skip
+    errors = np.full(model.dof, np.nan)
+    for j, joint in enumerate(model.joints):
+        if joint.source.get("torque_constant") == CONTROLLER:
+            errors[j] = joint.std["torque_constant"] / joint.torque_constant
+    return errors
 
 
 def _gain_covariance(model: EnergyModel) -> Array:
     """Covariance of the relative errors of the gains against the arm's own links [n, n]."""
-    share = np.array([
-        _WITH_LOAD_FRICTION if LOAD in joint.friction.parameters else 1.0 for joint in model.joints
-    ])  # fmt: skip
+    share = np.ones(model.dof)
+    for j, joint in enumerate(model.joints):
+        if LOAD in joint.friction.parameters:
+            share[j] = _WITH_LOAD_FRICTION
     errors = load_errors(model.joints)
     return np.diag(np.square(share * errors.data)) + errors.prior
