@@ -17,7 +17,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload import LINK_EXCESS
+from ur_energy_model.identification.payload_fit import LINK_EXCESS
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup

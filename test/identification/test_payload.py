@@ -24,7 +24,8 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.doubts import payload_doubts
 from ur_energy_model.identification.filtered_motion import ParallelFilter
-from ur_energy_model.identification.payload import (
+from ur_energy_model.identification.payload import identify_payload, with_torque_constants
+from ur_energy_model.identification.payload_fit import (
     LINK_CENTER_ERROR,
     LINK_EXCESS,
     LINK_EXCESS_ERROR,
@@ -32,8 +33,6 @@ from ur_energy_model.identification.payload import (
     REPEATABLE,
     PayloadEstimate,
     estimate_payload,
-    identify_payload,
-    with_torque_constants,
 )
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.drives import BusModel, JointModel

@@ -28,11 +28,8 @@ from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
     identify_base_parameters,
 )
-from ur_energy_model.identification.payload import (
-    PayloadEstimate,
-    identify_payload,
-    with_torque_constants,
-)
+from ur_energy_model.identification.payload import identify_payload, with_torque_constants
+from ur_energy_model.identification.payload_fit import PayloadEstimate
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model

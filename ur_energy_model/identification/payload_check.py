@@ -29,16 +29,15 @@ from ur_energy_model.errors import IdentificationError, UrEnergyError
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
-from ur_energy_model.identification.payload import (
+from ur_energy_model.identification.payload import ShownPayload, contradiction_of_payload
+from ur_energy_model.identification.payload_columns import PayloadColumns
+from ur_energy_model.identification.payload_fit import (
     OWN_ERROR,
     PayloadEstimate,
-    ShownPayload,
     calibration_prior,
-    contradiction_of_payload,
     estimate_payload,
     possible_payload,
 )
-from ur_energy_model.identification.payload_columns import PayloadColumns
 from ur_energy_model.identification.recording import (
     Recording,
     SessionData,
