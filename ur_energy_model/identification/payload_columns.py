@@ -24,7 +24,7 @@ from ur_energy_model.model.energy_model import (
 from ur_energy_model.model.friction import SMOOTHING, FrictionBank
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 # joint speed at which friction gives the scale of its changes [rad/s]
 _TYPICAL_SPEED = 0.5
@@ -51,9 +51,9 @@ friction, by up to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2
 _DRIFT = 0.35  # relative change of friction within a recording: that in ten kelvin
 _FIXED_ERRORS = 9
+"""Number of error terms that do not depend on the payload, without the constant."""
 _LOADED_ERRORS = 3
-"""Error terms, without the constant: those that do not depend on the payload, and the
-others."""
+"""Number of error terms that depend on the payload."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
 _TENSOR_ERROR = 0.05  # relative error of link tensors from the robot file
 # smallest principal moment of a tensor that counts as known [kg m^2]
@@ -73,6 +73,20 @@ class PayloadColumns:
     columns from `loaded` to `one` depend on the payload, and `errors` are those of the
     error terms.
 
+    Attributes:
+        dof: number of joints n.
+        bare: place of the torque of the bare arm; inertial parameters are before it.
+        loaded: first place of what depends on the payload.
+        drive: place of the torque of the drive less friction.
+        one: place of the closing 1.
+        width: number of columns.
+        errors: places of the error terms.
+        torque_constant: of the model, motor side [n], N m/A.
+        typical_friction: friction at half a radian per second, joint side [n], N m.
+        masses: of the moving bodies [n], kg.
+        tensor_errors: mean of the diagonal of the bodies' tensors beyond the robot file
+            [n], kg m^2, and deviation of their entries [n], kg m^2.
+
     Args:
         model: with torque constants and friction.
         robot: the arm as its robot file describes it.
@@ -82,11 +96,13 @@ class PayloadColumns:
     def __init__(
         self, model: EnergyModel, robot: RobotDescription, gravity: Array
     ) -> None:
-        self.dof = n = robot.dof
+        n = robot.dof
+        self.dof = n
         self.bare = COUNT * n
         self.loaded = self.bare + 1 + _FIXED_ERRORS
         self.drive = self.loaded + _LOADED_ERRORS
-        self.one, self.width = self.drive + 1, self.drive + 2
+        self.one = self.drive + 1
+        self.width = self.drive + 2
         self.errors = [*range(self.bare + 1, self.drive), self.one]
         self._dynamics = ArmDynamics(robot, Setup(gravity=gravity))
         self._ratio = np.array([joint.gear_ratio for joint in model.joints])
@@ -97,32 +113,45 @@ class PayloadColumns:
         )
         speed = np.full((1, n), _TYPICAL_SPEED)
         friction = self._ratio * self._friction.torque(speed, np.zeros((1, n)))[0]
-        self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)  # [n], N m
-        ranges = [joint.friction.temperature_range for joint in model.joints]
-        self._usual = np.array(
-            [np.nan if span is None else np.mean(span) for span in ranges]
-        )
-        # Where the robot file has no tensor, a link may be any body between its two
-        # joints: a diagonal entry is about half that of a rod of its mass, with an error
-        # of the same size.
+        self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)
+        # mean temperature of the model's recordings [n], degC; NaN where not recorded
+        self._usual = np.full(n, np.nan)
+        for j, joint in enumerate(model.joints):
+            if joint.friction.temperature_range is not None:
+                self._usual[j] = np.mean(joint.friction.temperature_range)
         bodies = list(self._dynamics.bare.inertias)[1:]
-        self.masses = np.array([body.mass for body in bodies])  # of moving bodies [n], kg
-        flange = self._dynamics.flange_pose(np.zeros((1, n)))[:, :3, 3]
-        places = np.concatenate([self._dynamics.joint_positions(np.zeros(n)), flange])
+        self.masses = np.array([body.mass for body in bodies])
+        smallest = np.array([np.linalg.eigvalsh(body.inertia)[0] for body in bodies])
+        self.tensor_errors = self._tensor_errors(known=smallest > _LEAST_MOMENT)
+
+    def _tensor_errors(self, known: Mask) -> tuple[Array, Array]:
+        """Mean of the diagonal and deviation of all entries beyond the robot file's [n], kg m^2.
+
+        Where the robot file has no tensor, a link may be any body between its two joints:
+        a diagonal entry is about half that of a rod of its mass, with an error of the
+        same size.
+
+        Args:
+            known: links whose tensors the robot file has [n].
+        """
+        flange = self._dynamics.flange_pose(np.zeros((1, self.dof)))[:, :3, 3]
+        joints = self._dynamics.joint_positions(np.zeros(self.dof))
+        between = np.diff(np.concatenate([joints, flange]), axis=0)
         rod = self.masses / 12
-        rod *= (np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE) ** 2
-        known = np.array(
-            [np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in bodies]
-        )
-        # Mean of the diagonal and deviation of all entries beyond the robot file's [n],
-        # kg m^2.
+        rod *= (np.linalg.norm(between, axis=1) + _JOINT_SIZE) ** 2
         spread = np.where(known, _TENSOR_ERROR, 0.5) * rod
-        self.tensor_errors = np.where(known, 0.0, 0.5 * rod), spread
+        return np.where(known, 0.0, 0.5 * rod), spread
 
     def fixed(self, motion: FilteredMotion, start: float) -> tuple[Array, Array]:
-        """Columns before `loaded` [samples, n, loaded], and the links' torque [samples, n].
+        """Columns that do not depend on the payload.
 
-        `start` is the time of the recording's first motion [s].
+        Args:
+            motion: without gaps.
+            start: time of the recording's first motion [s].
+
+        Returns:
+            Columns before `loaded` [samples, n, loaded], and the links' torque [samples,
+            n], N m, joint side.
         """
         qd = motion.qd
         size = self.typical_friction
@@ -147,7 +176,12 @@ class PayloadColumns:
         return np.concatenate([bodies, np.stack(columns, axis=2)], axis=2), links
 
     def with_load(self, motion: FilteredMotion, transmitted: Array) -> Array:
-        """Columns from `loaded` to `one` [samples, n, 4] with the gears' torque [samples, n]."""
+        """Columns from `loaded` to `one` [samples, n, 4].
+
+        Args:
+            motion: without gaps.
+            transmitted: torque that the gears transmit [samples, n], N m, joint side.
+        """
         warmth = motion.known_temperature
         friction = self._ratio * self._friction.torque(motion.qd, transmitted, warmth)
         slope = np.gradient(transmitted, motion.time, axis=0)
@@ -160,15 +194,27 @@ class PayloadColumns:
         return np.stack(columns, axis=2)
 
     def error_std(self, friction_change: Array, duration: float) -> Array:
-        """Standard deviations of the error terms [n, errors].
+        """Standard deviations of the error terms [n, errors], in the order of the columns.
 
-        `friction_change` is the relative deviation of friction from the model's [n],
-        `duration` that of the recording, in which friction drifts [s].
+        Args:
+            friction_change: relative deviation of friction from the model's [n].
+            duration: time of the recording, in which friction drifts [s].
         """
-        asymmetry = _ASYMMETRY * self.typical_friction
+        drift = _DRIFT / max(duration, 1.0)
         each = (
-            *(_INERTIA_ERROR, *[friction_change] * 5, *[_DRIFT / max(duration, 1.0)] * 2),
-            *(_ASYMMETRY, _LOAD_ERROR, _DELAY, _COMPLIANCE, asymmetry),
+            _INERTIA_ERROR,  # rotors
+            friction_change,  # Coulomb friction
+            friction_change,  # viscous friction
+            friction_change,  # friction with the root of the speed
+            friction_change,  # friction that decays at low speed
+            friction_change,  # the same, more slowly
+            drift,  # Coulomb friction
+            drift,  # viscous friction
+            _ASYMMETRY,
+            _LOAD_ERROR,
+            _DELAY,
+            _COMPLIANCE,
+            _ASYMMETRY * self.typical_friction,  # constant
         )
         return np.column_stack([np.broadcast_to(std, self.dof) for std in each])
 
@@ -181,7 +227,19 @@ class PayloadColumns:
 
 
 class LoadedMotion:
-    """One motion with the columns that do not depend on the payload, computed and filtered once."""
+    """One motion with the columns that do not depend on the payload, computed and filtered once.
+
+    Args:
+        columns: of the arm, n joints.
+        motion: without gaps.
+        narrow: filter of the recording.
+        start: time of the recording's first motion [s].
+
+    Attributes:
+        motion: as given.
+        start: as given.
+        period: time between the samples of the Gram matrices [s].
+    """
 
     def __init__(
         self,
@@ -195,8 +253,9 @@ class LoadedMotion:
         self._narrow = narrow
         self.start = start
         self._inside = narrow.inside(motion) if len(motion) >= _SHORTEST else slice(0, 0)
-        # Between the samples of the Gram matrices [s].
-        self.period = (self._inside.step or 1) * motion.period if len(motion) > 1 else 0.0
+        self.period = 0.0
+        if len(motion) > 1:
+            self.period = (self._inside.step or 1) * motion.period
         if not len(motion.time[self._inside]):
             return
         fixed, self._links = columns.fixed(motion, start)
@@ -212,7 +271,8 @@ class LoadedMotion:
     def gram_matrices(self, payload: Array) -> Iterator[tuple[Array, float]]:
         """Gram matrices [n, width, width] of the moving joints and durations [s], by blocks.
 
-        `payload` has the ten parameters at the flange, for load-dependent friction.
+        Args:
+            payload: inertial parameters at the flange [10], for load-dependent friction.
         """
         time = self.motion.time[self._inside]
         columns = self._columns
@@ -229,24 +289,36 @@ def loaded_motions(
     narrow: ParallelFilter,
     kept: list[LoadedMotion],
 ) -> Iterator[LoadedMotion]:
-    """Motions of one recording, in order; `kept` keeps the first ones for the next iteration."""
+    """Motions of one recording with their columns, in order.
+
+    Args:
+        columns: of the arm, n joints.
+        motions: of the recording.
+        narrow: filter of the recording.
+        kept: the first motions of the previous iteration, to which further ones are
+            appended while there is room.
+    """
     start = 0.0
     known = len(kept)
     room = _REMEMBERED - sum(len(each.motion) for each in kept)
     for index, motion in enumerate(motions):
-        start = float(motion.time[0]) if index == 0 else start
-        loaded = (
-            kept[index] if index < known else LoadedMotion(columns, motion, narrow, start)
-        )
-        if index >= known:
-            room -= len(motion)
-            kept += [loaded] if room >= 0 else []
+        if index == 0:
+            start = float(motion.time[0])
+        if index < known:
+            yield kept[index]
+            continue
+        loaded = LoadedMotion(columns, motion, narrow, start)
+        room -= len(motion)
+        if room >= 0:
+            kept.append(loaded)
         yield loaded
 
 
-# Payload, drive gains and model error from the Gram matrices of payload columns. drive =
-# link_gain * (bare + links + payload_gain * payload) + errors @ coefficients, bilinear in
-# gains and parameters: Gauss-Newton with a normal prior. Its posterior is the prior of
+# Payload, drive gains and model error from the Gram matrices of payload columns:
+#
+#     drive = link_gain * (bare + links + payload_gain * payload) + errors @ coefficients,
+#
+# bilinear in gains and parameters: Gauss-Newton with a normal prior. Its posterior is the prior of
 # the next recording of the same arm (recursive least squares; Jazwinski, Stochastic
 # Processes and Filtering Theory, 1970, ch. 7). The noise is on the drive side, so the
 # gain belongs on the other side: a factor on the drive would be biased low.
@@ -254,8 +326,9 @@ def loaded_motions(
 _ROUNDS = 8
 _PAYLOAD_STD = np.repeat([100.0, 3.0, 0.1], [1, 3, 6])
 """Prior of the payload's mass [kg], first moments [kg m] and tensor [kg m^2]."""
-_FIXED = 1e-9
+_FIXED = 1e-9  # deviation of what is not fitted
 _SYSTEMATIC = 2.0  # factor on the noise for model errors that repeat from block to block
+_ENTRIES = TENSOR.stop - TENSOR.start  # entries of a tensor
 
 
 def solve_payload(
@@ -276,106 +349,165 @@ def solve_payload(
         error_std: standard deviations of the error terms [n, errors].
         known_mass: of the payload [kg], 0 for an empty flange; None where it is not
             known.
+
+    Returns:
+        Inertial parameters and calibration [10 + 6 n]; their covariance; residual of each
+        joint without the error terms [n], N m, NaN for joints that did not move.
     """
+    problem = _PayloadProblem(columns, blocks, prior, error_std, known_mass)
     n = columns.dof
-    bare = columns.bare
-    entries = TENSOR.stop - TENSOR.start
-    totals = blocks.sum(axis=0)
-    counts = totals[:, columns.one, columns.one]
-    sizes = (LINK_PARAMETERS * n, n, n, COUNT, entries * n, error_std.size)
-    at = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    links, link_gain, payload_gain, payload, tensors = at[:5]
-    errors = at[5].reshape(n, -1)
-    calibration = np.concatenate(at[:3])
-    body = COUNT * np.arange(n)[:, None]
-    static_columns = (body + np.arange(LINK_PARAMETERS)).ravel()
-    tensor_columns = (body + np.arange(COUNT)[TENSOR]).ravel()
-    payload_columns = slice(bare - COUNT, bare)
-    # Torque constants were identified with the published links, so a joint's gain
-    # includes the part of the links' errors that is proportional to the weight of the
-    # bare arm. It does not include what is on the flange.
-    shares = (
-        totals[:, bare, static_columns]
-        / np.maximum(totals[:, bare, bare], 1e-12)[:, None]
-    )
-    shares[:, -LINK_PARAMETERS:] = 0.0
+    values = problem.mean.copy()
+    noise = np.ones(n)
+    information = problem.precision
+    for _ in range(_ROUNDS):
+        information = problem.precision.copy()
+        right = problem.precision @ (problem.mean - values)
+        for j in joints:
+            slopes, residual = problem.linearised(values, j)
+            weighted = slopes @ problem.totals[j] / noise[j] ** 2
+            information += weighted @ slopes.T
+            right += weighted @ residual
+        values = values + np.linalg.solve(information, right)
+        noise[joints] = [problem.noise(values, j) for j in joints]
+    covariance = np.asarray(np.linalg.inv(information), dtype=float)
+    without_errors = values.copy()
+    without_errors[problem.errors] = 0.0
+    rms = np.full(n, np.nan)
+    for j in joints:
+        _, residual = problem.linearised(without_errors, j)
+        square = max(float(residual @ problem.totals[j] @ residual), 0.0)
+        rms[j] = np.sqrt(square / problem.counts[j])
+    shown = np.concatenate([problem.payload, problem.calibration])
+    return values[shown], covariance[np.ix_(shown, shown)], rms
 
-    mean = np.zeros(sum(sizes))
-    std = np.ones(sum(sizes))
-    mean[calibration] = prior.vector
-    middle, spread = columns.tensor_errors
-    middle = np.append(middle[:-1], 0.0)
-    spread = np.append(spread[:-1], _FIXED)
-    mean[tensors] = np.outer(middle, entries_of(np.eye(3))).ravel()
-    std[tensors] = np.repeat(spread, entries)  # the last link has the payload's tensor
-    std[payload] = _PAYLOAD_STD if known_mass != 0.0 else _FIXED
-    if known_mass is not None:
-        mean[payload[MASS]] = known_mass
-        std[payload[MASS]] = _FIXED
-    std[errors] = error_std
-    precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
-    precision[np.ix_(calibration, calibration)] = np.linalg.inv(prior.covariance)
 
-    def linearised(values: Array, j: int) -> tuple[Array, Array]:
-        """Jacobian [unknowns, width] and residual [width] as combinations of a row's columns."""
-        gain = values[link_gain[j]]
-        scale = values[payload_gain[j]]
-        share = shares[j]
+class _PayloadProblem:
+    """The unknowns of a fit of the payload, with their prior, and its residuals.
+
+    Unknowns are the errors of the links' masses and first moments [4 n], gains against
+    the links and against the payload [n], [n], the payload [10], deviations of the links'
+    tensors [6 n], and coefficients of the error terms [n, errors].
+
+    Args:
+        columns: what the entries of a row are.
+        blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
+        prior: of links and drives.
+        error_std: standard deviations of the error terms [n, errors].
+        known_mass: of the payload [kg]; None where it is not known.
+
+    Attributes:
+        payload: indices of the payload among the unknowns [10].
+        calibration: those of links and gains [6 n].
+        errors: those of the error terms [n, errors].
+        totals: sums of the Gram matrices over the blocks [n, width, width].
+        counts: number of samples of each joint [n].
+        mean: of the prior [unknowns].
+        precision: of the prior [unknowns, unknowns].
+    """
+
+    def __init__(
+        self,
+        columns: PayloadColumns,
+        blocks: Array,
+        prior: PayloadCalibration,
+        error_std: Array,
+        known_mass: float | None,
+    ) -> None:
+        n = columns.dof
+        bare = columns.bare
+        self._columns = columns
+        self._blocks = blocks
+        self.totals = blocks.sum(axis=0)
+        self.counts = self.totals[:, columns.one, columns.one]
+        sizes = (LINK_PARAMETERS * n, n, n, COUNT, _ENTRIES * n, error_std.size)
+        places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+        self._links, self._link_gain, self._payload_gain = places[:3]
+        self.payload, self._tensors, errors = places[3:]
+        self.errors = errors.reshape(n, -1)
+        self.calibration = np.concatenate(places[:3])
+        # Columns of a row by their inertial parameters.
+        first = COUNT * np.arange(n)[:, None]
+        self._static_columns = (first + np.arange(LINK_PARAMETERS)).ravel()
+        self._tensor_columns = (first + np.arange(COUNT)[TENSOR]).ravel()
+        self._payload_columns = slice(bare - COUNT, bare)
+        # Torque constants were identified with the published links, so a joint's gain
+        # includes the part of the links' errors that is proportional to the weight of the
+        # bare arm. It does not include what is on the flange.
+        weight = np.maximum(self.totals[:, bare, bare], 1e-12)
+        self._shares = self.totals[:, bare, self._static_columns] / weight[:, None]
+        self._shares[:, -LINK_PARAMETERS:] = 0.0
+        self.mean = np.zeros(sum(sizes))
+        self.mean[self.calibration] = prior.vector
+        std = np.ones(sum(sizes))
+        middle, spread = columns.tensor_errors
+        # the last link has the payload's tensor
+        middle = np.append(middle[:-1], 0.0)
+        spread = np.append(spread[:-1], _FIXED)
+        self.mean[self._tensors] = np.outer(middle, entries_of(np.eye(3))).ravel()
+        std[self._tensors] = np.repeat(spread, _ENTRIES)
+        std[self.payload] = _PAYLOAD_STD if known_mass != 0.0 else _FIXED
+        if known_mass is not None:
+            self.mean[self.payload[MASS]] = known_mass
+            std[self.payload[MASS]] = _FIXED
+        std[self.errors] = error_std
+        self.precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
+        of_calibration = np.ix_(self.calibration, self.calibration)
+        self.precision[of_calibration] = np.linalg.inv(prior.covariance)
+
+    def linearised(self, values: Array, j: int) -> tuple[Array, Array]:
+        """Residual of one joint and its change with the unknowns, as combinations of columns.
+
+        Args:
+            values: of the unknowns.
+            j: index of the joint, from 0.
+
+        Returns:
+            Jacobian [unknowns, width] and residual [width].
+        """
+        columns = self._columns
+        links = self._links
+        tensors = self._tensors
+        link_gain = self._link_gain[j]
+        payload_gain = self._payload_gain[j]
+        gain = values[link_gain]
+        scale = values[payload_gain]
+        share = self._shares[j]
         load = np.zeros(columns.width)
+        load[self._payload_columns] = values[self.payload]
         arm = np.zeros(columns.width)
-        load[payload_columns] = values[payload]
-        arm[static_columns] = values[links]
-        arm[tensor_columns] = values[tensors]
-        arm[bare] = 1.0 - share @ values[links]
+        arm[self._static_columns] = values[links]
+        arm[self._tensor_columns] = values[tensors]
+        arm[columns.bare] = 1.0 - share @ values[links]
         slopes = np.zeros((len(values), columns.width))
-        slopes[links, static_columns] = gain
-        slopes[links, bare] = -gain * share
-        slopes[tensors, tensor_columns] = gain
-        slopes[payload, payload_columns] = gain * scale * np.eye(COUNT)
-        slopes[link_gain[j]] = arm + scale * load
-        slopes[payload_gain[j]] = gain * load
-        slopes[errors[j], columns.errors] = 1.0
-        residual = -gain * slopes[link_gain[j]]
-        residual[columns.errors] -= values[errors[j]]
+        slopes[links, self._static_columns] = gain
+        slopes[links, columns.bare] = -gain * share
+        slopes[tensors, self._tensor_columns] = gain
+        slopes[self.payload, self._payload_columns] = gain * scale * np.eye(COUNT)
+        slopes[link_gain] = arm + scale * load
+        slopes[payload_gain] = gain * load
+        slopes[self.errors[j], columns.errors] = 1.0
+        residual = -gain * slopes[link_gain]
+        residual[columns.errors] -= values[self.errors[j]]
         residual[columns.drive] += 1.0
         return slopes, residual
 
-    def white_noise(values: Array, j: int) -> float:
+    def noise(self, values: Array, j: int) -> float:
         """Standard deviation of white noise with the same information as the residual, N m.
 
         Residuals are correlated in time; the scatter between blocks of time gives the
         number of samples that count as one.
+
+        Args:
+            values: of the unknowns.
+            j: index of the joint, from 0.
         """
-        slopes, residual = linearised(values, j)
-        variance = max(float(residual @ totals[j] @ residual), 1e-12) / counts[j]
-        scores = (blocks[:, j] @ residual) @ slopes.T
+        slopes, residual = self.linearised(values, j)
+        total = self.totals[j]
+        variance = max(float(residual @ total @ residual), 1e-12) / self.counts[j]
+        scores = (self._blocks[:, j] @ residual) @ slopes.T
         few = len(scores) / max(len(scores) - 1, 1)
         scatter = few * ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        white = (slopes @ totals[j] * slopes).sum(axis=1)
+        white = (slopes @ total * slopes).sum(axis=1)
         seen = white > 1e-9 * white.max()
-        return _SYSTEMATIC * float(
-            np.sqrt(max(variance, np.mean(scatter[seen] / white[seen])))
-        )
-
-    values = mean.copy()
-    noise = np.ones(n)
-    information = precision
-    for _ in range(_ROUNDS):
-        information = precision.copy()
-        right = precision @ (mean - values)
-        for j in joints:
-            slopes, residual = linearised(values, j)
-            weighted = slopes @ totals[j] / noise[j] ** 2
-            information += weighted @ slopes.T
-            right += weighted @ residual
-        values = values + np.linalg.solve(information, right)
-        noise[joints] = [white_noise(values, j) for j in joints]
-    covariance = np.asarray(np.linalg.inv(information), dtype=float)
-    without = values.copy()
-    rms = np.full(n, np.nan)
-    without[errors] = 0.0
-    for j in joints:
-        _, residual = linearised(without, j)
-        rms[j] = np.sqrt(max(float(residual @ totals[j] @ residual), 0.0) / counts[j])
-    shown = np.concatenate([payload, calibration])
-    return values[shown], covariance[np.ix_(shown, shown)], rms
+        scattered = np.mean(scatter[seen] / white[seen])
+        return _SYSTEMATIC * float(np.sqrt(max(variance, scattered)))
