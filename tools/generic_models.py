@@ -20,7 +20,7 @@ import numpy as np
 from tools.typical_friction import typical_friction
 from ur_energy_model.files import config_file
 from ur_energy_model.identification.friction_data import LOAD_ASYMMETRY_SPREAD
-from ur_energy_model.identification.power_fit import TYPICAL
+from ur_energy_model.identification.power_stage import TYPICAL
 from ur_energy_model.identification.power_structures import (
     COPPER_FACTOR,
     DRIVER,

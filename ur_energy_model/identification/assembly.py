@@ -13,11 +13,8 @@ import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.identification.dynamics import DynamicsEstimate
-from ur_energy_model.identification.power_fit import (
-    PowerFit,
-    PowerFitResult,
-    fit_sessions,
-)
+from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_stage import fit_sessions
 from ur_energy_model.identification.power_structures import JointPowerEvidence
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (

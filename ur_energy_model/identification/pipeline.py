@@ -36,7 +36,8 @@ from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.joint_meter import meter_of, with_cable
 from ur_energy_model.identification.kept_parts import KeptTime
 from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
-from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
+from ur_energy_model.identification.power_fit import PowerFitResult
+from ur_energy_model.identification.power_stage import with_capacitor_energy
 from ur_energy_model.identification.power_structures import added_power_model
 from ur_energy_model.identification.presliding import with_presliding
 from ur_energy_model.identification.recording import (

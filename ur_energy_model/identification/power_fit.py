@@ -9,18 +9,16 @@ structures of power_structures.py are fitted to them with their priors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.meter import StepRule
-from ur_energy_model.energy.motor_powers import MeasuredPowers
-from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
+    Prior,
+    Solution,
     cross_validate,
+    prior_alone,
     pseudo_inverse,
     solve,
 )
@@ -43,19 +41,14 @@ from ur_energy_model.identification.power_structures import (
     three_coefficients,
     with_meter,
 )
-from ur_energy_model.identification.torque_constants import (
-    JointEstimate,
-    with_torque_constant,
-)
 from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, BusModel, square_root
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array, Mask
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.recording import SessionData
+    pass
 
 
 @dataclass(frozen=True)
@@ -108,8 +101,8 @@ _OMITTED = 0.03
 relative errors of torque constants times converted power exceed their deviations by 0.00
 to 0.05 W (RMS)."""
 _SECOND_ORDER = 4000.0
-"""The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are
-expanded to first order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
+"""Power that is left out because the delays are expanded to first order, per squared
+controller cycle [W/s^2]: 0.26 W at 125 Hz. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
 _BLOCK = 1.0  # duration of a block of time [s]
 _LEAST_SPEED = 0.1  # mean speed of a block of motion, as a share of the fastest block's
 
@@ -136,8 +129,9 @@ class PowerFit:
     """Accumulates bus power and its columns over any number of recordings, and fits them.
 
     Args:
+        robot: the arm, n joints.
         known: prior of the parameters; None for that of the robot file.
-        data: of earlier ones.
+        data: accumulated earlier, to be continued; None to begin.
     """
 
     def __init__(
@@ -149,8 +143,8 @@ class PowerFit:
         self.robot = robot
         self.known = known
         self.data = data or PowerData()
-        # Weights of the delays, and of power given back: neither may vanish without a
-        # robot file's.
+        # Torque constants weight the columns of the delays, and give the power that is
+        # expected before the fit: they may not vanish where the robot file has none.
         self._constant = expected_constant(robot)
         prior = physical(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
@@ -171,26 +165,15 @@ class PowerFit:
         if rows is None:
             return
         time = rows.time
-        power = rows.power
-        mode = rows.mode
-        released = np.isin(mode, BRAKES_RELEASED)
-        for code in np.unique(mode[~released]).tolist():
+        released = np.isin(rows.mode, BRAKES_RELEASED)
+        for code in np.unique(rows.mode[~released]).tolist():
             if code in ROBOT_MODES:
-                shown = power[mode == code]
+                shown = rows.power[rows.mode == code]
                 self._add_to_mode(ROBOT_MODES[code], np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
-        # All power comes from the supply where it has not rested for a while, by the
-        # power expected before the fit. A time before the last rest begins another
-        # recording.
-        expected = columns @ self._expected
-        rested = self.data.rested
-        before = -np.inf if rested is None or (len(time) and time[0] < rested) else rested
-        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
-        last = np.maximum.accumulate(np.append(before, resting))
-        self.data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
-        supplied = time - last[1:] > _DISCHARGE_TIME
+        supplied = self._supplied(time, columns @ self._expected)
         keep = released & supplied & ~breaking_away(rows)
-        data = np.column_stack([columns, power])[keep]
+        data = np.column_stack([columns, rows.power])[keep]
         time = time[keep]
         if not len(time):
             return
@@ -201,6 +184,22 @@ class PowerFit:
             self.data.gram.accumulate(piece.T @ piece, duration)
             self.data.counts.accumulate(np.asarray(float(len(piece))), duration)
 
+    def _supplied(self, time: Array, expected: Array) -> Mask:
+        """Samples whose power comes from the supply alone: it has not rested for a while.
+
+        Args:
+            time: of samples that follow those before [samples], s; a time before the last
+                rest begins another recording.
+            expected: power before the fit [samples], W.
+        """
+        rested = self.data.rested
+        if rested is None or (len(time) and time[0] < rested):
+            rested = -np.inf
+        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
+        last = np.maximum.accumulate(np.append(rested, resting))
+        self.data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
+        return np.asarray(time - last[1:] > _DISCHARGE_TIME)
+
     def conversion_error(self, constant: Array) -> Array:
         """Relative errors of the joints' converted power from what is not modelled [n].
 
@@ -208,9 +207,8 @@ class PowerFit:
             constant: torque constants, motor side [n], N m/A.
         """
         total = self.data.gram.blocks.sum(axis=0)
-        squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(
-            total[0, 0], 1.0
-        )
+        samples = max(total[0, 0], 1.0)
+        squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / samples
         omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
         # Data that show less of a joint leave its conversion to the prior.
         converted = np.hypot(constant * np.sqrt(squares), omitted / CONVERSION_FACTOR[1])
@@ -234,6 +232,7 @@ class PowerFit:
             self._add_to_mode(name, sums)
 
     def _add_to_mode(self, name: str, sums: Array) -> None:
+        """Add a sum of powers [W] and a number of samples [2] to those of a robot mode."""
         self.data.modes[name] = self.data.modes.get(name, np.zeros(2)) + sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
@@ -244,7 +243,8 @@ class PowerFit:
     def motion(self, coefficients: Array) -> tuple[float, float]:
         """Sum over the samples in motion of what motors and drivers take [W], and their number.
 
-        By the coefficients of the power columns [4 n + 4].
+        Args:
+            coefficients: of the power columns [4 n + 4].
         """
         if not self.samples:
             return 0.0, 0.0
@@ -296,12 +296,10 @@ class PowerFit:
             "common": structure,
             "three coefficients": three_coefficients(structure),
         }
-        rmse = {
-            name: float(
-                np.sqrt(cross_validate(self._project(each), each.prior, counts).mean())
-            )
-            for name, each in compared.items()
-        }
+        rmse = {}
+        for name, each in compared.items():
+            squares = cross_validate(self._project(each), each.prior, counts)
+            rmse[name] = float(np.sqrt(squares.mean()))
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
         return self._result(structure, rmse, f"held-out RMSE: {words}", deviation)
 
@@ -322,7 +320,10 @@ class PowerFit:
     def _scatter(self, coefficients: Array) -> float:
         """Standard deviation of the mean power of a second of motion that coefficients leave [W].
 
-        Beyond that by the noise of its samples; with MOTION_STD as its prior.
+        It is what exceeds the noise of the samples; MOTION_STD is its prior.
+
+        Args:
+            coefficients: of the power columns [4 n + 4].
         """
         squares = MOTION_FREEDOM * MOTION_STD**2
         freedom = MOTION_FREEDOM
@@ -337,9 +338,8 @@ class PowerFit:
             grams = grams[moving]
             means = grams[:, 0] @ left / counts
             total = float(np.einsum("i,bij,j->", left, grams, left))
-            noise = max(total - counts @ means**2, 0.0) / max(
-                float(counts.sum()) - len(means), 1.0
-            )
+            within = max(total - counts @ means**2, 0.0)
+            noise = within / max(float(counts.sum()) - len(means), 1.0)
             # errors of that many motions
             merged = max(self.data.gram.length / MOTION_TIME, 1.0)
             squares += merged * max(float((means**2 - noise / counts).sum()), 0.0)
@@ -373,59 +373,35 @@ class PowerFit:
             added: the room's power model that the structure is of; None for the physical
                 one.
         """
-        assumed = added is not None and not added.fits_motors
-        if self.samples:
-            solution = solve(
-                self._project(structure), structure.prior, self.data.counts.blocks
-            )
-            values = solution.coefficients
-            covariance = solution.covariance
-            residual = solution.residual
-            source = "bus_power"
-        else:
-            # infinite ones are of standby power
-            std = np.minimum(structure.prior.std, STANDBY[1])
-            values = structure.prior.mean
-            covariance = np.diag(std**2)
-            residual = float("nan")
-            source = "prior"
-        root = square_root(covariance)
-        roots = structure.basis @ root
+        solution = self._solution(structure)
+        values = solution.coefficients
         layout = PowerLayout(self.robot.dof)
         coefficients = structure.basis @ values
-        deviation = np.linalg.norm(roots, axis=1)
         conversion = coefficients[layout.conversion]
+        root = square_root(solution.covariance)
+        roots = structure.basis @ root
+        deviation = np.linalg.norm(roots, axis=1)
         # What no coefficient explains is an error of each joint's conversion that is
         # independent of the others, its torque constant's included: further rows beside
         # those of the covariance's square root.
-        error = np.full(layout.joints, 0.0 if assumed else MODEL_ERROR)
-        if added is None and self.samples:
-            error = self.conversion_error(conversion)
-        if constant_std is not None:
-            error = np.hypot(
-                error, np.where(structure.own, 0.0, constant_std / structure.base)
-            )
+        error = self._conversion_errors(structure, conversion, constant_std, added)
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
         if self.samples:
-            # Less what the coefficients take up of it, for bus power shows the sum: of
-            # half of the variance all of them, of the other half all but the conversions
-            # of single joints.
-            least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
-            weight = solution.effective_samples / (solution.samples * least)
-            whole = weight * self.data.gram.blocks.sum(axis=0)[:-1, :-1]
-            parts = []
-            for kept in (np.ones_like(structure.single), ~structure.single):
-                basis = structure.basis[:, kept]
-                precision = structure.prior.precision[np.ix_(kept, kept)]
-                weighted = basis.T @ whole
-                bread = pseudo_inverse(weighted @ basis + precision)
-                taken = (basis @ bread @ weighted).T
-                parts.append(np.sqrt(0.5) * (omitted - omitted @ taken))
-            omitted = np.concatenate(parts)
+            omitted = self._not_taken_up(structure, solution, omitted)
         errors = np.concatenate([roots.T, omitted])
+        kind = PHYSICAL
+        source = "bus_power" if self.samples else "prior"
+        of_constants = source
+        if added is not None:
+            kind = added.name
+            if not added.fits_motors:
+                of_constants = added.name
+        mode_power = {
+            name: float(total / count) for name, (total, count) in self.data.modes.items()
+        }
         bus = BusModel(
-            kind=PHYSICAL if added is None else added.name,
+            kind=kind,
             standby=float(max(coefficients[layout.standby], 0.0)),
             driver=coefficients[layout.driver],
             inductance=coefficients[layout.inductance],
@@ -436,18 +412,17 @@ class PowerFit:
                 "motion": self._scatter(coefficients),
             },
             errors=errors[:, layout.bus_errors],
-            mode_power={
-                name: float(total / n) for name, (total, n) in self.data.modes.items()
-            },
-            residual=residual,
+            mode_power=mode_power,
+            residual=solution.residual,
             source=source,
             reason=reason,
         )
-        std = np.sqrt(np.diag(covariance))
+        spreads = np.sqrt(np.diag(solution.covariance))
         factors = {
             name: (float(value), float(spread))
-            for name, value, spread in zip(structure.names, values, std, strict=True)
+            for name, value, spread in zip(structure.names, values, spreads, strict=True)
         }
+        current_delay, _ = factors.get("current_delay", (0.0, 0.0))
         return PowerFitResult(
             bus=bus,
             winding_resistance=coefficients[layout.copper],
@@ -456,152 +431,74 @@ class PowerFit:
             back_emf_std=np.linalg.norm(errors[:, layout.conversion], axis=0),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
-            current_delay=factors["current_delay"][0]
-            if "current_delay" in factors
-            else 0.0,
-            source=added.name if added is not None and assumed else source,
+            current_delay=current_delay,
+            source=of_constants,
             comparison=comparison,
             factors=factors,
             coefficients=coefficients,
         )
 
+    def _solution(self, structure: Structure) -> Solution:
+        """Parameters of a structure from the data, or from its prior alone without data."""
+        prior = structure.prior
+        if self.samples:
+            return solve(self._project(structure), prior, self.data.counts.blocks)
+        # infinite deviations are those of standby power
+        std = np.minimum(prior.std, STANDBY[1])
+        return prior_alone(Prior(prior.mean, std))
 
-# The power stage: a fit over sessions, then the energy of the bus capacitor.
-
-_DEVIATION_SHARE = 0.8
-"""A torque constant is updated where bus power lowers its deviation to this share or
-less."""
-_ROUNDS = 4
-CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
-"""Candidate energies [J], in steps of a quarter."""
-TYPICAL = 3.0
-"""Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to
-the voltage at which the braking resistor switches on."""
-_FACTOR = 3.0  # one standard deviation of the prior, as a factor of TYPICAL
-_ZERO_PENALTY = 4.0
-"""Squared standard deviations between the prior mean and a bus without capacitor."""
-_CORRELATED = 10.0  # consecutive samples with correlated errors that count as one
-
-
-def fit_sessions(
-    powers: Sequence[PowerFit],
-    kind: str,
-    joints: tuple[JointEstimate, ...],
-    *,
-    stated: Mask | None = None,
-    meter: JointPowerEvidence | None = None,
-) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
-    """The power stage over several sessions, each with its own standby power.
-
-    Args:
-        powers: of each session.
-        kind: of the power model.
-        joints: with their torque constants.
-        stated: joints [n] whose torque constants the controller states; None for none.
-        meter: what a meter at the joints shows of them, in all sessions; None without.
-
-    Returns:
-        The joints, with torque constants that bus power determines better; the power fit,
-        with the mean standby power of the sessions; the standby power of each session
-        with bus power [W].
-    """
-    constant = np.array([joint.torque_constant for joint in joints])
-    std = np.array([joint.torque_constant_std for joint in joints])
-    known = [power for power in powers if power.samples]
-    shifts = np.zeros(len(known))
-
-    def merged() -> PowerFit:
-        """Data of all sessions, shifted to a common standby power."""
-        total = PowerFit(powers[0].robot, powers[0].known)
-        for power in sorted(powers, key=known.__contains__):
-            total.merge(
-                power, float(shifts[known.index(power)]) if power in known else 0.0
-            )
-        return total
-
-    everything = merged()
-    result = everything.fit(kind, constant, std, stated=stated, meter=meter)
-    for _ in range(_ROUNDS if len(known) > 1 else 0):
-        shifts = np.array([power.standby_shift(result) for power in known])
-        shifts -= shifts.mean()
-        result = merged().fit(kind, constant, std, stated=stated, meter=meter)
-    standby = result.bus.standby + shifts
-    if kind != PHYSICAL or result.source != "bus_power":
-        return joints, result, standby
-    updated = list(joints)
-    omitted = everything.conversion_error(result.torque_constant)
-    for j, joint in enumerate(joints):
-        value = float(result.torque_constant[j])
-        value_std = float(result.torque_constant_std[j])
-        whole = float(np.hypot(value_std, omitted[j] * value))
-        if 0.0 < value_std < _DEVIATION_SHARE * std[j]:
-            updated[j] = with_torque_constant(
-                joint, value, whole, "current and bus_power"
-            )
-    return tuple(updated), result, standby
-
-
-def with_capacitor_energy(
-    model: EnergyModel, recordings: Sequence[SessionData]
-) -> EnergyModel:
-    """The model with the capacitor energy that best explains bus power during regeneration.
-
-    Without sufficient regeneration in the recordings the prior, TYPICAL, applies.
-
-    Args:
-        model: all other parameters identified.
-        recordings: those it was identified from.
-    """
-    if model.bus.kind != PHYSICAL:
-        return model
-    fit = CapacitorFit(model)
-    for recording in recordings:
-        if recording.power.supply_rested:
-            fit.start_recording()
-            for block in recording.supply():
-                fit.accumulate(*block)
-    return with_capacitor(model, fit.errors)
-
-
-class CapacitorFit:
-    """Accumulates squared errors of bus power, W^2, for every candidate energy, with a model."""
-
-    def __init__(self, model: EnergyModel) -> None:
-        self.model = model
-        self.errors = np.zeros(len(CAPACITIES))
-        self.start_recording()
-
-    def start_recording(self) -> None:
-        """Start another recording, with an empty capacitor."""
-        floor = self.model.bus.floor
-        self._gaps = StepRule()
-        self._powers = MeasuredPowers(self.model)
-        self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
-
-    def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
-        """Add consecutive samples, see `Recording.supply`.
+    def _conversion_errors(
+        self,
+        structure: Structure,
+        conversion: Array,
+        constant_std: Array | None,
+        added: PowerModel | None,
+    ) -> Array:
+        """Relative errors of the joints' converted power that no coefficient explains [n].
 
         Args:
-            time: [samples], s.
-            speed: of the joints [samples, n], rad/s.
-            current: of the motors [samples, n], A.
-            watts: power at the supply [samples], W.
+            structure: of the power.
+            conversion: converted power over current and motor speed [n], V s/rad.
+            constant_std: standard deviations of the torque constants from currents [n],
+                N m/A; None for exact ones.
+            added: the room's power model; None for the physical one.
         """
-        steps = self._gaps(time).bridged
-        motion = self._powers.motion(steps, speed, current)
-        demand = self._powers.powers(motion).demand + self.model.bus.standby
-        self.errors += [
-            np.square(bus(steps, demand) - watts).sum() for bus in self._buses
-        ]
+        if added is not None and not added.fits_motors:
+            error = np.zeros(self.robot.dof)  # assumed constants are taken as exact
+        elif added is None and self.samples:
+            error = self.conversion_error(conversion)
+        else:
+            error = np.full(self.robot.dof, MODEL_ERROR)
+        if constant_std is None:
+            return error
+        of_constants = np.where(structure.own, 0.0, constant_std / structure.base)
+        return np.asarray(np.hypot(error, of_constants))
 
+    def _not_taken_up(
+        self, structure: Structure, solution: Solution, omitted: Array
+    ) -> Array:
+        """Errors of the joints' conversion, less what the coefficients take up of them.
 
-def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
-    """The model with the candidate energy that its prior and the errors [candidates] favour."""
-    deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
-    penalty = np.append(_ZERO_PENALTY, np.square(deviations))
-    residual = model.bus.residual
-    weight = 1.0 / (_CORRELATED * residual**2) if residual > 0 else 0.0
-    best = int(np.argmin(weight * errors + penalty))
-    return replace(
-        model, bus=replace(model.bus, capacitor_energy=float(CAPACITIES[best]))
-    )
+        Bus power shows the sum of all joints: of half of the variance all coefficients
+        take up a part, of the other half all but the conversions of single joints.
+
+        Args:
+            structure: of the power.
+            solution: of its parameters.
+            omitted: errors of the power coefficients, a row for each joint [n, width].
+
+        Returns:
+            Both halves [2 n, width].
+        """
+        least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
+        weight = solution.effective_samples / (solution.samples * least)
+        whole = weight * self.data.gram.blocks.sum(axis=0)[:-1, :-1]
+        parts = []
+        for kept in (np.ones_like(structure.single), ~structure.single):
+            basis = structure.basis[:, kept]
+            precision = structure.prior.precision[np.ix_(kept, kept)]
+            weighted = basis.T @ whole
+            bread = pseudo_inverse(weighted @ basis + precision)
+            taken = (basis @ bread @ weighted).T
+            parts.append(np.sqrt(0.5) * (omitted - omitted @ taken))
+        return np.concatenate(parts)

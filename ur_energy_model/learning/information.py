@@ -32,12 +32,8 @@ from ur_energy_model.identification.filtered_motion import (
 )
 from ur_energy_model.identification.kept_parts import KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
-from ur_energy_model.identification.power_fit import (
-    CapacitorFit,
-    PowerData,
-    PowerFit,
-    with_capacitor,
-)
+from ur_energy_model.identification.power_fit import PowerData, PowerFit
+from ur_energy_model.identification.power_stage import CapacitorFit, with_capacitor
 from ur_energy_model.identification.power_structures import power_prior, power_rows
 from ur_energy_model.identification.presliding import with_presliding
 from ur_energy_model.identification.recording import SessionData
