@@ -62,8 +62,8 @@ class Verification:
     Attributes:
         torque_rms: residual per joint [n], N m.
         torque_r2: the same as coefficient of determination [n].
-        normalised_error: sqrt(e'e) / number of torque samples, N m; filtered, in motion
-            (published: `NormalisedError`).
+        normalised_error: sqrt(e'e) / number of torque samples, of filtered torques in
+            motion [N m]; that of publications is `NormalisedError`.
         samples: torque samples used (joints counted one by one).
     """
 
@@ -117,8 +117,8 @@ class NormalisedError:
     rate: float
 
 
-# names the base columns of a regressor
 BaseChoice = Callable[[FullRegressor], Sequence[str]]
+"""Names the base columns of a regressor."""
 
 
 class BaseParameterFit:
@@ -149,10 +149,9 @@ class BaseParameterFit:
         self.robot = robot
         self.torque_source = torque_source
         constant = robot.torque_constant if torque_constant is None else torque_constant
-        measured = torque_source == "measured_torque"
-        self._torque_per_ampere = (
-            np.ones(robot.dof) if measured else robot.gear_ratio * constant
-        )
+        self._torque_per_ampere = robot.gear_ratio * constant
+        if torque_source == "measured_torque":
+            self._torque_per_ampere = np.ones(robot.dof)
         if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
             raise IdentificationError(
                 f"{robot.name}: the robot file has no torque constants; identify a model first and "
@@ -162,7 +161,8 @@ class BaseParameterFit:
         self.regressor = FullRegressor(
             robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
         )
-        self.regrouping = regroup(self.regressor, choose and choose(self.regressor))
+        base_names = None if choose is None else choose(self.regressor)
+        self.regrouping = regroup(self.regressor, base_names)
         self._grams = BlockedGram()
 
     def accumulate(
@@ -178,9 +178,8 @@ class BaseParameterFit:
         torque = motion.current * self._torque_per_ampere if measured else motion.moment
         if not np.isfinite(torque).all():
             return
-        columns = self.regressor(motion.q, motion.qd, motion.qdd)[
-            :, :, self.regrouping.base
-        ]
+        whole = self.regressor(motion.q, motion.qd, motion.qdd)
+        columns = whole[:, :, self.regrouping.base]
         rows = np.concatenate([columns, torque[:, :, None]], axis=2)
         for gram, duration in joint_gram_matrices(
             motion, rows, narrow, moving_only=measured
@@ -195,11 +194,9 @@ class BaseParameterFit:
         """
         rank = self.regrouping.rank
         n = self.robot.dof
-        blocks = (
-            self._grams.blocks
-            if len(self._grams)
-            else np.zeros((0, n, rank + 2, rank + 2))
-        )
+        blocks = self._grams.blocks
+        if not len(blocks):
+            blocks = np.zeros((0, n, rank + 2, rank + 2))
         counts = blocks[:, :, -1, -1].sum(axis=0)
         if counts.sum() < 2 * rank or (counts < 2).any():
             raise IdentificationError(
@@ -210,48 +207,15 @@ class BaseParameterFit:
         ordinary = _solve(total, np.ones(n))
         noise = np.sqrt(_squares(total, ordinary) / counts)
         values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
-        squares = _squares(total, values)
-        # Correlated residuals inflate the covariance: with independent ones the variance
-        # of block scores would equal the information; the mean ratio is the samples that
-        # count as one.
-        weights = counts / np.maximum(squares, 1e-12)
-        scores = np.einsum(
-            "j,bjrc,c->br", weights, blocks, np.append(-values, [1.0, 0.0])
-        )[:, :rank]
-        information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
-        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
-        covariance = np.asarray(inflation * pseudo_inverse(information, _RCOND))
-        # The spread of the full parameters around the robot file: half a link's mass plus
-        # 1 kg, first moments and tensors as of that mass at 0.1 m and 0.2 m, drives
-        # almost unlimited.
-        nominal = self.regressor.nominal()
-        mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
-        spread = np.full((n, len(nominal) // n), 10.0)
-        spread[:, MASS] = mass
-        spread[:, FIRST_MOMENT] = 0.1 * mass[:, None]
-        spread[:, TENSOR] = 0.04 * mass[:, None]
+        covariance = _covariance(blocks, values)
+        consistent = self._consistent(values, covariance)
         combination = self.regrouping.combination
-        consistent = nearest_possible(
-            pseudo_inverse(covariance, _RCOND),
-            combination,
-            values,
-            nominal,
-            spread.ravel(),
-            n,
-        )
-        # Every fold of blocks predicted from the others.
-        held_out = 0.0
-        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
-            fold = blocks[part].sum(axis=0)
-            rest = total if len(part) == len(blocks) else total - fold
-            held_out += float(_squares(fold, _solve(rest, np.ones(n))).sum())
-        found = {
-            **vars(self.verify(values)),
-            "normalised_error": np.sqrt(held_out) / counts.sum(),
-        }
+        fitted = self.verify(values)
         return BaseParameters(
-            **found,
+            torque_rms=fitted.torque_rms,
+            torque_r2=fitted.torque_r2,
+            normalised_error=np.sqrt(_held_out_squares(blocks)) / counts.sum(),
+            samples=fitted.samples,
             regrouping=self.regrouping,
             torque_source=self.torque_source,
             ordinary=ordinary,
@@ -264,8 +228,39 @@ class BaseParameterFit:
             consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
         )
 
+    def _consistent(self, values: Array, covariance: Array) -> Array:
+        """Physically possible full parameters [parameters] nearest to base parameters.
+
+        The spread of the full parameters around the robot file: half a link's mass plus 1
+        kg, first moments and tensors as of that mass at 0.1 m and 0.2 m, drives almost
+        unlimited.
+
+        Args:
+            values: base parameters [rank].
+            covariance: of these [rank, rank].
+        """
+        n = self.robot.dof
+        nominal = self.regressor.nominal()
+        mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
+        spread = np.full((n, len(nominal) // n), 10.0)
+        spread[:, MASS] = mass
+        spread[:, FIRST_MOMENT] = 0.1 * mass[:, None]
+        spread[:, TENSOR] = 0.04 * mass[:, None]
+        return nearest_possible(
+            pseudo_inverse(covariance, _RCOND),
+            self.regrouping.combination,
+            values,
+            nominal,
+            spread.ravel(),
+            n,
+        )
+
     def verify(self, values: Array) -> Verification:
-        """Prediction of the accumulated motion by base parameters [rank]."""
+        """Prediction of the accumulated motion by base parameters.
+
+        Args:
+            values: base parameters [rank].
+        """
         rank = self.regrouping.rank
         total = self._grams.blocks.sum(axis=0)
         counts = total[:, -1, -1]
@@ -282,7 +277,15 @@ class BaseParameterFit:
     def published_error(
         self, values: Array, recordings: Sequence[Recording]
     ) -> NormalisedError | None:
-        """Error of base parameters [rank] at every recorded point, of torques from currents."""
+        """Error of base parameters at every recorded point, of torques from currents.
+
+        Args:
+            values: base parameters [rank].
+            recordings: of the arm in the stated mounting.
+
+        Returns:
+            The error; None for other torques, and without motion.
+        """
         if self.torque_source != "current":
             return None
         squares = 0.0
@@ -291,13 +294,11 @@ class BaseParameterFit:
         steps = 0
         for recording in recordings:
             for motion in recorded_motions(recording.path, recording.cutoff):
-                for rows in slices_between(
-                    range(_POINTS, len(motion), _POINTS), len(motion)
-                ):
+                cuts = range(_POINTS, len(motion), _POINTS)
+                for rows in slices_between(cuts, len(motion)):
                     part = motion.cut(rows)
-                    columns = self.regressor(part.q, part.qd, part.qdd)[
-                        :, :, self.regrouping.base
-                    ]
+                    whole = self.regressor(part.q, part.qd, part.qdd)
+                    columns = whole[:, :, self.regrouping.base]
                     error = columns @ values - part.current * self._torque_per_ampere
                     squares += float(np.square(error).sum())
                     points = points + len(part)
@@ -320,6 +321,46 @@ def _squares(gram: Array, values: Array) -> Array:
     """Sum of squared residuals per joint [n]; rows are [base columns, torque, 1]."""
     full = np.append(-values, [1.0, 0.0])
     return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
+
+
+def _covariance(blocks: Array, values: Array) -> Array:
+    """Covariance [rank, rank] of base parameters, correlated residuals allowed for.
+
+    Correlated residuals inflate the covariance: with independent ones the variance of
+    block scores would equal the information; the mean ratio is the number of samples that
+    count as one.
+
+    Args:
+        blocks: Gram matrices per block of time [blocks, n, rank + 2, rank + 2].
+        values: base parameters by weighted least squares [rank].
+    """
+    rank = len(values)
+    total = blocks.sum(axis=0)
+    squares = _squares(total, values)
+    counts = total[:, -1, -1]
+    weights = counts / np.maximum(squares, 1e-12)
+    residual = np.append(-values, [1.0, 0.0])
+    scores = np.einsum("j,bjrc,c->br", weights, blocks, residual)[:, :rank]
+    information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
+    scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
+    inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+    return np.asarray(inflation * pseudo_inverse(information, _RCOND))
+
+
+def _held_out_squares(blocks: Array) -> float:
+    """Sum of squared torque errors [(N m)^2] of blocks that are predicted from the others.
+
+    Args:
+        blocks: Gram matrices per block of time [blocks, n, rank + 2, rank + 2].
+    """
+    total = blocks.sum(axis=0)
+    equal_weights = np.ones(len(total))
+    squares = 0.0
+    for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+        fold = blocks[part].sum(axis=0)
+        others = total if len(part) == len(blocks) else total - fold
+        squares += float(_squares(fold, _solve(others, equal_weights)).sum())
+    return squares
 
 
 # Bags: mounting first, then one pass over the filtered motion of each.
@@ -378,7 +419,7 @@ def identify_base_parameters(
             (the controller's own model) or "measured_torque" (actual_current_as_torque,
             for arms that measure joint torque).
         torque_constant: motor side [n], N m/A; None for the robot file's.
-        choose: see the fit.
+        choose: names the base columns; None for the usual ones.
         progress: called with the finished share and the current step.
 
     Raises:
@@ -435,6 +476,11 @@ def _gravity(
     recordings: Sequence[Recording], robot: RobotDescription, warnings: list[str]
 ) -> tuple[Array, str]:
     """Gravity common to all recordings, and its source: from target_moment, else as recorded.
+
+    Args:
+        recordings: of the arm.
+        robot: the arm.
+        warnings: for the user, to which further ones are appended.
 
     Raises:
         IdentificationError: the mounting changes between recordings.

@@ -47,9 +47,6 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array, Mask
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class PowerFitResult:

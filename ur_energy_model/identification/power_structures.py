@@ -45,13 +45,23 @@ WIND_UP_TIME = 0.03
 class PowerLayout:
     """Positions of the 4 n + 4 power columns and their coefficients, for an arm with n joints.
 
-    A constant (`standby`, W); i^2, w i, |i| and i di/dt of each joint, w the motor speed
-    (`copper`, `conversion`, `driver` and `inductance` in ohm, V s/rad, W/A and H); the
-    sum of |w| (`drag`, N m); two delays [s]. `bus_errors` are the columns that
-    `BusModel.errors` has, `without_delays` EcBot's 4 n + 1.
+    i is the current [A] and w the speed [rad/s] of a motor.
 
     Args:
         joints: number of joints n.
+
+    Attributes:
+        standby: constant [W].
+        copper: i^2 of each joint [ohm].
+        conversion: w i of each joint [V s/rad].
+        driver: |i| of each joint [W/A].
+        inductance: i di/dt of each joint [H].
+        drag: sum of |w| [N m].
+        current_delay: delay of the currents behind the speeds [s].
+        supply_delay: delay of the power behind the speeds [s].
+        width: number of columns.
+        bus_errors: the columns that `BusModel.errors` has.
+        without_delays: the 4 n + 1 columns of EcBot.
     """
 
     standby = 0
@@ -62,9 +72,10 @@ class PowerLayout:
         self.joints = joints
         self.width = 4 * joints + 4
         self.drag = 4 * joints + 1
-        self.copper, self.conversion, self.driver, self.inductance = (
-            slice(1 + kind * joints, 1 + (kind + 1) * joints) for kind in range(4)
-        )
+        self.copper = slice(1, 1 + joints)
+        self.conversion = slice(1 + joints, 1 + 2 * joints)
+        self.driver = slice(1 + 2 * joints, 1 + 3 * joints)
+        self.inductance = slice(1 + 3 * joints, 1 + 4 * joints)
         self.bus_errors = [*range(self.driver.stop), self.drag]
         self.without_delays = slice(0, self.inductance.stop)
 
@@ -246,9 +257,8 @@ def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
     spread = np.where(sized, _RATED_SPREAD * typical, UNKNOWN_RESISTANCE[1])
     known = np.isfinite(robot.winding_resistance)
     nominal = np.nan_to_num(robot.winding_resistance)
-    return np.where(known, nominal, value), np.where(
-        known, RESISTANCE_SPREAD * nominal, spread
-    )
+    value = np.where(known, nominal, value)
+    return value, np.where(known, RESISTANCE_SPREAD * nominal, spread)
 
 
 def expected_constant(robot: RobotDescription) -> Array:
@@ -328,11 +338,11 @@ class PowerPrior(NamedTuple):
     """What is known of the power of an arm with n joints before its data; means and deviations.
 
     Attributes:
-        standby: [W].
+        standby: standby power [W].
         copper: factor of the winding resistances, common to the joints.
-        own_copper: of each joint beyond the common factor, means only [n].
-        driver: [W/A].
-        drag: [N m].
+        own_copper: factor of each joint beyond the common one, means only [n].
+        driver: loss of the drivers over the size of the current [W/A].
+        drag: loss of a moving motor over its speed [N m].
     """
 
     standby: tuple[float, float]
@@ -354,12 +364,12 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
     if model is None or model.bus.kind != PHYSICAL:
         own = np.zeros(robot.dof)
         return PowerPrior((standby, STANDBY[1]), COPPER_FACTOR, own, DRIVER, (0.0, drag))
-    bus, (expected, _) = model.bus, expected_resistance(robot)
-    factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
-    spread = np.array(
-        [joint.std.get("winding_resistance", np.inf) for joint in model.joints]
-    )
-    copper = float((spread / expected).max())
+    bus = model.bus
+    expected, _ = expected_resistance(robot)
+    resistance = np.array([joint.winding_resistance for joint in model.joints])
+    factors = resistance / expected
+    std = [joint.std.get("winding_resistance", np.inf) for joint in model.joints]
+    copper = float((np.array(std) / expected).max())
     mean = float(factors.mean())
     still = float(np.hypot(bus.std.get("standby", STANDBY[1]), model.sessions.standby))
     driver = max(min(bus.std.get("driver", DRIVER[1]), DRIVER[1]), _LEAST_DRIVER)
@@ -385,8 +395,22 @@ class JointPowerEvidence(NamedTuple):
     precision: Array
 
 
-_PowerRow = tuple[str, int | slice, Array | float, tuple[float, float], Array]
-"""A parameter of the physical structure, see the table in `physical`."""
+class _Parameter(NamedTuple):
+    """A parameter of the physical structure of an arm with n joints.
+
+    Attributes:
+        name: of the parameter.
+        place: power columns that it is a part of the coefficients of.
+        values: these parts per unit of the parameter.
+        prior: mean and standard deviation.
+        torque: torque constants per unit of the parameter [n]; None for none.
+    """
+
+    name: str
+    place: int | slice
+    values: Array | float
+    prior: tuple[float, float]
+    torque: Array | None = None
 
 
 def physical(
@@ -398,11 +422,14 @@ def physical(
     stated: Mask | None = None,
     meter: JointPowerEvidence | None = None,
 ) -> Structure:
-    """Standby, common factors of copper loss and conversion, driver loss, delays, torque constants.
+    """The physical structure of the power of an arm with n joints.
 
-    Constants that neither robot file nor controller state are corrected by bus power,
-    each by itself; the conversion of joints whose constants the controller states, and of
-    all joints with a meter of their own, within the deviation of their constants.
+    Its parameters are standby power, common factors of copper loss and conversion, driver
+    loss, drag, two delays, copper factors of single joints, and torque constants.
+
+    Bus power corrects each constant that neither robot file nor controller state. The
+    conversion of a joint deviates from the common one within the deviation of its torque
+    constant where the controller states that or a meter shows the joint.
 
     Args:
         robot: the arm.
@@ -414,10 +441,11 @@ def physical(
     """
     n = robot.dof
     known = known or power_prior(robot)
-    (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
+    resistance, spread = expected_resistance(robot)
+    constant = np.nan_to_num(constant)
     layout = PowerLayout(n)
+    conversion = layout.conversion
     joints = np.eye(n)
-    none = np.zeros(n)
     stated = np.zeros(n, dtype=bool) if stated is None else stated
     of_file = np.isfinite(robot.torque_constant) & ~stated
     typical = np.where(of_file, robot.torque_constant, constant)
@@ -427,53 +455,52 @@ def physical(
     own_conversion = (stated & (deviation > 0)) | (metered & ~free_constants)
     relative = deviation / np.where(typical > 0, typical, 1.0)
     relative = np.where(metered, np.hypot(relative, CONVERSION_OF_JOINT), relative)
-    own = zip(known.own_copper.tolist(), (spread / resistance).tolist(), strict=True)
-    conversion = layout.conversion
-    own_constants: list[_PowerRow] = []
-    if of_file.any():
-        own_constants = [
-            ("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)
-        ]
-    # Name, place and power coefficients per unit, prior; torque constants per unit, if
-    # any.
-    table: list[_PowerRow] = [
-        ("standby", layout.standby, 1.0, known.standby, none),
-        ("copper", layout.copper, resistance, known.copper, none),
-        ("conversion", conversion, typical, CONVERSION_FACTOR, none),
-        *own_constants,
-        ("driver", layout.driver, 1.0, known.driver, none),
-        ("drag", layout.drag, 1.0, known.drag, none),
-        ("current_delay", layout.current_delay, 1.0, (0.0, DELAY), none),
-        ("supply_delay", layout.supply_delay, 1.0, (0.0, DELAY), none),
-        *(
-            (f"copper_{j}", layout.copper, resistance * joints[j], each, none)
-            for j, each in enumerate(own)
-        ),
-        *(
-            (f"k_{j}", conversion, joints[j], (0.0, float(deviation[j])), joints[j])
-            for j in np.flatnonzero(free_constants).tolist()
-        ),
-        *(
-            (
-                f"conversion_{j}",
-                conversion,
-                typical * joints[j],
-                (0.0, float(relative[j])),
-                none,
-            )
-            for j in np.flatnonzero(own_conversion).tolist()
-        ),
+    parameters = [
+        _Parameter("standby", layout.standby, 1.0, known.standby),
+        _Parameter("copper", layout.copper, resistance, known.copper),
+        _Parameter("conversion", conversion, typical, CONVERSION_FACTOR),
     ]
-    names, places, values, priors, torques = zip(*table, strict=True)
-    basis = np.column_stack([*map(layout.coefficients, places, values)])
+    if of_file.any():
+        difference = constant - typical
+        parameters.append(
+            _Parameter("own_constants", conversion, difference, OWN_CONSTANTS)
+        )
+    parameters += [
+        _Parameter("driver", layout.driver, 1.0, known.driver),
+        _Parameter("drag", layout.drag, 1.0, known.drag),
+        _Parameter("current_delay", layout.current_delay, 1.0, (0.0, DELAY)),
+        _Parameter("supply_delay", layout.supply_delay, 1.0, (0.0, DELAY)),
+    ]
+    for j in range(n):
+        own = (float(known.own_copper[j]), float(spread[j] / resistance[j]))
+        values = resistance * joints[j]
+        parameters.append(_Parameter(f"copper_{j}", layout.copper, values, own))
+    for j in np.flatnonzero(free_constants).tolist():
+        prior = (0.0, float(deviation[j]))
+        parameters.append(
+            _Parameter(f"k_{j}", conversion, joints[j], prior, torque=joints[j])
+        )
+    single = np.zeros(len(parameters), dtype=bool)
+    for j in np.flatnonzero(own_conversion).tolist():
+        prior = (0.0, float(relative[j]))
+        values = typical * joints[j]
+        parameters.append(_Parameter(f"conversion_{j}", conversion, values, prior))
+        single = np.append(single, True)
     return Structure(
-        tuple(names),
-        basis,
-        Prior(*np.array(priors).T),
-        np.column_stack(torques),
-        constant,
-        free_constants | own_conversion,
-        np.isin(names, [f"conversion_{j}" for j in range(n)]),
+        names=tuple(parameter.name for parameter in parameters),
+        basis=np.column_stack(
+            [layout.coefficients(one.place, one.values) for one in parameters]
+        ),
+        prior=Prior(
+            np.array([parameter.prior[0] for parameter in parameters]),
+            np.array([parameter.prior[1] for parameter in parameters]),
+        ),
+        torque=np.column_stack(
+            [np.zeros(n) if one.torque is None else one.torque for one in parameters]
+        ),
+        base=constant,
+        own=free_constants | own_conversion,
+        single=single,
     )
 
 
