@@ -40,9 +40,9 @@ _RAVIOLA = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Iyz", "Ixz", "Ixy")
 SMOOTHING = 1e-3
 """Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021)
 [rad/s]."""
-_STATES = 25
-_RANK_TOLERANCE = 1e-9
-_NEGLIGIBLE = 1e-7
+_STATES = 25  # random states that the regressor is stacked at
+_RANK_TOLERANCE = 1e-9  # singular values below this share of the largest count as zero
+_NEGLIGIBLE = 1e-7  # coefficients of a combination that count as zero
 _PREFERENCE = {
     "fc": 1.0,
     "fv": 1.0,
@@ -52,6 +52,7 @@ _PREFERENCE = {
     "Ixx": 0.03,
     "m": 0.001,
 }
+"""Weights of the columns among which a base column is chosen, by kind of parameter."""
 _USUAL_PREFERENCE = 0.1
 
 
@@ -80,16 +81,23 @@ class FullRegressor:
     @property
     def drive(self) -> tuple[str, ...]:
         """Those of `DRIVE` that have columns."""
-        return DRIVE[:2] * self.friction + DRIVE[2:] * self.motor_inertia
+        coulomb, viscous, inertia = DRIVE
+        kinds = [coulomb, viscous] if self.friction else []
+        if self.motor_inertia:
+            kinds.append(inertia)
+        return tuple(kinds)
 
     @cached_property
     def _dynamics(self) -> ArmDynamics:
         return ArmDynamics(self.robot, Setup(gravity=self.gravity))
 
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Regressor [samples, n, parameters] for positions, velocities, accelerations [samples, n].
+        """Regressor [samples, n, parameters]: joint-side torque in N m = regressor @ parameters.
 
-        Joint-side torque in N m = regressor @ parameters.
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
         """
         n = self.robot.dof
         inertial = self._dynamics.regressor(q, qd, qdd).reshape(len(q), n, n, COUNT)
@@ -132,18 +140,22 @@ class Regrouping:
     @property
     def expressions(self) -> tuple[str, ...]:
         """Base parameters as text, such as "Izz_1 + Iyy_2 + 0.3612 m_3"."""
-        out = []
+        texts = []
         for own, row in zip(self.base.tolist(), self.combination, strict=True):
             text = self.names[own]
-            for other in np.flatnonzero(np.abs(row) > _NEGLIGIBLE):
+            for other in np.flatnonzero(np.abs(row) > _NEGLIGIBLE).tolist():
                 if other != own:
-                    size = abs(row[other])
-                    factor = "" if abs(size - 1) < _NEGLIGIBLE else f"{size:.5g} "
-                    text += (
-                        f" {'-' if row[other] < 0 else '+'} {factor}{self.names[other]}"
-                    )
-            out.append(text)
-        return tuple(out)
+                    text += self._term(other, float(row[other]))
+            texts.append(text)
+        return tuple(texts)
+
+    def _term(self, parameter: int, coefficient: float) -> str:
+        """A term of a sum as text, such as " + 0.3612 m_3"."""
+        sign = "-" if coefficient < 0 else "+"
+        size = abs(coefficient)
+        if abs(size - 1) < _NEGLIGIBLE:
+            return f" {sign} {self.names[parameter]}"
+        return f" {sign} {size:.5g} {self.names[parameter]}"
 
 
 def raviola_base(regressor: FullRegressor) -> tuple[str, ...]:
@@ -153,12 +165,15 @@ def raviola_base(regressor: FullRegressor) -> tuple[str, ...]:
     Jxy; then Coulomb and viscous friction, and motor inertias last: p_B(1) to p_B(36),
     (37) to (48), (49) to (52) of a UR5.
     """
-    names = regressor.names
     joints = range(1, regressor.robot.dof + 1)
-    links = [f"{kind}_{j}" for j in joints for kind in _RAVIOLA]
-    order = [*links, *(f"{kind}_{j}" for kind in regressor.drive for j in joints)]
-    columns = _stacked(regressor)[:, [names.index(name) for name in order]]
-    return tuple(order[k] for k in first_independent_columns(columns))
+    order = []
+    for j in joints:
+        order += [f"{kind}_{j}" for kind in _RAVIOLA]
+    for kind in regressor.drive:
+        order += [f"{kind}_{j}" for j in joints]
+    places = [regressor.names.index(name) for name in order]
+    independent = first_independent_columns(_stacked(regressor)[:, places])
+    return tuple(order[k] for k in independent)
 
 
 def _stacked(regressor: FullRegressor) -> Array:
@@ -182,7 +197,7 @@ def regroup(
     More states are drawn where 25 give fewer rows than there are columns.
 
     Args:
-        regressor: full regressor of the arm, see `Regressor`.
+        regressor: full regressor of the arm.
         base_names: the columns that a paper chose as base; None to choose them here.
 
     Raises:
@@ -236,25 +251,23 @@ def snapped_to_axis(gravity: Array) -> Array:
 
 # Condition number of an arm's base parameters for a motion.
 
-_RATE = 50.0
-_BANDWIDTH = 8.0
-_STRIDE = 5
+_RATE = 50.0  # rate at which the motion is resampled [Hz]
+_BANDWIDTH = 8.0  # of the resampled motion [Hz]
+_STRIDE = 5  # samples of the resampled motion from one row of the regressor to the next
 
 
 class Conditioning:
     """Condition number of the stacked base regressor of a recording, part by part.
 
     Args:
-        gravity: in the base frame [3], m/s^2; upright by default.
+        robot: the arm, n joints.
+        gravity: in the base frame [3], m/s^2; None for an upright arm.
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:
-        down = (
-            np.array([0.0, 0.0, -robot.controller_gravity])
-            if gravity is None
-            else gravity
-        )
-        self._regressor = FullRegressor(robot, snapped_to_axis(down))
+        if gravity is None:
+            gravity = np.array([0.0, 0.0, -robot.controller_gravity])
+        self._regressor = FullRegressor(robot, snapped_to_axis(gravity))
         self._base = regroup(self._regressor).base
         self._gram = np.zeros((len(self._base), len(self._base)))
 

@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Buffers that keep samples of a recording for further passes, in memory or a temporary file."""
+"""Buffers that keep samples of a recording for further passes, in memory or a temporary file.
+
+`Buffer` keeps any items in order; `TorqueBuffer` keeps target_moment with its motion, at a
+rate that suffices to identify mounting, payload and inertias.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ _BLOCK_ROWS = 20_000  # rows of target_moment that are read back together
 IN_MEMORY = 1_000_000  # bytes kept in memory before a temporary file is used
 
 TorqueReference = Literal["none", "target", "actual"]
+"""Motion that a recorded target_moment belongs to: recorded targets or measured motion."""
 Item = TypeVar("Item")
 
 
@@ -52,6 +57,7 @@ class Buffer(Generic[Item]):
         self._sizes.append(self._file.write(pickle.dumps(item, pickle.HIGHEST_PROTOCOL)))
 
     def __iter__(self) -> Iterator[Item]:
+        """The items in the order in which they were appended."""
         offset = 0
         for size in self._sizes:
             self._file.seek(offset)
@@ -107,14 +113,9 @@ class TorqueBuffer:
     def append(self, batch: Telemetry) -> None:
         """Append the usable samples of a batch; targets at TARGET_RATE or less."""
         if not self._widths:
-            known = {name for name in batch.columns if np.isfinite(batch[name]).any()}
-            needed = next(
-                (names for names in (_TARGETS, _ACTUALS) if known >= set(names)), None
-            )
-            if needed is None:
-                return
-            named = [name for name in PAYLOAD if name in batch]
-            self._widths = {name: batch[name][:1].size for name in (*needed, *named)}
+            self._widths = _widths(batch)
+        if not self._widths:
+            return
         self._seconds += batch.duration
         if not self.complete or not self._widths.keys() <= batch.columns.keys():
             return
@@ -126,18 +127,22 @@ class TorqueBuffer:
         columns = [batch[name][keep] for name in self._widths]
         self._append(np.column_stack([batch.time[keep], *columns]))
         if self._from_targets and self._count > self._most:
-            # Keep every second sample, and record further ones at half the rate.
-            before = self._rows
-            self._rows = Buffer()
-            self._count = 0
-            self._append(np.concatenate(list(before))[::2])
-            before.close()
-            self._target_rate = 0.5 * self._target_rate
-            self._last_tick = 0.5 * self._last_tick
+            self._halve()
 
     def _append(self, rows: Array) -> None:
+        """Append rows of time and fields [samples, columns]."""
         self._rows.append(rows)
         self._count += len(rows)
+
+    def _halve(self) -> None:
+        """Keep every second sample, and take further ones at half the rate."""
+        before = self._rows
+        self._rows = Buffer()
+        self._count = 0
+        self._append(np.concatenate(list(before))[::2])
+        before.close()
+        self._target_rate = 0.5 * self._target_rate
+        self._last_tick = 0.5 * self._last_tick
 
     def telemetry(self, info: RecordingInfo, rate: float) -> Iterator[Telemetry]:
         """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
@@ -153,24 +158,22 @@ class TorqueBuffer:
         for rows in self._rows:
             waiting.append(rows)
             left -= len(rows)
-            if not any(map(len, waiting)) or (
-                left and sum(map(len, waiting)) < _BLOCK_ROWS
-            ):
+            count = sum(map(len, waiting))
+            is_last = left == 0
+            if not count or (count < _BLOCK_ROWS and not is_last):
                 continue
             time, *parts = np.split(np.concatenate(waiting)[::thin], edges, axis=1)
-            columns = {
-                name: part[:, 0] if name == "payload" else part
-                for name, part in zip(self._widths, parts, strict=True)
-            }
+            columns = dict(zip(self._widths, parts, strict=True))
+            if "payload" in columns:
+                columns["payload"] = columns["payload"][:, 0]
             gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
             yield Telemetry(time[:, 0], columns, info, gaps)
             waiting = []
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, values with the precision of single numbers."""
-        rows = np.concatenate(
-            [np.zeros((0, 1 + sum(self._widths.values()))), *self._rows]
-        )
+        """Everything needed to continue, values with single precision."""
+        nothing = np.zeros((0, 1 + sum(self._widths.values())))
+        rows = np.concatenate([nothing, *self._rows])
         return {
             "widths": self._widths,
             "time": rows[:, 0],
@@ -192,4 +195,19 @@ class TorqueBuffer:
 
     @property
     def _from_targets(self) -> bool:
+        """Whether the motion is that of recorded targets."""
         return "target_q" in self._widths
+
+
+def _widths(batch: Telemetry) -> dict[str, int]:
+    """Numbers of columns of the fields that a buffer takes from batches like this one.
+
+    These are target_moment with targets, or else with the measured motion, and the
+    payload set in the controller; none where the batch has neither motion.
+    """
+    known = {name for name in batch.columns if np.isfinite(batch[name]).any()}
+    payload = [name for name in PAYLOAD if name in batch]
+    for motion in (_TARGETS, _ACTUALS):
+        if known >= set(motion):
+            return {name: batch[name][:1].size for name in (*motion, *payload)}
+    return {}

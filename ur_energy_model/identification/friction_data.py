@@ -50,7 +50,7 @@ speed for the lift, with 1.2 times (up to 1.7) the error on other days. Power fl
 lowers the error, but without it torque constants are wrong on arms that have it. A power
 of the speed at one temperature, Stribeck, polynomial and the manufacturer's double
 exponential are fitted on request only."""
-_GRID = 8
+_GRID = 8  # values of a shape constant that are tried
 
 CLEAR_GAIN = 0.02  # held-out RMS that another law must save, relative
 
@@ -88,21 +88,23 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
             f"unknown law '{friction}'",
             f"use auto or one of {', '.join(LAWS)}",
         )
-    out: list[FrictionCandidate] = []
+    if friction != AUTO:
+        return tuple(_candidates_of(LAWS[friction]))
+    found: list[FrictionCandidate] = []
     for name, law in LAWS.items():
-        tried = (
-            friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature)
-        )
-        if name == friction or tried:
-            grids = (
-                [default] if low == high else np.geomspace(low, high, _GRID).tolist()
-                for low, default, high in law.shape.values()
-            )
-            out += (
-                FrictionCandidate(law, dict(zip(law.shape, values, strict=True)))
-                for values in product(*grids)
-            )
-    return tuple(out)
+        if name in AUTOMATIC and (warm or not law.uses_temperature):
+            found += _candidates_of(law)
+    return tuple(found)
+
+
+def _candidates_of(law: FrictionLaw) -> list[FrictionCandidate]:
+    """A law with all combinations of the values that are tried for its shape constants."""
+    grids = []
+    for low, default, high in law.shape.values():
+        is_fixed = low == high
+        grids.append([default] if is_fixed else np.geomspace(low, high, _GRID).tolist())
+    shapes = [dict(zip(law.shape, values, strict=True)) for values in product(*grids)]
+    return [FrictionCandidate(law, shape) for shape in shapes]
 
 
 def choose(errors: dict[str, Array]) -> tuple[str, str]:
@@ -112,22 +114,20 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
         errors: held-out mean squared residual [folds], A^2, by law name.
     """
     rms = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
-    best = min(rms, key=rms.__getitem__)
-    chosen = (
-        USUAL
-        if USUAL in rms and not clearly_better(errors[best], errors[USUAL])
-        else best
-    )
-    other = min(
-        (name for name in rms if name != chosen), key=rms.__getitem__, default=None
-    )
-    against = "" if other is None else f" against {rms[other]:.4g} A of {other}"
-    reason = (
-        "least held-out RMS"
-        if chosen == best
-        else "no law is clearly better: held-out RMS"
-    )
-    return chosen, f"{reason}, {rms[chosen]:.4g} A{against}"
+    ranked = sorted(rms, key=rms.__getitem__)
+    best = ranked[0]
+    chosen = best
+    reason = "least held-out RMS"
+    usual_is_as_good = USUAL in rms and not clearly_better(errors[best], errors[USUAL])
+    if best != USUAL and usual_is_as_good:
+        chosen = USUAL
+        reason = "no law is clearly better: held-out RMS"
+    reason += f", {rms[chosen]:.4g} A"
+    ranked.remove(chosen)
+    if ranked:
+        other = ranked[0]
+        reason += f" against {rms[other]:.4g} A of {other}"
+    return chosen, reason
 
 
 def clearly_better(errors: Array, than: Array) -> bool:
@@ -147,16 +147,17 @@ def clearly_better(errors: Array, than: Array) -> bool:
 
 _ROUNDS = 4
 _WIDEST = 0.3  # prior standard deviation of the scales
-_BOUNDS = (0.2, 5.0)
+_BOUNDS = (0.2, 5.0)  # smallest and largest scale
 
 
 class SessionScales(NamedTuple):
     """Friction of one joint in each session.
 
     Attributes:
-        scales: over that of the fit to the blocks [sessions].
-        deviations: standard deviations of these as measured, without a prior [sessions].
-        blocks: of all sessions to fit, Gram matrices [blocks, p + 1, p + 1].
+        scales: friction of the session over that of the fit to the blocks [sessions].
+        deviations: standard deviations of the scales as measured, without a prior
+            [sessions].
+        blocks: Gram matrices of all sessions, friction scaled [blocks, p + 1, p + 1].
     """
 
     scales: Array
@@ -186,7 +187,8 @@ def session_scales(
     p = len(which)
     scales = np.ones(len(sessions))
     deviations = np.zeros(len(sessions))
-    blocks = unscaled = np.concatenate(sessions)
+    unscaled = np.concatenate(sessions)
+    blocks = unscaled
     if len(sessions) < 2 or not which.any():
         return SessionScales(scales, deviations, blocks)
     owner = np.repeat(np.arange(len(sessions)), [len(each) for each in sessions])
@@ -195,8 +197,9 @@ def session_scales(
         part = np.where(which, solution.coefficients, 0.0)
         rest = solution.coefficients - part
         independent = solution.effective_samples / max(solution.samples, 1.0)
-        for index, gram in enumerate(each.sum(axis=0) for each in sessions):
+        for index, session in enumerate(sessions):
             # The scale that fits best, the rest as fitted.
+            gram = session.sum(axis=0)
             square = float(part @ gram[:p, :p] @ part)
             cross = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
             weight = square * independent / max(solution.residual**2, 1e-30)
@@ -220,19 +223,19 @@ LOAD_ASYMMETRY_SPREAD = 0.01
 """Half the difference of load friction between both directions of power flow; gear
 catalogues state a few percent less efficiency for strain-wave gears driven by the
 load."""
-_LOAD_SPREAD = 0.2
-_NEGLIGIBLE = 1e-6
+_LOAD_SPREAD = 0.2  # of load friction, as a share of the load
+_NEGLIGIBLE = 1e-6  # least size of a term of a law, and asymmetry without torque constant
 _WARM = REFERENCE_TEMPERATURE + 10.0
 """Temperature at which terms of friction laws have their usual size [degC]."""
 _ASYMMETRY = 0.03
 """Half the difference of friction forwards and backwards over Coulomb friction: up to 3.2
 % in the factory calibration of a UR5e, up to 3 % in recordings of a UR10e."""
-_COULOMB_SHARE = 0.04
-_VISCOUS_SHARE = 0.028
+_COULOMB_SHARE = 0.04  # joint-side Coulomb friction over the rated torque
+_VISCOUS_SHARE = 0.028  # joint-side viscous friction over the rated torque [s/rad]
 _FORM = 0.02
 """Error of each friction coefficient that a model known before may have beyond its
 standard deviation, relative."""
-_LEAST = 1e-9
+_LEAST = 1e-9  # least error of a coefficient, in its unit
 
 
 def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
@@ -295,13 +298,14 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
 
 
 def known_prior(model: EnergyModel, j: int) -> Prior:
-    """The same from a model known before, in any session; its torque constant as weak.
+    """Prior of (1/k_t, friction parameters / k_t) from an earlier model, in any session.
 
-    With the prior's full covariance, few data correct the friction only in the directions
-    in which it is uncertain: a friction scale at first, single parameters later.
+    The torque constant is as uncertain as in `current_prior`. With the full covariance of
+    the friction, few data correct it only in the directions in which it is uncertain: a
+    friction scale at first, single parameters later.
 
     Args:
-        model: known before.
+        model: the earlier one.
         j: index of the joint, from 0.
     """
     joint = model.joints[j]
@@ -330,7 +334,11 @@ where the inertia is fitted; friction terms between."""
 class CurrentColumns:
     """The distinct columns of all candidates, so that candidates share their common terms.
 
+    Attributes:
+        width: number of columns.
+
     Args:
+        laws: the candidates.
         accelerations: add a column for the motor inertia.
         known: a model known before, whose friction has columns of its own.
     """
@@ -341,24 +349,24 @@ class CurrentColumns:
         accelerations: bool,
         known: EnergyModel | None = None,
     ) -> None:
+        # column and shape constants of each term with its values of these
         self._terms: dict[
             tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]
         ] = {}
         self._candidates: list[list[int]] = []
         for law, shape in laws:
-            keys = (
-                (term, tuple(shape[name] for name in term.uses))
-                for term in law.terms.values()
-            )
-            self._candidates.append(
-                [
-                    self._terms.setdefault(key, (len(self._terms) + 1, shape))[0]
-                    for key in keys
-                ]
-            )
+            columns = []
+            for term in law.terms.values():
+                key = (term, tuple(shape[name] for name in term.uses))
+                if key not in self._terms:
+                    self._terms[key] = (len(self._terms) + 1, shape)
+                column, _ = self._terms[key]
+                columns.append(column)
+            self._candidates.append(columns)
         self._accelerations = accelerations
         self._bank = None
-        self._known_from = end = len(self._terms) + 1
+        self._known_from = len(self._terms) + 1
+        end = self._known_from
         if known is not None:
             frictions = [joint.friction for joint in known.joints]
             ratio = np.array([joint.gear_ratio for joint in known.joints])
@@ -368,16 +376,26 @@ class CurrentColumns:
         self.width = end + 1 + accelerations
 
     def of_law(self, index: int | None, j: int) -> list[int]:
-        """Columns of a candidate, or of the law of a joint known before where `index` is None."""
+        """Columns of a candidate of a joint: load, friction, acceleration, current.
+
+        Args:
+            index: of the candidate; None for the law known before.
+            j: index of the joint, from 0.
+        """
         if index is None:
-            terms = [*range(self._known_from, self._known_from + self._counts[j])]
+            terms = list(range(self._known_from, self._known_from + self._counts[j]))
         else:
             terms = self._candidates[index]
         own = [self.width + ACCELERATION] if self._accelerations else []
         return [LOAD_COLUMN, *terms, *own, self.width + CURRENT]
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
-        """All columns [samples, n, width] of a motion [samples, n]."""
+        """All columns of a motion [samples, n, width].
+
+        Args:
+            point: speeds, loads and temperatures of the motion [samples, n].
+            motion: with accelerations and currents.
+        """
         out = np.zeros((*motion.current.shape, self.width))
         out[..., LOAD_COLUMN] = point.load / point.gear_ratio
         for (term, _), (column, shape) in self._terms.items():

@@ -37,12 +37,13 @@ LENGTH = 30.0
 program."""
 TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
-_LEAST = 60.0
+_LEAST = 60.0  # least and most time of motion that is used of one recording [s]
 _MOST = 300.0
-_SAMPLES_SHARE = 0.3
+_SAMPLES_SHARE = 0.3  # time of samples that is used, over that of motion
 # time between the samples that a part's information is computed from [s]
 _INFORMATION_PERIOD = 0.1
-_HOUR = 3600.0
+_COLUMNS = 9  # what a current depends on, see `Segment.information`
+_HOUR = 3600.0  # [s]
 _RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
 
 
@@ -84,28 +85,29 @@ class Segment:
         if self.samples is not None:
             time = self.samples.time
         else:
-            time = np.concatenate(
-                [np.zeros(0), *(motion.time for motion in self.motions)]
-            )
+            times = [motion.time for motion in self.motions]
+            time = np.concatenate([np.zeros(0), *times])
         if self.seconds < 1.5 * LENGTH or (np.diff(time) < 0).any():
             return [self]
         edges = np.linspace(time[0], time[-1], 1 + round(self.seconds / LENGTH))
         edges[0] = -np.inf
         edges[-1] = np.inf
-        pieces = []
-        for ends in pairwise(edges.tolist()):
-            samples = self.samples
-            if samples is not None:
-                samples = samples.cut(
-                    slice(*np.searchsorted(samples.time, ends).tolist())
-                )
-            motions = (
-                motion.cut(slice(*np.searchsorted(motion.time, ends).tolist()))
-                for motion in self.motions
-            )
-            piece = Segment(self.dof, tuple(filter(len, motions)), samples or None)
-            pieces += [piece] if piece.motions or piece.samples is not None else []
-        return pieces
+        pieces = [self._between(*ends) for ends in pairwise(edges.tolist())]
+        return [piece for piece in pieces if piece.motions or piece.samples is not None]
+
+    def _between(self, start: float, stop: float) -> Segment:
+        """What the part has from a time [s] on, up to but not including another."""
+        motions = []
+        for motion in self.motions:
+            piece = motion.cut(_rows_between(motion.time, start, stop))
+            if len(piece):
+                motions.append(piece)
+        samples = self.samples
+        if samples is not None:
+            samples = samples.cut(_rows_between(samples.time, start, stop))
+            if not len(samples):
+                samples = None
+        return Segment(self.dof, tuple(motions), samples)
 
     @cached_property
     def seconds(self) -> float:
@@ -122,7 +124,7 @@ class Segment:
         acceleration, load friction, and the direction times temperature and time, by
         which friction drifts.
         """
-        out = np.zeros((self.dof, 9, 9))
+        out = np.zeros((self.dof, _COLUMNS, _COLUMNS))
         for motion in self.motions:
             if len(motion) < 2:
                 continue
@@ -142,16 +144,25 @@ class Segment:
                 direction * np.nan_to_num(thin.temperature),
                 direction * thin.time[:, None] / _HOUR,
             )
-            rows = np.stack(columns, axis=2) * (np.abs(speed) > MOVING_SPEED)[:, :, None]
-            rows = np.swapaxes(rows, 0, 1)
-            out += np.swapaxes(rows, 1, 2) @ rows
+            moving = np.abs(speed) > MOVING_SPEED
+            rows = np.stack(columns, axis=2) * moving[:, :, None]
+            by_joint = np.swapaxes(rows, 0, 1)
+            out += np.swapaxes(by_joint, 1, 2) @ by_joint
         return out
 
 
-def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
-    """Indices of the parts that cover about the time wanted [s], in order; always the first one.
+def _rows_between(time: Array, start: float, stop: float) -> slice:
+    """Rows of ascending times from `start` up to but not including `stop`."""
+    first, last = np.searchsorted(time, (start, stop)).tolist()
+    return slice(first, last)
 
-    All parts where they do not cover more.
+
+def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
+    """Indices of the parts that cover about a wanted time, in order; always the first one.
+
+    One part is chosen from each of several stretches of the recording, then further ones
+    from all of it, each time the part that adds the most information. All parts are chosen
+    where they do not cover more than the wanted time.
 
     Args:
         information: Gram matrices of each part [parts, n, k, k].
@@ -166,27 +177,31 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
     scale = np.diagonal(information.sum(axis=0), axis1=-2, axis2=-1)
     weak = _RIDGE * np.where(scale > 0, scale, 1.0)
     known = weak[:, :, None] * np.eye(scale.shape[-1]) + information[0]
-    stretches = max(1, int(0.5 * wanted / np.median(seconds)))
-    number = np.floor(np.cumsum(seconds) / seconds.sum() * stretches * (1 - 1e-9))
-    groups = [np.flatnonzero(number == k) for k in range(1, stretches)]
+    count = max(1, int(0.5 * wanted / np.median(seconds)))
+    number = np.floor(np.cumsum(seconds) / seconds.sum() * count * (1 - 1e-9))
+    stretches = [np.flatnonzero(number == k) for k in range(1, count)]
     while True:
-        open_ones = groups.pop(0) if groups else np.setdiff1d(everything, chosen)
-        left = wanted - seconds[chosen].sum()
-        open_ones = open_ones[seconds[open_ones] <= max(left, 0.0)]
-        if len(open_ones):
-            gain = np.linalg.slogdet(known + information[open_ones])[1].sum(axis=1)
-            best = int(open_ones[np.argmax(gain)])
+        candidates = stretches.pop(0) if stretches else np.setdiff1d(everything, chosen)
+        left = max(wanted - seconds[chosen].sum(), 0.0)
+        candidates = candidates[seconds[candidates] <= left]
+        if len(candidates):
+            _, logarithms = np.linalg.slogdet(known + information[candidates])
+            best = int(candidates[np.argmax(logarithms.sum(axis=1))])
             chosen.append(best)
             known = known + information[best]
-        elif not groups:
+        elif not stretches:
             return np.sort(chosen)
 
 
 class SegmentSelector:
-    """Parts of a recording, taken in order; those chosen are kept, at most twice the limit [s].
+    """Keeps those of a recording's parts that the fits use, at most twice the limit.
 
     Args:
         limit: time to keep [s].
+
+    Attributes:
+        limit: as given.
+        parts: the parts kept so far, in order.
     """
 
     def __init__(self, limit: float) -> None:
@@ -206,19 +221,21 @@ class SegmentSelector:
     def choose(self, longest: float) -> None:
         """Reduce the parts to the limit if they cover more than this [s]."""
         if self.kept > longest:
-            parts = [piece for part in self.parts for piece in part.divided()]
+            parts: list[Segment] = []
+            for part in self.parts:
+                parts += part.divided()
             information = np.array([part.information for part in parts])
             seconds = np.array([part.seconds for part in parts])
-            self.parts = [
-                parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()
-            ]
+            chosen = chosen_parts(information, seconds, self.limit)
+            self.parts = [parts[k] for k in chosen.tolist()]
 
 
 class KeptParts:
     """Gathers batches and the motions filtered from them, whole or in parts that are selected.
 
-    `limit`: time to keep of arms with `dof` joints n; None for all motions and no
-    samples.
+    Args:
+        dof: number of joints n.
+        limit: time to keep; None for all motions and no samples.
 
     Attributes:
         motions, samples: what is kept, complete after `finish`.
@@ -235,14 +252,18 @@ class KeptParts:
         self._begun = False
         self._limited = limit is not None
         limit = limit or KeptTime(0.0, 0.0)
-        self._filtered, self._recorded = map(
-            SegmentSelector, (limit.motions, limit.samples)
-        )
+        self._filtered = SegmentSelector(limit.motions)
+        self._recorded = SegmentSelector(limit.samples)
         self._batches: list[Telemetry] = []
         self._motions: list[FilteredMotion] = []
 
     def add(self, batch: Telemetry | None, motions: Sequence[FilteredMotion]) -> None:
-        """Add a batch, None at the end, and the motions that it completed."""
+        """Add a batch, and the motions that it completed.
+
+        Args:
+            batch: consecutive samples; None at the end of the recording.
+            motions: filtered from this batch and those before.
+        """
         if motions and not self._begun:
             self.controller_payload = motions[0].payload[0]
             self._begun = True
