@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Dynamics of arm and setups: mounting, payload, link tensors and reflected inertia."""
+"""Dynamics of arm and setups: mounting, payload, link tensors and reflected inertia.
+
+They follow from target_moment, the controller's own inverse dynamics (Clochiatti et al.,
+Robotica 2024, eq. 2 and 7-9), or from what is stated of a recording without it.
+"""
 
 from __future__ import annotations
 
@@ -78,11 +82,14 @@ class DynamicsEstimate:
     """Setups of the recordings and reflected inertia of the arm.
 
     Attributes:
-        setup, setup_source: of the recording with the most samples.
-        reflected_inertia: motor and reducer, joint side [n], kg m^2.
-        std: standard deviation [n], correlated residuals allowed for.
-        identified: [n]; False where the joint hardly moved and its prior is kept.
-        link_tensors: identified instead of the robot file's, None unless requested.
+        setup: mounting and payload of the recording with the most samples.
+        setup_source: source of this setup, see `EstimatedSetup`.
+        reflected_inertia: of motor and reducer, joint side [n], kg m^2.
+        std: standard deviation of the inertias [n], kg m^2, correlated residuals allowed
+            for; NaN for joints that did not move.
+        identified: joints [n] whose inertia target_moment shows; the prior of others is
+            kept.
+        link_tensors: identified in place of the robot file's; None unless requested.
             Reflected inertias and setups refer to them.
         recordings: one entry per recording, or several where its payload changes.
         rms: torque residual per joint over all recordings [n], N m.
@@ -124,21 +131,16 @@ def estimate_dynamics(
         configured: the user's mounting and payload; None takes the recorded ones, else
             upright and unloaded.
         identify_tensors: whether to find the tensors of the links, too.
+
+    Raises:
+        IdentificationError: no sample can be used.
     """
     columns = TorqueColumns(robot, identify_tensors)
-    data: dict[tuple[object, ...], TorqueInformation] = {}
-    for recording in recordings:
-        for part, controller_payload in _constant_payloads(recording):
-            stated = stated_for(part.info, controller_payload, robot, configured)
-            payload = stated.setup.payload
-            key = (part.info.source, payload.mass, *payload.center_of_mass)
-            entry = data.setdefault(key, TorqueInformation(part.info.source, stated))
-            entry.accumulate(part, columns)
-    useful = [entry for entry in data.values() if entry.samples]
+    data = _by_setup(recordings, robot, configured, columns)
+    useful = [entry for entry in data if entry.samples]
     if not useful:
-        names = (
-            ", ".join(dict.fromkeys(e.source for e in data.values())) or "no recording"
-        )
+        sources = dict.fromkeys(entry.source for entry in data)
+        names = ", ".join(sources) or "no recording"
         raise IdentificationError(
             f"{names}: no sample with finite target_moment, brakes released and no freedrive; "
             "record the robot while a program moves it"
@@ -146,9 +148,8 @@ def estimate_dynamics(
     solver = TargetMomentSolver(columns, useful)
     n = robot.dof
     unknowns, std, inertia_std, tensors = solver.solve()
-    setups, setups_std = (
-        values[columns.common :].reshape(-1, COUNT) for values in (unknowns, std)
-    )
+    setups = unknowns[columns.common :].reshape(-1, COUNT)
+    setups_std = std[columns.common :].reshape(-1, COUNT)
     entries = tuple(map(_estimated_setup, useful, setups, setups_std))
     longest = max(entries, key=lambda entry: entry.samples)
     squares = solver.squares(unknowns).sum(axis=0)
@@ -167,10 +168,30 @@ def estimate_dynamics(
     )
 
 
+def _by_setup(
+    recordings: Iterable[Telemetry],
+    robot: RobotDescription,
+    configured: Setup | None,
+    columns: TorqueColumns,
+) -> list[TorqueInformation]:
+    """What target_moment shows of each setup; arguments as of `estimate_dynamics`."""
+    data: dict[tuple[object, ...], TorqueInformation] = {}
+    for recording in recordings:
+        for part, controller_payload in _constant_payloads(recording):
+            source = part.info.source
+            stated = stated_for(part.info, controller_payload, robot, configured)
+            payload = stated.setup.payload
+            key = (source, payload.mass, *payload.center_of_mass)
+            if key not in data:
+                data[key] = TorqueInformation(source, stated)
+            data[key].accumulate(part, columns)
+    return list(data.values())
+
+
 def _estimated_setup(
     data: TorqueInformation, unknowns: Array, std: Array
 ) -> EstimatedSetup:
-    """One setup from its unknowns and their standard deviations [14]."""
+    """One setup from its unknowns and their standard deviations [14], [14]."""
     gravity_std = float(std[GRAVITY].max())
     mass_std = float(std[MASS])
     found = setup_from(unknowns, mass_std)
@@ -289,14 +310,13 @@ def inertia_from_torque(
     seen = np.isfinite(estimate.std)
     exact = any(entry.reference == "target" for entry in estimate.recordings)
     left_out = EXACT_MOTION_ERROR if exact else MEASURED_MOTION_ERROR
+    found = estimate.reflected_inertia
+    std = np.hypot(estimate.std, left_out * found)
+    source = np.where(estimate.identified, "target_moment", "prior")
     return InertiaEstimate(
-        np.where(seen, estimate.reflected_inertia, expected.value),
-        np.where(
-            seen,
-            np.hypot(estimate.std, left_out * estimate.reflected_inertia),
-            expected.std,
-        ),
-        tuple("target_moment" if known else "prior" for known in estimate.identified),
+        value=np.where(seen, found, expected.value),
+        std=np.where(seen, std, expected.std),
+        source=tuple(source.tolist()),
     )
 
 
@@ -312,15 +332,16 @@ def stated_for(
 ) -> SetupPrior:
     """Setup stated for a recording.
 
-    In order of precedence: the user, the payload set in the controller, the recording's
-    info, that of other recordings of the arm, upright and unloaded.
+    In order of precedence: by the user, by the payload set in the controller, by the info
+    of the recording, by other recordings of the arm; else upright and unloaded.
 
     Args:
-        info: what the recording says of itself.
+        info: mounting and payload in the metadata of the recording, as far as they are
+            there.
         controller_payload: as set in the controller; None where not recorded.
         robot: the arm.
-        configured: by the user; None without.
-        fallback: of other recordings; None without.
+        configured: setup that the user states; None without.
+        fallback: setup of other recordings; None without.
     """
     if configured is not None:
         return SetupPrior(configured, "configured")
@@ -367,18 +388,17 @@ def _constant_payloads(part: Telemetry) -> Iterator[tuple[Telemetry, Payload | N
         yield part, None
         return
     count = len(part)
-    cog, inertia = (
-        part[name] if name in part else np.zeros((count, k))
-        for name, k in (("payload_cog", 3), ("payload_inertia", 6))
-    )
-    rows_of = np.column_stack([part["payload"], cog])
-    for rows, _ in payload_runs(rows_of):
-        payload = payload_of_row(rows_of[rows.start])
+    center = part["payload_cog"] if "payload_cog" in part else np.zeros((count, 3))
+    inertia = np.zeros((count, 6))
+    if "payload_inertia" in part:
+        inertia = part["payload_inertia"]
+    mass_and_center = np.column_stack([part["payload"], center])
+    for rows, _ in payload_runs(mass_and_center):
+        payload = payload_of_row(mass_and_center[rows.start])
         if payload is not None:
             xx, yy, zz, xy, xz, yz = np.nan_to_num(inertia[rows.start])
-            payload = replace(
-                payload, inertia=tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
-            )
+            tensor = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
+            payload = replace(payload, inertia=tensor)
         yield part.cut(rows), payload
 
 
@@ -435,68 +455,92 @@ class RecordingDynamics:
     ) -> Iterator[tuple[FilteredMotion, Array]]:
         """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
 
-        Where parts of a recording are kept, a first pass writes the torques beside their
-        motions.
+        Where parts of a recording are kept, a first pass stores the torques for the next
+        ones with the same payload.
+
+        Args:
+            recording: with its filtered motions.
         """
-        own = self.carried
-        kept = recording.kept is not None
-        key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
+        key: tuple[float, ...] = ()
+        if self.carried is not None:
+            own = self.carried
+            key = (own.mass, *own.center_of_mass, *own.inertia.ravel())
         stored = recording.link_torques.get(key)
-        torques = iter(stored or ())
+        if stored is not None:
+            torques = iter(stored)
+            for motion in recording.motions:
+                for rows, _ in payload_runs(motion.payload):
+                    yield motion.cut(rows), next(torques)
+            return
+        is_kept = recording.kept is not None
         computed = Buffer[Array](recording.motions.most)
         for motion in recording.motions:
             for part, arm in self.parts(motion):
-                torque = next(torques, None)
-                if torque is None:
-                    torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
-                    if kept:
-                        computed.append(torque)
+                torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                if is_kept:
+                    computed.append(torque)
                 yield part, torque
-        if kept and stored is None:
+        if is_kept:
             for buffer in recording.link_torques.values():
                 buffer.close()
             recording.link_torques.clear()
             recording.link_torques[key] = computed
 
     def actual_setup(self, controller_payload: Array) -> Setup:
-        """Setup with the carried payload where the controller has this one set [4]."""
-        setup = self.setup_and_delay(controller_payload)[0]
-        return setup if self.carried is None else replace(setup, payload=self.carried)
+        """Mounting and carried payload.
+
+        Args:
+            controller_payload: mass and centre set in the controller [4], kg and m, or
+                NaN; it is carried where no other payload is known to be.
+        """
+        setup, _ = self.setup_and_delay(controller_payload)
+        if self.carried is None:
+            return setup
+        return replace(setup, payload=self.carried)
 
     def controller_load(self, motion: FilteredMotion, load: Array) -> Array:
-        """Load as the controller computes it [samples, n], N m, from that with the carried payload.
+        """Load with the payload set in the controller [samples, n], N m, joint side.
 
         Args:
             motion: with one payload.
-            load: [samples, n], N m, with the payload that the arm carries.
+            load: with the payload that the arm carries [samples, n], N m.
         """
         if self.carried is None:
             return load
-        own = motion.payload[0]
         state = (motion.q, motion.qd, motion.qdd)
-        setups = (self.setup_and_delay(own)[0], self.actual_setup(own))
-        set_one, carried = (
-            ArmDynamics(self.robot, each).inverse_dynamics(*state) for each in setups
-        )
-        return np.asarray(load + (set_one - carried))
+        stated_setup, _ = self.setup_and_delay(motion.payload[0])
+        actual_setup = self.actual_setup(motion.payload[0])
+        stated = ArmDynamics(self.robot, stated_setup).inverse_dynamics(*state)
+        actual = ArmDynamics(self.robot, actual_setup).inverse_dynamics(*state)
+        return np.asarray(load + (stated - actual))
 
     def setup_and_delay(self, controller_payload: Array) -> tuple[Setup, float]:
-        """Setup and delay of target_moment [s] for a payload set in the controller [4], or NaN."""
+        """Setup for a payload set in the controller, and delay of target_moment [s].
+
+        The setup is that of the nearest payload in the recording, of the longest stretch
+        among equally near ones.
+
+        Args:
+            controller_payload: mass and centre set in the controller [4], kg and m, or
+                NaN.
+        """
         entries = self._entries
         if not entries:
             return self.stated(controller_payload).setup, 0.0
-        payloads = [entry.stated.setup.payload for entry in entries]
-        known = np.array(
-            [(payload.mass, *payload.center_of_mass) for payload in payloads]
-        )
-        distance = np.abs(known - np.nan_to_num(controller_payload)).max(axis=1)
-        order = np.lexsort([[-entry.samples for entry in entries], distance])
-        nearest = entries[int(order[0])]
-        if np.isfinite(controller_payload[0]) and distance[order[0]] > _SAME_PAYLOAD:
-            return self.stated(np.nan_to_num(controller_payload)).setup, nearest.delay
+        known = []
+        for entry in entries:
+            payload = entry.stated.setup.payload
+            known.append([payload.mass, *payload.center_of_mass])
+        set_payload = np.nan_to_num(controller_payload)
+        distance = np.abs(np.array(known) - set_payload).max(axis=1)
+        fewer_samples = [-entry.samples for entry in entries]
+        first = int(np.lexsort([fewer_samples, distance])[0])
+        nearest = entries[first]
+        if np.isfinite(controller_payload[0]) and distance[first] > _SAME_PAYLOAD:
+            return self.stated(set_payload).setup, nearest.delay
         return nearest.setup, nearest.delay
 
     def stated(self, controller_payload: Array) -> SetupPrior:
-        """Stated setup for a payload set in the controller [4]."""
+        """Stated setup for a payload set in the controller [4], kg and m, or NaN."""
         payload = payload_of_row(controller_payload)
         return stated_for(self.info, payload, self.robot, self.configured, self.fallback)
