@@ -186,10 +186,11 @@ def with_interval(value: float, std: float | None) -> Cell:
     if std is None or not np.isfinite(std) or std == 0:
         return float(value)
     half = CONFIDENCE * float(std)
-    digits = 1 - int(np.floor(np.log10(half)))
+    digits = max(0, 1 - int(np.floor(np.log10(half))))
+    text = f"{value:.{digits}f} ± {half:.{digits}f}"
     if digits > 6:
-        return f"{value:.2e} ± {half:.0e}".replace("-", "−")
-    return f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}".replace("-", "−")
+        text = f"{value:.2e} ± {half:.0e}"
+    return text.replace("-", "−")
 
 
 def cell_text(cell: str | float | None, digits: int | None) -> str:
@@ -206,7 +207,8 @@ def cell_text(cell: str | float | None, digits: int | None) -> str:
         return "–"
     if isinstance(cell, str):
         return cell
-    return (f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}").replace("-", "−")
+    text = f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}"
+    return text.replace("-", "−")
 
 
 def arm_name(robot: str) -> str:
@@ -218,16 +220,24 @@ def energy_text(joules: float) -> str:
     """An energy in J, Wh, kWh or MWh, depending on its size."""
     if joules >= 3.6e10:
         return f"{joules / 3.6e9:.2f} MWh"
+    if joules >= 3.6e7:
+        return f"{joules / 3.6e6:.1f} kWh"
     if joules >= 3.6e5:
-        return f"{joules / 3.6e6:.{3 if joules < 3.6e7 else 1}f} kWh"
-    return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
+        return f"{joules / 3.6e6:.3f} kWh"
+    if joules >= 3.6e4:
+        return f"{joules / 3600:.2f} Wh"
+    return f"{joules:.0f} J"
 
 
 def duration_text(seconds: float) -> str:
     """A duration in s, min or h, depending on its length."""
+    if seconds >= 3.6e6:
+        return f"{seconds / 3600:,.0f} h"
     if seconds >= 3600:
-        return f"{seconds / 3600:,.{1 if seconds < 3.6e6 else 0}f} h"
-    return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"
+        return f"{seconds / 3600:,.1f} h"
+    if seconds >= 120:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds:.0f} s"
 
 
 # Charts as compact JSON. A curve is decimated to the extremes of its buckets and sent as
@@ -248,12 +258,14 @@ _KINDS: dict[type[Chart], str] = {
     HeatMap: "heat",
 }
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
+"""Two samples of a bucket, x and y, two bytes each, of which three are four characters."""
 
 
-def _arrays(panel: Panel) -> float:
-    """Number of curves of a panel, of which a band or a base is half of one."""
-    edges = [edge for line in panel.lines for edge in (line.half_width, line.base)]
-    return len(panel.lines) + 0.5 * sum(edge is not None for edge in edges)
+def _curves(panel: Panel) -> float:
+    """Number of curves of a panel; a band or the base of an area counts as half a curve."""
+    edges = [line.half_width is not None for line in panel.lines]
+    edges += [line.base is not None for line in panel.lines]
+    return len(panel.lines) + 0.5 * sum(edges)
 
 
 class ChartEncoder:
@@ -272,16 +284,17 @@ class ChartEncoder:
         curves = 0.0
         for chart in charts:
             if isinstance(chart, LineChart):
-                curves += sum(_arrays(panel) for panel in chart.panels)
+                curves += sum(map(_curves, chart.panels))
         fair = BUDGET / _CHARACTERS_PER_BUCKET / max(curves, 1.0)
         self.buckets = int(np.clip(fair, FEWEST_BUCKETS, MOST_BUCKETS))
         self.pool: list[str] = []  # arrays as base64 of little-endian 16-bit codes
         self._index: dict[bytes, int] = {}
 
     def chart(self, chart: Chart) -> dict[str, Any]:
-        """One chart without its texts, which are part of the page's HTML.
+        """One chart as JSON values, without its texts, which are part of the page's HTML.
 
-        The page never interprets data as markup.
+        Args:
+            chart: of any kind.
         """
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):
@@ -291,31 +304,36 @@ class ChartEncoder:
         return {"kind": _KINDS[type(chart)], **plain(out)}
 
     def _panel(self, panel: Panel, chart: LineChart) -> dict[str, Any]:
+        """A panel of a chart as JSON values."""
         lines = [self._line(line, chart) for line in panel.lines]
         return {**vars(panel), "lines": lines}
 
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
-        arrays = {"x": line.x, "y": line.y}
-        edges = {"band": line.half_width, "base": line.base}
+        """A line of a chart as JSON values; curves over time are decimated."""
         is_exact = line.points or chart.equal
+        x = line.x
+        y = line.y
         if not is_exact:
             x, y = decimate(line.x, line.y, self.buckets, chart.focus)
-            arrays = {"x": x, "y": y}
-        out: dict[str, Any] = {
+
+        def edge(values: Array | None) -> list[float] | None:
+            """An edge of a band or an area, at the samples that are kept of the curve."""
+            if values is None:
+                return None
+            if not is_exact:
+                values = np.interp(x, line.x, np.nan_to_num(values))
+            return self._array(values)
+
+        return {
             "label": line.label,
             "role": line.role,
             "joint": line.joint,
             "points": line.points,
+            "x": self._array(x),
+            "y": self._array(y),
+            "band": edge(line.half_width),
+            "base": edge(line.base),
         }
-        for name, values in arrays.items():
-            out[name] = self._array(values)
-        for name, edge in edges.items():
-            out[name] = None
-            if edge is not None:
-                if not is_exact:
-                    edge = np.interp(arrays["x"], line.x, np.nan_to_num(edge))
-                out[name] = self._array(edge)
-        return out
 
     def _array(self, values: Array) -> list[float]:
         """Lowest and highest value, and the index of the codes in the pool."""
@@ -339,7 +357,7 @@ class ChartEncoder:
 
 # The HTML.
 
-SCRIPTS = ("scales.js", "charts.js", "page.js")
+SCRIPTS = ("scales.js", "charts.js", "page.js")  # of the page, in order
 
 
 def escape(text: str) -> str:
@@ -348,7 +366,11 @@ def escape(text: str) -> str:
 
 
 def render(page: Page) -> str:
-    """The page as HTML, complete in one file."""
+    """The page as HTML, complete in one file.
+
+    Args:
+        page: the content; sections without items are left out.
+    """
     sections = [each for each in page.sections if each.items]
     payload = _data(sections, page.recordings)
     style = stylesheet() + _asset("report.css")
@@ -374,41 +396,47 @@ def render(page: Page) -> str:
         "data": payload,
         "script": script,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("report.html"))
+
+    def part(found: re.Match[str]) -> str:
+        """The part whose name stands in the template between double braces."""
+        return parts[found[1]]
+
+    return re.sub(r"\{\{(\w+)\}\}", part, _asset("report.html"))
 
 
 def _data(sections: Sequence[PageSection], recordings: Sequence[str]) -> str:
     """The charts of all sections, as JSON for the page's script."""
-    places: dict[str, Item] = {}
+    places: list[tuple[str, int | None]] = []  # anchor and recording of each chart
+    charts: list[Chart] = []
     for section in sections:
         for number, item in enumerate(section.items):
-            places[f"{section.key}-{number}"] = item
-    charts = {
-        place: (item.content, item.recording)
-        for place, item in places.items()
-        if isinstance(item.content, Chart)
-    }
-    encoder = ChartEncoder(chart for chart, _ in charts.values())
-    encoded = [
-        {"id": place, "recording": recording, **encoder.chart(chart)}
-        for place, (chart, recording) in charts.items()
-    ]
+            if isinstance(item.content, Chart):
+                places.append((f"{section.key}-{number}", item.recording))
+                charts.append(item.content)
+    encoder = ChartEncoder(charts)
+    encoded = []
+    for (place, recording), chart in zip(places, charts, strict=True):
+        values = encoder.chart(chart)
+        encoded.append({"id": place, "recording": recording, **values})
     data = {"recordings": recordings, "charts": encoded, "pool": encoder.pool}
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")  # which could close the script element
 
 
 def _asset(name: str) -> str:
-    return (files("ur_energy_model.report") / "assets" / name).read_text(encoding="utf-8")
+    """Text of a file in assets/."""
+    path = files("ur_energy_model.report") / "assets" / name
+    return path.read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
     """The hash of an inline script or style for the content security policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def _summary(page: Page) -> str:
-    """Verdict and tiles."""
+    """Verdict and tiles as HTML."""
     text = ""
     verdict = page.verdict
     if verdict is not None:
@@ -417,35 +445,26 @@ def _summary(page: Page) -> str:
             f'<section class="verdict {verdict.grade}"><strong class="headline">'
             f"{escape(verdict.headline)}</strong><ul>{findings}</ul></section>\n"
         )
-    boxes = "".join(
+    boxes = [
         f'<div class="tile"><b>{escape(tile.value)}</b><span>{escape(tile.text)}</span></div>'
         for tile in page.tiles
-    )
-    return text + (f'<div class="tiles">{boxes}</div>\n' if boxes else "")
+    ]
+    if boxes:
+        text += f'<div class="tiles">{"".join(boxes)}</div>\n'
+    return text
 
 
 def _tools(page: Page) -> str:
     """The toolbar, always in view: selection of joints and recording, and zoom."""
-
-    def row(name: str, buttons: str) -> str:
-        return f'<div class="row"><span>{name}</span>{buttons}</div>'
-
-    def choice(kind: str, data: str, names: Sequence[str], pressed: int | None) -> str:
-        return "".join(
-            f'<button type="button" class="{kind}" data-{data}="{index}" '
-            f'aria-pressed="{"true" if index == pressed else "false"}">{escape(name)}</button>'
-            for index, name in enumerate(names)
-        )
-
-    every = '<button type="button" id="every-joint" aria-pressed="true">all</button>'
-    rows = row("Joints", every + choice("joint", "joint", page.joint_names, None))
-    if not page.joint_names:
-        rows = ""
+    rows = ""
+    if page.joint_names:
+        every = '<button type="button" id="every-joint" aria-pressed="true">all</button>'
+        joints = _buttons("joint", "joint", page.joint_names, pressed=None)
+        rows += _tool_row("Joints", every + joints)
     if len(page.recordings) > 1:
-        rows += row(
-            "Recording", choice("pick-recording", "recording", page.recordings, 0)
-        )
-    rows += row(
+        recordings = _buttons("pick-recording", "recording", page.recordings, pressed=0)
+        rows += _tool_row("Recording", recordings)
+    rows += _tool_row(
         "Time",
         '<button type="button" id="closer" aria-label="Zoom in">+</button>'
         '<button type="button" id="wider" aria-label="Zoom out">−</button>'
@@ -454,26 +473,65 @@ def _tools(page: Page) -> str:
     return f'<nav class="tools" aria-label="What the charts show"><div>{rows}</div></nav>'
 
 
-def _section(section: PageSection, page: Page) -> str:
-    parts = [f"<p>{escape(section.text)}</p>" if section.text else ""]
-    for number, item in enumerate(section.items):
-        if isinstance(item.content, Table):
-            parts.append(_table(item.content, item.recording))
-            continue
-        if isinstance(item.content, Markup):
-            parts.append(f"<h3>{escape(item.content.title)}</h3>{item.content.html}")
-            continue
-        of = ""
-        if item.recording is not None and len(page.recordings) > 1:
-            of = f' <span class="recording">{escape(page.recordings[item.recording])}</span>'
-        parts.append(
-            f'<figure class="chart" id="{escape(f"{section.key}-{number}")}"><header>'
-            f'<h3>{escape(item.content.title)}{of}</h3><div class="legend"></div></header>'
-            f'<figcaption class="caption">{escape(item.content.caption)}</figcaption>'
-            '<div class="plot"></div></figure>'
+def _tool_row(name: str, buttons: str) -> str:
+    """A row of the toolbar as HTML."""
+    return f'<div class="row"><span>{name}</span>{buttons}</div>'
+
+
+def _buttons(kind: str, data: str, names: Sequence[str], pressed: int | None) -> str:
+    """A button for each name as HTML.
+
+    Args:
+        kind: class of the buttons.
+        data: name of the attribute with the button's index, without "data-".
+        names: texts of the buttons.
+        pressed: index of the button that is pressed at first; None for none.
+    """
+    buttons = []
+    for index, name in enumerate(names):
+        state = "true" if index == pressed else "false"
+        buttons.append(
+            f'<button type="button" class="{kind}" data-{data}="{index}" '
+            f'aria-pressed="{state}">{escape(name)}</button>'
         )
-    heading = f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>'
-    return f"{heading}{''.join(parts)}</section>"
+    return "".join(buttons)
+
+
+def _section(section: PageSection, page: Page) -> str:
+    """A section of a page as HTML; the script draws the charts into their places."""
+    parts = [f'<section id="{escape(section.key)}"><h2>{escape(section.title)}</h2>']
+    if section.text:
+        parts.append(f"<p>{escape(section.text)}</p>")
+    for number, item in enumerate(section.items):
+        content = item.content
+        if isinstance(content, Table):
+            parts.append(_table(content, item.recording))
+        elif isinstance(content, Markup):
+            parts.append(f"<h3>{escape(content.title)}</h3>{content.html}")
+        else:
+            recording = ""
+            if item.recording is not None and len(page.recordings) > 1:
+                recording = page.recordings[item.recording]
+            parts.append(_figure(content, f"{section.key}-{number}", recording))
+    parts.append("</section>")
+    return "".join(parts)
+
+
+def _figure(chart: Chart, place: str, recording: str) -> str:
+    """The place of a chart as HTML.
+
+    Args:
+        chart: whose texts are shown.
+        place: anchor in the page.
+        recording: label of the recording that it shows; empty for none.
+    """
+    of = f' <span class="recording">{escape(recording)}</span>' if recording else ""
+    return (
+        f'<figure class="chart" id="{escape(place)}"><header>'
+        f'<h3>{escape(chart.title)}{of}</h3><div class="legend"></div></header>'
+        f'<figcaption class="caption">{escape(chart.caption)}</figcaption>'
+        '<div class="plot"></div></figure>'
+    )
 
 
 def _decimals(column: Sequence[Cell]) -> int | None:
@@ -489,33 +547,50 @@ def _decimals(column: Sequence[Cell]) -> int | None:
 
 
 def _table(table: Table, recording: int | None) -> str:
-    digits = [_decimals(column) for column in zip(*table.rows, strict=True)]
+    """A table as HTML.
 
-    def shown(cell: Cell, column: int) -> str:
-        if not isinstance(cell, Lock):
-            text = escape(cell_text(cell, digits[column]))
-            # On a narrow screen names of joints may be broken, but only between their
-            # words.
-            return text if column else text.replace("_", "_<wbr>")
-        ticked = " checked" if cell.kept else ""
-        box = f'<input type="checkbox" class="lock" value="{cell.step}"{ticked}>'
-        return f"<label>{box} keep</label>"
-
+    Args:
+        table: the content.
+        recording: index of the recording that it shows; None for all of them.
+    """
     kind = ' class="text"' if all(len(row) == 2 for row in table.rows) else ""
     head = ""
     if any(table.columns):
         cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
         head = f"<thead><tr>{cells}</tr></thead>"
-    body = "".join(
-        f"<tr>{''.join(f'<td>{shown(cell, i)}</td>' for i, cell in enumerate(row))}</tr>"
-        for row in table.rows
-    )
-    command = (
-        escape(table.command) and f' <code id="command">{escape(table.command)}</code>'
-    )
-    note = f'<p class="caption">{escape(table.note)}{command}</p>' if table.note else ""
+    digits = [_decimals(column) for column in zip(*table.rows, strict=True)]
+    body = "".join(_row(row, digits) for row in table.rows)
+    command = ""
+    if table.command:
+        command = f' <code id="command">{escape(table.command)}</code>'
+    note = ""
+    if table.note:
+        note = f'<p class="caption">{escape(table.note)}{command}</p>'
     of = "" if recording is None else f' data-recording="{recording}"'
     return (
         f'<section class="table"{of}><h3>{escape(table.title)}</h3><div class="scroll">'
         f"<table{kind}>{head}<tbody>{body}</tbody></table></div>{note}</section>"
     )
+
+
+def _row(row: Sequence[Cell], digits: Sequence[int | None]) -> str:
+    """A row of a table as HTML.
+
+    Args:
+        row: its cells.
+        digits: decimals of the numbers in each column; None for a power of ten.
+    """
+    cells = []
+    for column, cell in enumerate(row):
+        if isinstance(cell, Lock):
+            ticked = " checked" if cell.kept else ""
+            box = f'<input type="checkbox" class="lock" value="{cell.step}"{ticked}>'
+            text = f"<label>{box} keep</label>"
+        else:
+            text = escape(cell_text(cell, digits[column]))
+        if column == 0 and not isinstance(cell, Lock):
+            # On a narrow screen names of joints may be broken, but only between their
+            # words.
+            text = text.replace("_", "_<wbr>")
+        cells.append(f"<td>{text}</td>")
+    return f"<tr>{''.join(cells)}</tr>"

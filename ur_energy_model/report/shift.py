@@ -35,8 +35,8 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0  # length of the intervals of mean power [s]
-_BATCH = 125
-SHOWN_CYCLES = 30
+_BATCH = 125  # samples that are read at a time; a bin ends with one of these batches
+SHOWN_CYCLES = 30  # most cycles of the chart, the latest ones
 STATE_NAMES: dict[ArmState, str] = {
     ArmState.OFF: "off",
     ArmState.BRAKED: "brakes engaged",
@@ -54,7 +54,7 @@ class Shift:
         joint_names: from base to tool.
         time: since the start [bins], s.
         power: mean total power between the previous time and this one [bins], W.
-        model: the same of the sum of the modelled parts [bins], W.
+        model: mean power of the sum of the modelled parts in the same time [bins], W.
         starts: first bin of each recording but the first, and behind each gap.
         energy: whole arm, measured where bus power is [J].
         total_source: where `energy` comes from.
@@ -63,7 +63,7 @@ class Shift:
         state_wall: energy at the mains by state of the arm, by the model [J].
         state_time: time in each state [s].
         state_energy: energy at the supply by state [J].
-        cycles: completed ones, in order.
+        cycles: completed cycles, in order.
         channels: layout of their readings.
         kinds: the cycles that were seen whole by the work that they do, see
             `kinds_of_cycles`; means are of one kind only.
@@ -144,9 +144,8 @@ def read_shift(
     if total is None or channels is None:
         raise InputError(str(bags[0]), "contains no samples", "record again")
     net = total.net
-    arm = channels.arm
-    whole = [cycle for cycle in cycles if cycle.is_whole]
-    kinds: tuple[tuple[Cycle, ...], ...] = (tuple(whole),)
+    whole = tuple(cycle for cycle in cycles if cycle.is_whole)
+    kinds: tuple[tuple[Cycle, ...], ...] = (whole,)
     if trigger == "auto":
         kinds = kinds_of_cycles(whole, channels)
     return Shift(
@@ -155,7 +154,7 @@ def read_shift(
         power=np.array(curve.power),
         model=np.array(curve.model),
         starts=np.array(curve.starts, dtype=int),
-        energy=float(net[arm["total"]]),
+        energy=float(net[channels.arm["total"]]),
         total_source=channels.total_source(net, total.accounted),
         explained_share=channels.explained_share(net),
         half_width=CONFIDENCE * float(channels.deviations_of_total(net)),
@@ -175,7 +174,7 @@ class _Curve:
     Attributes:
         time: end of each bin since the start of the shift [s].
         power: mean total power in each bin [W]; NaN where a recording or a gap ended.
-        model: the same of the sum of the modelled parts [W].
+        model: mean power of the sum of the modelled parts in each bin [W].
         starts: first bin of each recording but the first, and behind each gap.
     """
 
@@ -203,7 +202,15 @@ def _follow(
     name: str,
     progress: Progress | None,
 ) -> None:
-    """Run an estimator over a recording, and add its powers to the curve behind its end."""
+    """Run an estimator over a recording, and add its powers to the curve behind its end.
+
+    Args:
+        estimator: of the recorded arm.
+        batches: the recording.
+        curve: of the recordings before.
+        name: of the recording, for progress.
+        progress: called with NaN, as the length is unknown, and a text.
+    """
     channels = estimator.channels
     shown = [channels.arm["total"], channels.arm["model"]]
     before = curve.time[-1]
@@ -236,9 +243,10 @@ def _follow(
 
 
 SAME_TIME = 0.15
+"""Largest relative difference of the time in motion between cycles of the same work."""
 SAME_ENERGY = 0.25
-"""Largest relative difference of the time in motion between cycles of the same work, and of all
-motors' energies together: cold joints need more than warm ones."""
+"""Largest relative difference of all motors' energies together between such cycles: cold
+joints need more than warm ones."""
 
 
 def kinds_of_cycles(
@@ -257,20 +265,9 @@ def kinds_of_cycles(
         Kinds of work in order of their first cycle, each with its cycles.
     """
     kinds: list[list[Cycle]] = []
-    moved = channels.state_time + ArmState.MOVING
-    joints = channels.per_joint["electrical_power"]
     for cycle in cycles:
-        time = cycle.reading.net[moved]
-        energies = cycle.reading.net[joints]
         for kind in kinds:
-            first = kind[0].reading.net
-            longer = max(time, first[moved])
-            larger = max(np.abs(energies).sum(), np.abs(first[joints]).sum())
-            if (
-                kind[0].program == cycle.program
-                and abs(time - first[moved]) <= SAME_TIME * longer
-                and np.abs(energies - first[joints]).sum() <= SAME_ENERGY * larger
-            ):
+            if _same_work(kind[0], cycle, channels):
                 kind.append(cycle)
                 break
         else:
@@ -278,8 +275,31 @@ def kinds_of_cycles(
     return tuple(map(tuple, kinds))
 
 
+def _same_work(first: Cycle, second: Cycle, channels: Channels) -> bool:
+    """Whether two cycles are of the same work; see `kinds_of_cycles`."""
+    if first.program != second.program:
+        return False
+    moving = channels.state_time + ArmState.MOVING
+    times = first.reading.net[moving], second.reading.net[moving]
+    if abs(times[1] - times[0]) > SAME_TIME * max(times):
+        return False
+    joints = channels.per_joint["electrical_power"]
+    energies = first.reading.net[joints]
+    others = second.reading.net[joints]
+    larger = max(np.abs(energies).sum(), np.abs(others).sum())
+    return bool(np.abs(others - energies).sum() <= SAME_ENERGY * larger)
+
+
 def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
-    """Energy at the wall by state [J]; the squares of all are shared out as those of the means."""
+    """Energy at the wall by state [J].
+
+    The integral of the squared power is known of all states together; it is divided
+    among them in proportion to time times the square of the mean power.
+
+    Args:
+        channels: layout of `net`.
+        net: integrals of the channels over the shift.
+    """
     count = len(ArmState)
     time = net[channels.state_time :][:count]
     energy = net[channels.state_energy :][:count]
@@ -293,6 +313,7 @@ def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
 
 
 def _checked(bag: str | Path) -> Iterator[Telemetry]:
+    """The samples of a bag in batches, its clock checked."""
     return checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag)
 
 
@@ -315,30 +336,35 @@ def shift_charts(shift: Shift) -> list[Chart]:
         panels=[Panel("", lines)],
         group="shift",
     )
-    latest = shift.cycles[-SHOWN_CYCLES:]
+    return [power, _cycle_chart(shift)] if shift.cycles else [power]
+
+
+def _cycle_chart(shift: Shift) -> BarChart:
+    """Energy of the latest cycles, in motion and idle."""
     count = len(shift.cycles)
-    if not latest:
-        return [power]
-    rows = [cycle.summary(shift.channels) for cycle in latest]
-    more = f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."
-    cycles = BarChart(
+    latest = shift.cycles[-SHOWN_CYCLES:]
+    caption = "Energy while moving and while waiting, by cycle"
+    if count > len(latest):
+        caption += f"; the last {len(latest)} of {count}"
+    moving = []
+    waiting = []
+    for cycle in latest:
+        figures = cycle.summary(shift.channels)
+        moving.append(figures["motion_energy_J"])
+        waiting.append(figures["idle_energy_J"])
+    return BarChart(
         key="cycles",
         title="Energy per cycle" if len(shift.kinds) == 1 else "Energy of each cycle",
-        caption="Energy while moving and while waiting, by cycle" + more,
+        caption=f"{caption}.",
         y_label="energy [J]",
         categories=[f"cycle {cycle.number}" for cycle in latest],
         joints=[None] * len(latest),
         bars=[
-            Bars("moving", np.array([each["motion_energy_J"] for each in rows])),
-            Bars(
-                "waiting",
-                np.array([each["idle_energy_J"] for each in rows]),
-                role="aside",
-            ),
+            Bars("moving", np.array(moving)),
+            Bars("waiting", np.array(waiting), role="aside"),
         ],
         stacked=True,
     )
-    return [power, cycles]
 
 
 def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
@@ -351,59 +377,89 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
             energies at the mains are scaled.
     """
     amounts = [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
-    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]",
-               "at the wall [Wh]", *amounts]  # fmt: skip
+    columns = (
+        "",
+        "time [min]",
+        "energy [Wh]",
+        "mean power [W]",
+        "share of energy [%]",
+        "at the wall [Wh]",
+        *amounts,
+    )
 
     def row(name: str, seconds: float, joules: float, paid: float) -> tuple[Cell, ...]:
-        mean = joules / seconds if seconds > 0 else None
-        share = 100 * joules / shift.energy if shift.energy > 0 else None
-        # in g
-        amounts = tariff.cost(joules, paid), tariff.emission(1000 * joules, 1000 * paid)
-        known = (amount for amount in amounts if amount is not None)
-        return name, seconds / 60, joules / 3600, mean, share, paid / 3600, *known
+        """Time [s], energies at the supply and at the wall [J], and what they cost."""
+        cells: list[Cell] = [
+            name,
+            seconds / 60,
+            joules / 3600,
+            joules / seconds if seconds > 0 else None,
+            100 * joules / shift.energy if shift.energy > 0 else None,
+            paid / 3600,
+        ]
+        cost = tariff.cost(joules, paid)
+        grams = tariff.emission(1000 * joules, 1000 * paid)
+        if cost is not None:
+            cells.append(cost)
+        if grams is not None:
+            cells.append(grams)
+        return tuple(cells)
 
     modelled = sum(shift.state_wall.values())
     # a meter may have read otherwise
     scale = wall.energy / modelled if modelled > 0 else 0.0
-    rows = [
-        row(
-            STATE_NAMES[state],
-            seconds,
-            shift.state_energy[state],
-            scale * shift.state_wall[state],
-        )
-        for state, seconds in shift.state_time.items()
-        if seconds > 0
-    ]
+    rows = []
+    for state, seconds in shift.state_time.items():
+        if seconds > 0:
+            paid = scale * shift.state_wall[state]
+            energy = shift.state_energy[state]
+            rows.append(row(STATE_NAMES[state], seconds, energy, paid))
     rows.append(row("whole recording", shift.seconds, shift.energy, wall.energy))
-    note = f"Energy of the robot bus: {shift.total_source.words(shift.explained_share)}. "
-    note += f"At the wall {wall.words()}."
-    note += f" {tariff.note(SOURCES[wall.source])}" if tariff.columns() else ""
+    note = (
+        f"Energy of the robot bus: {shift.total_source.words(shift.explained_share)}. "
+        f"At the wall {wall.words()}."
+    )
+    if tariff.columns():
+        note += f" {tariff.note(SOURCES[wall.source])}"
     return Table("Energy of the shift", columns, rows, note)
 
 
 def cycle_table(shift: Shift) -> Table | None:
     """Mean, standard deviation and range of the cycles' durations, energies and peak powers.
 
-    None without cycles, and for cycles of different work, of which a mean is of none.
     Cycles with an outage, whose energy is not that of the whole cycle, are left out.
+
+    Args:
+        shift: with its cycles.
+
+    Returns:
+        The table; None without cycles, and for cycles of different work, which have no
+        common mean.
     """
     whole = [cycle for cycle in shift.cycles if cycle.is_whole]
     if not whole or len(shift.kinds) > 1:
         return None
     figures = [cycle.summary(shift.channels) for cycle in whole]
     rows: list[tuple[Cell, ...]] = []
-    for key, name in (
-        ("duration_s", "duration [s]"),
-        ("total_energy_J", "energy [J]"),
-        ("motion_energy_J", "energy while moving [J]"),
-        ("idle_energy_J", "energy while waiting [J]"),
-        ("peak_power_W", "peak power [W]"),
-        *((f"{joint}_energy_J", f"{joint} [J]") for joint in shift.joint_names),
-    ):
-        values = np.array([each[key] for each in figures])
-        statistics = values.mean(), values.std(), values.min(), values.max()
-        rows.append((name, *map(float, statistics)))
+    shown = {
+        "duration_s": "duration [s]",
+        "total_energy_J": "energy [J]",
+        "motion_energy_J": "energy while moving [J]",
+        "idle_energy_J": "energy while waiting [J]",
+        "peak_power_W": "peak power [W]",
+    }
+    shown |= {f"{joint}_energy_J": f"{joint} [J]" for joint in shift.joint_names}
+    for key, name in shown.items():
+        values = np.array([cycle[key] for cycle in figures])
+        rows.append(
+            (
+                name,
+                float(values.mean()),
+                float(values.std()),
+                float(values.min()),
+                float(values.max()),
+            )
+        )
     columns = ("per cycle", "mean", "standard deviation", "smallest", "largest")
     left_out = len(shift.cycles) - len(whole)
     note = f"{left_out} more had an outage and are left out." if left_out else ""

@@ -21,17 +21,18 @@ from ur_energy_model.identification.visited_path import Motion
 Grade = Literal["good", "fair", "poor"]
 
 ORDER: tuple[Grade, ...] = ("good", "fair", "poor")
-# smallest R2 of the torque of every joint for a good and for a fair model
-TORQUE_R2 = (0.99, 0.95)
+# Limits for a good and for a fair model.
+TORQUE_R2 = (0.99, 0.95)  # smallest R2 of the torque of every joint
 CURRENT_R2 = (0.90, 0.60)
-"""The same for the current of moving joints; lowest at the wrists, where friction dominates."""
+"""Smallest R2 of the current of moving joints: lowest at the wrists, where friction
+dominates."""
 POWER_RMSE = (2.0, 4.0)
 """Largest RMSE of the power at the supply [W]; the noise of the measurement is about 1.5 W."""
 POWER_RMSE_PERCENT = (3.0, 6.0)
-"""The same in percent of the power's range; the better of both grades counts."""
-ENERGY_ERROR = (1.0, 3.0)  # largest error of the energy at the supply, percent
+"""Largest RMSE of the power in percent of its range; the better grade of both RMSE counts."""
+ENERGY_ERROR = (1.0, 3.0)  # largest error of the energy at the supply [%]
 MOTION_ENERGY_ERROR = (10.0, 20.0)
-"""Largest error of the energy above standstill, predicted from the motion alone, percent."""
+"""Largest error of the energy above standstill, predicted from the motion alone [%]."""
 
 _HEADLINES: dict[Grade, str] = {
     "good": "The model can be trusted for energy.",
@@ -42,7 +43,7 @@ _VALIDATE = (
     "To validate it, give the report (or identify --validate) a recording of another motion of "
     "the same arm."
 )
-_WORDS = {
+_SIGNALS = {
     "torque": (
         "joint torques",
         "check mounting and payload of the recording, and the choice of the robot",
@@ -52,6 +53,7 @@ _WORDS = {
         "record a motion that moves this joint more (ur_energy excite), warmed up as in production",
     ),
 }
+"""Signals of METRICS in words, each with the remedy for a low R2."""
 
 
 @dataclass(frozen=True)
@@ -109,48 +111,50 @@ def judge(
     warnings = list(doubts)
     if another_arm:
         warnings.insert(0, another_arm)
-    found = [
-        Statement("fair", f"{line[0].upper()}{line[1:]}.")
-        for line in dict.fromkeys(warnings)
-    ]
+    distinct = dict.fromkeys(warnings)
+    found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in distinct]
     if generic is not None:
         found.append(Statement("fair", generic))
     found += _correlation(metrics, "torque", joint_names, TORQUE_R2)
     # Another payload than the one that was set is in the currents: more motion would not
     # help.
-    explained = any(each.subject == "payload" for each in contradictions)
+    subjects = [contradiction.subject for contradiction in contradictions]
     found += _correlation(
-        metrics, "current", joint_names, CURRENT_R2, explained=explained
+        metrics, "current", joint_names, CURRENT_R2, explained="payload" in subjects
     )
     found += _power(metrics)
     found += _motion_energy(metrics)
     if motions != {"held out"}:
-        text = "The model does not name the motions it was fitted to"
-        if "same motion again" in motions:
-            text = (
-                "These recordings are the same motion again that the model was fitted to"
-            )
-        elif "fitted" in motions:
-            text = "These results are for the recordings that the model was fitted to"
-        found.append(Statement("fair", f"{text}. {_VALIDATE}"))
+        found.append(Statement("fair", f"{_fitted_motions(motions)}. {_VALIDATE}"))
     if simulated:
         text = "These recordings are of a simulated controller, not of an arm."
         found.append(Statement("good", text))
     grade = worst_of(statement.grade for statement in found)
-    headline = _HEADLINES[grade]
-    if another_arm is not None:
+    if contradictions:
+        shown = contradictions[0].shown
+        headline = f"The recording contradicts what was set: {shown}."
+    elif another_arm is not None and grade == "poor":
+        headline = (
+            "A model of another arm that does not fit this one: identify a model of it."
+        )
+    elif another_arm is not None:
         headline = "A model of another arm: usable, within its intervals."
-        if grade == "poor":
-            headline = "A model of another arm that does not fit this one: identify a model of it."
+    elif generic is not None and grade == "poor":
+        headline = "A generic model that does not fit this arm: identify a model of it."
     elif generic is not None:
         headline = "A generic model: usable, within its intervals."
-        if grade == "poor":
-            headline = (
-                "A generic model that does not fit this arm: identify a model of it."
-            )
-    if contradictions:
-        headline = f"The recording contradicts what was set: {contradictions[0].shown}."
+    else:
+        headline = _HEADLINES[grade]
     return ModelVerdict(grade, headline, tuple(found))
+
+
+def _fitted_motions(motions: Set[Motion]) -> str:
+    """How motions that are not all held out are related to the fitted ones, a clause."""
+    if "same motion again" in motions:
+        return "These recordings are the same motion again that the model was fitted to"
+    if "fitted" in motions:
+        return "These results are for the recordings that the model was fitted to"
+    return "The model does not name the motions it was fitted to"
 
 
 def generic_statement(words: str, half_width: float | None) -> str:
@@ -182,8 +186,12 @@ def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -
         limits: of "good" and of "fair".
         high: whether larger values are better.
     """
-    passed = [value >= limit if high else value <= limit for limit in limits]
-    return next((grade for grade, met in zip(ORDER, passed, strict=False) if met), "poor")
+    good, fair = limits
+    if value >= good if high else value <= good:
+        return "good"
+    if value >= fair if high else value <= fair:
+        return "fair"
+    return "poor"
 
 
 def worst_of(grades: Iterable[Grade]) -> Grade:
@@ -199,26 +207,32 @@ def _correlation(
     *,
     explained: bool = False,
 ) -> Iterator[Statement]:
-    """Share of a signal that the model explains: median, and weakest joint.
+    """The statement on how much of a signal the model explains: median, and weakest joint.
 
-    `explained`: a wrong payload, which is stated elsewhere, is the reason of a low share.
+    Args:
+        metrics: METRICS of recordings.
+        key: "torque" or "current".
+        names: of the joints.
+        limits: of R2 for "good" and "fair".
+        explained: whether a low R2 has a reason that another statement names: a wrong
+            payload.
     """
-    rows = [[_number(entry.get("r2")) for entry in m[key]] for m in metrics if m.get(key)]
-    what, remedy = _WORDS[key]
+    recorded = [entry[key] for entry in metrics if entry.get(key)]
+    rows = [[joint.get("r2") for joint in joints] for joints in recorded]
+    what, remedy = _SIGNALS[key]
     if explained:
         remedy = "the payload is the reason"
-    values = np.array(rows, dtype=float)
+    values = np.array(rows, dtype=float)  # [recordings, joints]; NaN for None
     if values.size == 0 or not np.isfinite(values).any():
-        yield Statement(
-            "fair", f"The recordings contain no information about the {what}."
-        )
+        text = f"The recordings contain no information about the {what}."
+        yield Statement("fair", text)
         return
     worst = int(np.nanargmin(values)) % values.shape[1]
     least = float(np.nanmin(values))
     middle = float(np.nanmedian(values))
     grade = grade_of(least, limits, high=True)
-    seen = np.isfinite(values).any(axis=0)
-    idle = [name for name, moved in zip(names, seen, strict=True) if not moved]
+    hardly_moved = ~np.isfinite(values).any(axis=0)
+    idle = np.array(names)[hardly_moved].tolist()
     every = "every joint that moved" if idle else "every joint"
     text = f"It explains {_percent(middle)} of the variation of the {what}"
     if least < 0:
@@ -234,14 +248,10 @@ def _correlation(
     yield Statement(grade, f"{text}.")
 
 
-def _number(value: float | None) -> float:
-    """A value as a float; NaN for None."""
-    return np.nan if value is None else float(value)
-
-
 def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
-    entries = [m["power"] for m in metrics if m.get("power") is not None]
-    entries = [entry for entry in entries if entry["rmse"] is not None]
+    """The statement on power and energy at the supply, by the recording with most error."""
+    powers = [entry.get("power") for entry in metrics]
+    entries = [power for power in powers if power and power["rmse"] is not None]
     if not entries:
         yield Statement(
             "fair",
@@ -251,18 +261,15 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
         return
     worst = max(entries, key=lambda entry: float(entry["rmse"]))
     percent = worst["rmse_percent"]
-    errors = [
-        abs(float(e["energy_error_percent"]))
-        for e in entries
-        if e["energy_error_percent"]
-    ]
-    error = max(errors, default=0.0)
-    fits = [grade_of(float(worst["rmse"]), POWER_RMSE)]
+    errors = [abs(float(entry["energy_error_percent"] or 0.0)) for entry in entries]
+    error = max(errors)
+    of_power = grade_of(float(worst["rmse"]), POWER_RMSE)
     text = f"Power at the supply is accurate to within {worst['rmse']:.2g} W RMS"
     if percent is not None:
-        fits.append(grade_of(float(percent), POWER_RMSE_PERCENT))
+        relative = grade_of(float(percent), POWER_RMSE_PERCENT)
+        of_power = min(of_power, relative, key=ORDER.index)
         text += f" ({percent:.1f} % of its range)"
-    grade = worst_of([grade_of(error, ENERGY_ERROR), min(fits, key=ORDER.index)])
+    grade = worst_of([grade_of(error, ENERGY_ERROR), of_power])
     text += f", energy to within {error:.1f} %"
     if grade != "good":
         text += "; standby power changes by some watts from day to day: "
@@ -271,8 +278,12 @@ def _power(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
 
 
 def _motion_energy(metrics: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
-    """Energy of motion alone: the total is mostly standby, which does not depend on motors."""
-    errors = [m.get("motion_energy_error_percent") for m in metrics]
+    """The statement on the energy of motion: the total is mostly standby.
+
+    Standby does not depend on the motors, so that the error of the total shows little of
+    them.
+    """
+    errors = [entry.get("motion_energy_error_percent") for entry in metrics]
     known = [abs(float(error)) for error in errors if error is not None]
     if known:
         grade = grade_of(max(known), MOTION_ENERGY_ERROR)
@@ -291,4 +302,5 @@ def _percent(share: float) -> str:
         digits = 3
     elif share > 0.99:
         digits = 2
-    return f"{np.floor(share * 10 ** (digits + 2)) / 10**digits:.{digits}f} %"
+    rounded = np.floor(share * 10 ** (digits + 2)) / 10**digits
+    return f"{rounded:.{digits}f} %"
