@@ -4,17 +4,17 @@
 """Analysis: a recording compared with the model, as arrays for the figures of a report.
 
 Torques are joint side, like target_moment. The compared samples are those of METRICS
-(`identification.evaluation.comparison`), so figures and tables are consistent. Equations
+(`identification.comparison`), so figures and tables are consistent. Equations
 of powers and energies: Clochiatti et al., Robotica 2024 (eq. 19-26) and Heredia et al.,
 EcBot (eq. 13-21).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,14 @@ from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.recording_energy import energy_at
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
-from ur_energy_model.identification.comparison import compare, compare_target_torque
+from ur_energy_model.identification.comparison import (
+    Comparison,
+    compare,
+    compare_target_torque,
+)
+from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.evaluation import read_for_comparison
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.visited_path import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -67,12 +73,12 @@ class Powers(Timeline):
         measured: whether the total is measured [n].
         energy: integral of each joint's electrical power since the start [n, joints], J.
         total_energy: integral of the total since the start [n], J.
-        electrical_energy: of each joint, over the whole recording [joints], J.
-        mechanical_energy: likewise of the mechanical power [joints], J.
-        driver_energy: of the drivers, over the whole recording [J].
-        standby_energy: likewise of standby [J].
-        regeneration_energy: likewise of regeneration [J].
-        unexplained_energy: likewise of what is unexplained [J].
+        electrical_energy: integral of `electrical` over the whole recording [joints], J.
+        mechanical_energy: integral of `mechanical` [joints], J.
+        driver_energy: integral of `driver` over the whole recording [J].
+        standby_energy: integral of `standby` [J].
+        regeneration_energy: integral of `regeneration` [J].
+        unexplained_energy: integral of `unexplained` [J].
         energy_half_width: of the intervals of `electrical_energy` [joints], J.
         total_energy_half_width: of the interval of the total's energy [J].
         duration: time that energy was integrated over, without gaps [s].
@@ -122,7 +128,10 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     pieces = []
     chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
     calculator.follow_session(chunks)
-    for table in filter(None, map(calculator, chunks)):
+    for chunk in chunks:
+        table = calculator(chunk)
+        if table is None:
+            continue
         table.integrate(meter)
         power = table.power
         steps = table.steps.bridged
@@ -296,25 +305,8 @@ def analyse(
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
-    batches = []
-    covered = 0.0
-    for batch in checked_clock(iterate_bag(Path(bag), MEASURED_FIELDS), Path(bag)):
-        batches.append(batch)
-        covered += batch.duration
-        if covered > DRAWN_SECONDS:
-            break
-    telemetry = concatenate(batches).distinct()
-    late = np.flatnonzero(telemetry.time - telemetry.time[0] > DRAWN_SECONDS)
-    telemetry = telemetry.cut(slice(0, int(late[0]))) if late.size else telemetry
+    telemetry, is_cut = _drawn_samples(Path(bag))
     start = float(telemetry.time[0])
-
-    def joined(rows: list[Any]) -> Any:
-        """Time since the start, gaps, and the other columns of all rows, as far as shown."""
-        time, *columns = map(np.concatenate, zip(*rows, strict=True))
-        shown = time - start <= DRAWN_SECONDS
-        time = time[shown] - start
-        return time, gap_indices(time), *(column[shown] for column in columns)
-
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
         compared = compare(model, recording, setups, FrictionFollower(model))
@@ -322,25 +314,11 @@ def analyse(
         if not parts:
             problem = "has no second in which the robot runs without interruption"
             raise RecordingError(bag, problem, "record while it moves, brakes released")
-        columns = [
-            (
-                *(part.motion.time, part.motion.q, part.motion.qd, part.motion.qdd),
-                *(part.current_measured, part.current_model),
-                *(part.friction_measured, part.friction_model),
-                *(part.moving, part.motion.temperature),
-            )
-            for part in parts
-        ]
-        fields: Any = (*joined(columns), recording.cutoff)
-        current = CurrentComparison(*fields)
-        # Along the target motion if it was recorded, else along the measured motion.
-        rows: list[Any] = list(compare_target_torque(model, recording, setups)) or [
-            (part.motion.time, part.torque_recorded, part.torque_model)
-            for part in parts
-            if part.torque_recorded is not None and part.torque_model is not None
-        ]
+        current = _current_comparison(parts, start, recording.cutoff)
+        torque = _torque_comparison(model, recording, setups, parts, start)
         payload_setting = np.nan_to_num(parts[0].motion.payload[0])
-        dynamics = ArmDynamics(setups.robot, setups.setup_and_delay(payload_setting)[0])
+        setup, _ = setups.setup_and_delay(payload_setting)
+        dynamics = ArmDynamics(setups.robot, setup)
     every = slice(None, None, max(1, len(current.q) // PATH_POINTS))
     speed = dynamics.flange_speed(current.q[every], current.qd[every])
     return Analysis(
@@ -351,8 +329,94 @@ def analyse(
         flange=dynamics.flange_pose(current.q[every])[:, :3, 3],
         flange_time=current.time[every],
         flange_speed=np.linalg.norm(speed, axis=1),
-        torque=TorqueComparison(*joined(rows)) if rows else None,
+        torque=torque,
         current=current,
         powers=recording_powers(model, telemetry),
-        cut=bool(late.size),
+        cut=is_cut,
+    )
+
+
+def _drawn_samples(bag: Path) -> tuple[Telemetry, bool]:
+    """Samples of a bag that figures show, and whether the recording is longer."""
+    batches = []
+    covered = 0.0
+    for batch in checked_clock(iterate_bag(bag, MEASURED_FIELDS), bag):
+        batches.append(batch)
+        covered += batch.duration
+        if covered > DRAWN_SECONDS:
+            break
+    telemetry = concatenate(batches).distinct()
+    late = np.flatnonzero(telemetry.time - telemetry.time[0] > DRAWN_SECONDS)
+    if not late.size:
+        return telemetry, False
+    return telemetry.cut(slice(0, int(late[0]))), True
+
+
+def _current_comparison(
+    parts: Sequence[Comparison], start: float, cutoff: float
+) -> CurrentComparison:
+    """Measured and modelled currents of all parts, as far as figures show them.
+
+    Args:
+        parts: stretches of the recording, at least one.
+        start: time of the first sample of the recording [s].
+        cutoff: of the low-pass filter [Hz].
+    """
+    whole = np.concatenate([part.motion.time for part in parts])
+    shown = whole - start <= DRAWN_SECONDS
+    time = whole[shown] - start
+    return CurrentComparison(
+        time=time,
+        breaks=gap_indices(time),
+        q=np.concatenate([part.motion.q for part in parts])[shown],
+        qd=np.concatenate([part.motion.qd for part in parts])[shown],
+        qdd=np.concatenate([part.motion.qdd for part in parts])[shown],
+        measured=np.concatenate([part.current_measured for part in parts])[shown],
+        modelled=np.concatenate([part.current_model for part in parts])[shown],
+        friction_measured=np.concatenate([part.friction_measured for part in parts])[
+            shown
+        ],
+        friction_modelled=np.concatenate([part.friction_model for part in parts])[shown],
+        moving=np.concatenate([part.moving for part in parts])[shown],
+        temperature=np.concatenate([part.motion.temperature for part in parts])[shown],
+        cutoff=cutoff,
+    )
+
+
+def _torque_comparison(
+    model: EnergyModel,
+    recording: Recording,
+    setups: RecordingDynamics,
+    parts: Sequence[Comparison],
+    start: float,
+) -> TorqueComparison | None:
+    """Torques of controller and model, as far as figures show them; None without target_moment.
+
+    They are along the target motion if it was recorded, else along the measured motion.
+
+    Args:
+        model: of the arm.
+        recording: as it was read.
+        setups: mounting and payloads of the recording.
+        parts: stretches of the recording.
+        start: time of the first sample of the recording [s].
+    """
+    rows = list(compare_target_torque(model, recording, setups))
+    if not rows:
+        rows = [
+            (part.motion.time, part.torque_recorded, part.torque_model)
+            for part in parts
+            if part.torque_recorded is not None and part.torque_model is not None
+        ]
+    if not rows:
+        return None
+    times, recorded, modelled = zip(*rows, strict=True)
+    whole = np.concatenate(times)
+    shown = whole - start <= DRAWN_SECONDS
+    time = whole[shown] - start
+    return TorqueComparison(
+        time=time,
+        breaks=gap_indices(time),
+        recorded=np.concatenate(recorded)[shown],
+        modelled=np.concatenate(modelled)[shown],
     )

@@ -11,7 +11,7 @@ which cannot run a script.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +30,7 @@ class Line:
     """A curve, or a cloud of points.
 
     Attributes:
-        label: in legend and tooltip.
+        label: name in legend and tooltip.
         x: places on the x axis, in the unit of its label [n]; ascending for curves.
         y: values, in the unit of the axis [n]; NaN breaks the curve.
         role: what it shows, which determines colour and stroke.
@@ -244,9 +244,14 @@ class Timeline:
     breaks: NDArray[np.int_]
 
     def curve(
-        self, label: str, values: Array, role: Role = "model", joint: int | None = None,
-        half_width: Array | None = None, base: Array | None = None
-    ) -> Line:  # fmt: skip
+        self,
+        label: str,
+        values: Array,
+        role: Role = "model",
+        joint: int | None = None,
+        half_width: Array | None = None,
+        base: Array | None = None,
+    ) -> Line:
         """A curve that is not drawn across gaps.
 
         Args:
@@ -257,14 +262,21 @@ class Timeline:
             half_width: of a 95 % band [n]; none is drawn if it is 0 everywhere.
             base: lower edge of an area [n]; None for no area.
         """
+        if half_width is not None and not np.any(half_width > 0):
+            half_width = None
+        return Line(
+            label,
+            x=np.insert(self.time, self.breaks, self.time[self.breaks]),
+            y=self._broken(values),
+            role=role,
+            joint=joint,
+            half_width=None if half_width is None else self._broken(half_width),
+            base=None if base is None else self._broken(base),
+        )
 
-        def broken(of: Array | None) -> Array | None:
-            return None if of is None else np.insert(of, self.breaks, np.nan)
-
-        x = np.insert(self.time, self.breaks, self.time[self.breaks])
-        band = None if half_width is None or not np.any(half_width > 0) else half_width
-        y = np.insert(values, self.breaks, np.nan)
-        return Line(label, x, y, role, joint, half_width=broken(band), base=broken(base))
+    def _broken(self, values: Array) -> Array:
+        """Values with NaN between the samples beside each gap [n + gaps]."""
+        return np.insert(values, self.breaks, np.nan)
 
     def curves(self, joints: Sequence[str], values: Array) -> tuple[Line, ...]:
         """A curve for each joint, labelled with its name.
@@ -291,11 +303,9 @@ class Timeline:
         layers: list[tuple[str, Array, Role, int | None]] = [
             ("standby", standby, "aside", None),
             ("drivers", driver, "model", None),
-            *(
-                (n, np.maximum(electrical[:, j], 0.0), "model", j)
-                for j, n in enumerate(joints)
-            ),
         ]
+        for j, name in enumerate(joints):
+            layers.append((name, np.maximum(electrical[:, j], 0.0), "model", j))
         lines = []
         base = np.zeros(len(self.time))
         for label, values, role, joint in layers:
@@ -326,26 +336,32 @@ def decimate(
         return x, y
     if focus is not None:
         start, stop = np.searchsorted(x, focus)
-        pieces = []
         outside = max(1, n - (stop - start))
-        parts = (slice(0, start), slice(start, stop), slice(stop, None))
-        shares = (start / outside / 3, 2 / 3, (n - stop) / outside / 3)
-        for part, share in zip(parts, shares, strict=True):
-            pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
-        kept_x, kept_y = zip(*pieces, strict=True)
+        before = start / outside / 3
+        behind = (n - stop) / outside / 3
+        kept_x = []
+        kept_y = []
+        for part, share in (
+            (slice(0, start), before),
+            (slice(start, stop), 2 / 3),
+            (slice(stop, None), behind),
+        ):
+            own = max(1, round(buckets * share))
+            part_x, part_y = decimate(x[part], y[part], own)
+            kept_x.append(part_x)
+            kept_y.append(part_y)
         return np.concatenate(kept_x), np.concatenate(kept_y)
     edges = np.linspace(0, n, buckets + 1).astype(int)
+    sizes = np.diff(edges)
     hole = np.isnan(y)
-    keep: list[Iterable[int]] = [[0, n - 1]]
-    extremes = (
-        np.minimum.reduceat(np.where(hole, np.inf, y), edges[:-1]),
-        np.maximum.reduceat(np.where(hole, -np.inf, y), edges[:-1]),
-    )
-    for found in (*(y == np.repeat(each, np.diff(edges)) for each in extremes), hole):
+    smallest = np.minimum.reduceat(np.where(hole, np.inf, y), edges[:-1])
+    largest = np.maximum.reduceat(np.where(hole, -np.inf, y), edges[:-1])
+    keep = [np.array([0, n - 1])]
+    for found in (y == np.repeat(smallest, sizes), y == np.repeat(largest, sizes), hole):
+        # the first such sample of each bucket
         places = np.flatnonzero(found)
-        _, first = np.unique(
-            np.searchsorted(edges, places, side="right"), return_index=True
-        )
+        bucket = np.searchsorted(edges, places, side="right")
+        _, first = np.unique(bucket, return_index=True)
         keep.append(places[first])
-    kept = np.unique(np.concatenate([np.asarray(each) for each in keep]))
+    kept = np.unique(np.concatenate(keep))
     return x[kept], y[kept]

@@ -3,14 +3,15 @@
 
 """Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
 
-They serve where no script runs: in reports, slides, and Markdown. Stacked bars, heat maps,
+They are for reports, slides and Markdown, where no script runs. Stacked bars, heat maps,
 intervals, dates and logarithmic axes are on pages only. Figures are objects with an Agg
 canvas; without pyplot no display is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from math import ceil
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -35,9 +36,10 @@ from ur_energy_model.report.chart import (
     decimate,
 )
 from ur_energy_model.report.palette import THEMES
+from ur_energy_model.typing import Array
 
 THEME = THEMES["light"]
-_DPI = 160
+_DPI = 160  # resolution of PNG files
 WIDTH = 10.0  # width of a figure [inch]
 BESIDE_TITLE = 3
 """Most legend entries beside the title; longer legends are placed below the caption."""
@@ -45,6 +47,7 @@ LEGEND_LINE = 140  # characters of a line of such a legend
 CATEGORY_LINE = 120  # characters of category names for which a figure has room
 FEW = 3  # clouds of at most this many points are drawn as marks
 BUCKETS = 1200  # buckets of samples per curve: more than a figure has pixels
+_HEIGHTS = {1: 2.1, 2: 2.2}  # height of a row of panels by the number of columns [inch]
 
 
 def save_chart(
@@ -85,15 +88,16 @@ def draw_chart(chart: Chart) -> Figure:
     """A matplotlib figure of a chart of lines, bars or boxes.
 
     Raises:
-        KeyError: the chart is of another kind, or of a subclass.
+        TypeError: the chart is of another kind.
     """
-    painters: dict[type[Any], Callable[[Any], Figure]] = {
-        LineChart: line_figure,
-        BoxChart: box_figure,
-        BarChart: bar_figure,
-    }
     with rc_context(_STYLE):
-        return painters[type(chart)](chart)
+        if isinstance(chart, LineChart):
+            return line_figure(chart)
+        if isinstance(chart, BoxChart):
+            return box_figure(chart)
+        if isinstance(chart, BarChart):
+            return bar_figure(chart)
+    raise TypeError(f"{type(chart).__name__} has no static figure")
 
 
 # The layout of a figure: style, title, caption, legend and axes.
@@ -138,11 +142,21 @@ def _sheet(
     handles: Sequence[Any] = (),
     **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """Figure with a title, a caption, a legend and its axes, row by row."""
+    """Figure with a title, a caption, a legend and its axes, row by row.
+
+    Args:
+        chart: whose texts are shown.
+        rows: number of rows of axes.
+        columns: number of columns of axes.
+        height: of a row [inch].
+        handles: entries of the legend.
+        shared: which axes have common ranges, as for `Figure.subplots`.
+    """
     caption = "\n".join(wrap(chart.caption, 130))
-    below = 0  # lines of the legend
+    below = 0  # lines of a legend below the caption
     if len(handles) > BESIDE_TITLE:
-        below = -(-sum(len(handle.get_label()) + 6 for handle in handles) // LEGEND_LINE)
+        characters = sum(len(handle.get_label()) + 6 for handle in handles)
+        below = ceil(characters / LEGEND_LINE)
     head = 0.67 + 0.17 * caption.count("\n") + 0.22 * below
     full = head + rows * height + 0.2
     layout = ConstrainedLayoutEngine(
@@ -162,7 +176,7 @@ def _sheet(
             place = {"loc": "upper left", "bbox_to_anchor": anchor}
         legend = figure.legend(
             handles=list(handles),
-            ncols=-(-len(handles) // max(below, 1)),
+            ncols=ceil(len(handles) / max(below, 1)),
             frameon=False,
             handlelength=1.4,
             columnspacing=1.2,
@@ -174,7 +188,8 @@ def _sheet(
 
 def _categories(axes: Axes, names: Sequence[str], y_label: str) -> None:
     """Names below the categories, broken after an underscore where they would overlap."""
-    if max(map(len, names), default=0) * len(names) > CATEGORY_LINE:
+    longest = max(map(len, names), default=0)
+    if longest * len(names) > CATEGORY_LINE:
         names = [name.replace("_", "_\n", 1) for name in names]
     axes.set_xticks(range(len(names)), names)
     axes.grid(visible=False, axis="x")
@@ -189,83 +204,113 @@ def box_figure(chart: BoxChart) -> Figure:
     """Box plots by joint: the first recording in full colour, the others lighter."""
     count = len(chart.series)
     shades = [0.85, *[0.35] * (count - 1)]
-    handles = [
-        Patch(facecolor=THEME.ink, alpha=shade, label=name)
-        for shade, name in zip(shades, chart.series, strict=True)
-        if count > 1
-    ]
+    handles = []
+    if count > 1:
+        for shade, name in zip(shades, chart.series, strict=True):
+            handles.append(Patch(facecolor=THEME.ink, alpha=shade, label=name))
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
     width = 0.7 / count
     for s, boxes in enumerate(chart.boxes):
-        for j, (minimum, low, first, median, third, high, maximum) in enumerate(boxes):
-            x = j + (s - (count - 1) / 2) * width
+        for j, box in enumerate(boxes):
+            minimum, low, first, median, third, high, maximum = box.tolist()
+            x = j + _offset(s, count) * width
             colour = THEME.joint(j)
-            look: dict[str, Any] = {
-                "color": colour,
-                "alpha": shades[s],
-                "edgecolor": colour,
-            }
-            middle = [x - width * 0.4, x + width * 0.4]
             axes.plot([x, x], [low, high], color=colour, linewidth=1.1)
-            axes.bar(x, third - first, width * 0.8, bottom=first, **look)
-            axes.plot(middle, [median] * 2, color=THEME.ground, lw=1.6)
+            axes.bar(
+                x,
+                third - first,
+                width * 0.8,
+                bottom=first,
+                color=colour,
+                edgecolor=colour,
+                alpha=shades[s],
+            )
+            middle = [x - width * 0.4, x + width * 0.4]
+            axes.plot(middle, [median, median], color=THEME.ground, lw=1.6)
             axes.plot([x, x], [minimum, maximum], ".", color=colour, markersize=3)
     axes.axhline(0, color=THEME.muted, linewidth=0.7, zorder=1)
     _categories(axes, chart.categories, chart.y_label)
     return figure
 
 
+def _offset(number: int, count: int) -> float:
+    """Place of one of several bars of a category, in widths from the middle."""
+    return number - (count - 1) / 2
+
+
 def bar_figure(chart: BarChart) -> Figure:
     """Bars by category, side by side, with intervals; values are written at the first ones."""
-
-    def look(role: str, colours: Any) -> dict[str, Any]:
-        return {
-            "aside": {"color": colours, "alpha": 0.4},
-            "truth": {"color": "none", "edgecolor": THEME.ink, "linewidth": 1.1},
-            "measured": {"color": THEME.muted},
-            "model": {"color": colours},
-        }[role]
-
     count = len(chart.bars)
     handles = []
-    for bars in chart.bars if count > 1 else ():
-        style = look(bars.role, THEME.ink)
-        handles.append(Patch(label=bars.label, facecolor=style.pop("color"), **style))
+    if count > 1:
+        for bars in chart.bars:
+            style = _bar_style(bars.role, THEME.ink)
+            handles.append(Patch(label=bars.label, facecolor=style.pop("color"), **style))
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
     width = 0.76 / count
     places = np.arange(len(chart.categories), dtype=float)
-    colours = [THEME.joint(joint) for joint in (chart.joints or [None] * len(places))]
+    joints = chart.joints or [None] * len(places)
+    colours = [THEME.joint(joint) for joint in joints]
     for s, bars in enumerate(chart.bars):
-        x = places + (s - (count - 1) / 2) * width
-        axes.bar(x, bars.values, width * 0.92, **look(bars.role, colours))
+        x = places + _offset(s, count) * width
+        axes.bar(x, bars.values, width * 0.92, **_bar_style(bars.role, colours))
         if bars.half_width is not None:
-            marks: dict[str, Any] = {
-                "ecolor": THEME.ink,
-                "elinewidth": 1.0,
-                "capsize": 2.5,
-            }
-            axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
-        for place, value in zip(x, bars.values, strict=True) if s == 0 else ():
-            if np.isfinite(value):
-                text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-                at: dict[str, Any] = {"xytext": (0, 6), "textcoords": "offset points"}
-                at |= {"ha": "center", "fontsize": 8, "color": THEME.ink}
-                axes.annotate(text, (place, max(value, 0.0)), **at)
+            axes.errorbar(
+                x,
+                bars.values,
+                yerr=bars.half_width,
+                fmt="none",
+                ecolor=THEME.ink,
+                elinewidth=1.0,
+                capsize=2.5,
+            )
+        if s == 0:
+            _write_values(axes, x, bars.values)
     axes.axhline(0, color=THEME.muted, linewidth=0.7)
     axes.margins(y=0.12)
     _categories(axes, chart.categories, chart.y_label)
     return figure
 
 
+def _bar_style(role: str, colours: Any) -> dict[str, Any]:
+    """Options of bars of a role; `colours` are those of the categories."""
+    styles: dict[str, dict[str, Any]] = {
+        "aside": {"color": colours, "alpha": 0.4},
+        "truth": {"color": "none", "edgecolor": THEME.ink, "linewidth": 1.1},
+        "measured": {"color": THEME.muted},
+        "model": {"color": colours},
+    }
+    return styles[role]
+
+
+def _write_values(axes: Axes, x: Array, values: Array) -> None:
+    """Write the finite values above their bars at places on the x axis."""
+    for place, value in zip(x, values, strict=True):
+        if np.isfinite(value):
+            axes.annotate(
+                f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
+                (place, max(value, 0.0)),
+                xytext=(0, 6),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=THEME.ink,
+            )
+
+
 def line_figure(chart: LineChart) -> Figure:
     """Small multiples of curves, with a common legend."""
     count = len(chart.panels)
     columns = min(chart.columns, count)
-    height = 3.2 if chart.equal else {1: 2.1, 2: 2.2}.get(columns, 1.85)
-    handles = _handles(chart.panels)
-    shared = {"sharex": not chart.equal, "sharey": chart.common_y}
+    height = 3.2 if chart.equal else _HEIGHTS.get(columns, 1.85)
     figure, places = _sheet(
-        chart, -(-count // columns), columns, height, handles, **shared
+        chart,
+        ceil(count / columns),
+        columns,
+        height,
+        _handles(chart.panels),
+        sharex=not chart.equal,
+        sharey=chart.common_y,
     )
     for axes in places[count:]:
         axes.set_axis_off()
@@ -275,17 +320,19 @@ def line_figure(chart: LineChart) -> Figure:
         if panel.title:
             axes.set_title(panel.title, color=THEME.ink)
         if panel.note:
-            small: dict[str, Any] = {
-                "fontsize": 8,
-                "fontweight": "normal",
-                "color": THEME.muted,
-            }
-            axes.set_title(panel.note, loc="right", **small)
+            axes.set_title(
+                panel.note,
+                loc="right",
+                fontsize=8,
+                fontweight="normal",
+                color=THEME.muted,
+            )
         axes.yaxis.set_major_locator(MaxNLocator(5))
         low, high = axes.get_ylim()
         if low < 0 < high:
             axes.axhline(0, color=THEME.muted, linewidth=0.7, zorder=1)
-        axes.set_ylabel(panel.y_label or (chart.y_label if index % columns == 0 else ""))
+        is_left = index % columns == 0
+        axes.set_ylabel(panel.y_label or (chart.y_label if is_left else ""))
         if chart.equal:
             axes.set_aspect("equal", adjustable="datalim")
         elif index >= count - columns:
@@ -295,13 +342,26 @@ def line_figure(chart: LineChart) -> Figure:
 
 
 def _curve(axes: Axes, line: Line, *, exact: bool) -> None:
+    """Draw a line of a panel: points, an area, or a curve with its band.
+
+    Args:
+        axes: of the panel.
+        line: of the chart.
+        exact: whether all samples of a curve are drawn; otherwise it is decimated.
+    """
     colour, options = _stroke(line)
     if line.points:
         few = len(line.x) <= FEW
-        alpha = 0.45 if line.role == "measured" and not few else 0.9
-        look: dict[str, Any] = {"color": colour, "alpha": alpha, "markeredgewidth": 0}
-        size = 14.0 if few else 2.2
-        axes.plot(line.x, line.y, ".", markersize=size, rasterized=True, **look)
+        axes.plot(
+            line.x,
+            line.y,
+            ".",
+            markersize=14.0 if few else 2.2,
+            rasterized=True,
+            color=colour,
+            alpha=0.45 if line.role == "measured" and not few else 0.9,
+            markeredgewidth=0,
+        )
         return
     x, y = (line.x, line.y) if exact else decimate(line.x, line.y, BUCKETS)
     if line.base is not None:
@@ -318,6 +378,7 @@ def _curve(axes: Axes, line: Line, *, exact: bool) -> None:
 
 
 def _fill_alpha(line: Line) -> float:
+    """Opacity of an area."""
     return 0.3 if line.role == "aside" else 0.85
 
 
@@ -336,8 +397,9 @@ def _handles(panels: Sequence[Panel]) -> list[Any]:
     """Legend of all panels: labels in order of appearance, in ink where their colours differ."""
     lines: dict[str, list[Line]] = {}
     for panel in panels:
-        for line in panel.lines if len(panel.lines) > 1 else ():
-            lines.setdefault(line.label, []).append(line)
+        if len(panel.lines) > 1:
+            for line in panel.lines:
+                lines.setdefault(line.label, []).append(line)
     handles: list[Any] = []
     for label, (line, *others) in lines.items():
         colour, look = _stroke(line)

@@ -17,6 +17,7 @@ from ur_energy_model.report.chart import IntervalChart, Line, LineChart, Panel, 
 from ur_energy_model.typing import Array
 
 _SPEED = 1.0  # joint speed for the chart of friction against temperature [rad/s]
+_TEMPERATURES = 60  # points of a curve of that chart
 _CONSTANTS = (
     ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
     ("torque_constant", "Torque constant", "N m/A"),
@@ -32,19 +33,14 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
         model: whose constants are shown.
         robot: the same type of arm.
     """
-    kinds = dict.fromkeys(
-        n for joint in model.joints for n in joint.friction.law.parameters
-    )
-    laws = [
-        (
-            kind,
-            f"Friction: {kind.replace('_', ' ')}, motor side",
-            PARAMETER_UNITS.get(kind, ""),
-        )
-        for kind in kinds
-    ]
+    # title and unit of each quantity, friction parameters in the order of their first joint
+    shown = {name: (title, unit) for name, title, unit in _CONSTANTS}
+    for joint in model.joints:
+        for name in joint.friction.law.parameters:
+            title = f"Friction: {name.replace('_', ' ')}, motor side"
+            shown[name] = (title, PARAMETER_UNITS.get(name, ""))
     panels = []
-    for name, title, unit in (*_CONSTANTS, *laws):
+    for name, (title, unit) in shown.items():
         rows = []
         for j, joint in enumerate(model.joints):
             known = {**joint.constants, **joint.friction.parameters}
@@ -71,25 +67,25 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
     """
     panels = []
     for j, joint in enumerate(model.joints):
-        law = joint.friction
-        span = joint.friction.temperature_range
-        if not law.law.uses_temperature or span is None:
+        friction = joint.friction
+        span = friction.temperature_range
+        if not friction.law.uses_temperature or span is None:
             continue
-        temperature = np.linspace(*span, 60)
+        temperature = np.linspace(*span, _TEMPERATURES)
+        terms = None
+        if friction.temperature_model is not None:
+            terms = np.array(friction.temperature_model)
         point = OperatingPoint(
             speed=np.full_like(temperature, _SPEED),
             load=np.zeros_like(temperature),
             gear_ratio=joint.gear_ratio,
             temperature=temperature,
-            temperature_model=None
-            if (of := law.temperature_model) is None
-            else np.array(of),
+            temperature_model=terms,
         )
-        friction = joint.gear_ratio * (
-            law.law.regressor(point, law.all_shape) @ law.values
-        )
+        regressor = friction.law.regressor(point, friction.all_shape)
+        torque = joint.gear_ratio * (regressor @ friction.values)
         panels.append(
-            Panel(joint.name, (Line("friction", temperature, friction, joint=j),), j)
+            Panel(joint.name, (Line("friction", temperature, torque, joint=j),), j)
         )
     if not panels:
         return None
@@ -166,7 +162,7 @@ def joints_chart(
         key: of the chart.
         caption: its heading.
         time: of the samples [samples], s.
-        values: [samples, n] by quantity with its unit, such as "speed [rad/s]".
+        values: values [samples, n] by quantity with its unit, such as "speed [rad/s]".
         names: of the n joints.
     """
     panels = [
@@ -194,14 +190,12 @@ def comparison_chart(
         names: of the n joints.
         y_label: quantity and unit.
     """
-    panels = [
-        Panel(
-            name,
-            [Line(label, time, values[:, j], role, j) for label, role, values in curves],
-            j,
-        )
-        for j, name in enumerate(names)
-    ]
+    panels = []
+    for j, name in enumerate(names):
+        lines = [
+            Line(label, time, values[:, j], role, j) for label, role, values in curves
+        ]
+        panels.append(Panel(name, lines, j))
     return LineChart(
         key=key, title=caption, x_label="time [s]", y_label=y_label, panels=panels
     )

@@ -258,7 +258,8 @@ _KINDS: dict[type[Chart], str] = {
     HeatMap: "heat",
 }
 _CHARACTERS_PER_BUCKET = 2 * 2 * 2 * 4 / 3
-"""Two samples of a bucket, x and y, two bytes each, of which three are four characters."""
+"""A bucket has two samples with x and y of two bytes each, and base64 makes four characters of
+three bytes."""
 
 
 def _curves(panel: Panel) -> float:

@@ -68,17 +68,20 @@ THEMES: dict[ThemeName, Theme] = {
 
 def stylesheet() -> str:
     """Colour variables: dark if the reader's system or choice is so, light otherwise."""
-
-    def variables(scheme: ThemeName) -> str:
-        named = dict(vars(THEMES[scheme]))
-        named |= {f"joint{i}": value for i, value in enumerate(named.pop("joints"))}
-        declared = "".join(f"--{name}:{value};" for name, value in named.items())
-        return f"color-scheme:{scheme};{declared}"
-
-    dark = variables("dark")
+    light = _variables("light")
+    dark = _variables("dark")
     return (
-        f":root{{{variables('light')}}}\n"
+        f":root{{{light}}}\n"
         f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
         "@media screen and (prefers-color-scheme:dark)"
         f"{{:root:not([data-theme=light]){{{dark}}}}}\n"
     )
+
+
+def _variables(scheme: ThemeName) -> str:
+    """Declarations of the colours of a theme as CSS variables."""
+    colours = dict(vars(THEMES[scheme]))
+    for j, colour in enumerate(colours.pop("joints")):
+        colours[f"joint{j}"] = colour
+    declared = "".join(f"--{name}:{colour};" for name, colour in colours.items())
+    return f"color-scheme:{scheme};{declared}"

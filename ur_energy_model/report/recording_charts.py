@@ -9,6 +9,7 @@ Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,26 @@ def _over_time(
     panels: Sequence[Panel],
     **more: Any,
 ) -> LineChart:
-    """A chart that zooms together with the recording's other charts over time."""
+    """A chart that zooms together with the recording's other charts over time.
+
+    Args:
+        analysis: of the recording.
+        key: of the chart.
+        title: heading.
+        caption: how to read it.
+        panels: in reading order.
+        more: further attributes of `LineChart`.
+    """
     return LineChart(
-        key=key, title=title, caption=caption, x_label="time [s]", panels=panels,
-        group=analysis.label, focus=analysis.focus, **more,
-    )  # fmt: skip
+        key=key,
+        title=title,
+        caption=caption,
+        x_label="time [s]",
+        panels=panels,
+        group=analysis.label,
+        focus=analysis.focus,
+        **more,
+    )
 
 
 # The motion: joints over time, the flange's path, temperatures.
@@ -60,43 +76,39 @@ def _over_time(
 def motion_chart(analysis: Analysis) -> LineChart:
     """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
     motion = analysis.current
-    flange = analysis.flange_time
+    joints = analysis.joint_names
+    timeline = Timeline(analysis.flange_time, gap_indices(analysis.flange_time))
+    flange = timeline.curve("flange", analysis.flange_speed, "measured")
+    positions = motion.curves(joints, motion.q)
+    speeds = motion.curves(joints, motion.qd)
+    accelerations = motion.curves(joints, motion.qdd)
     panels = [
-        Panel(
-            name.capitalize(),
-            motion.curves(analysis.joint_names, values),
-            y_label=f"{name} [{unit}]",
-        )
-        for name, unit, values in (
-            ("position", "rad", motion.q),
-            ("speed", "rad/s", motion.qd),
-            ("acceleration", "rad/s²", motion.qdd),
-        )
+        Panel("Position", positions, y_label="position [rad]"),
+        Panel("Speed", speeds, y_label="speed [rad/s]"),
+        Panel("Acceleration", accelerations, y_label="acceleration [rad/s²]"),
+        Panel("Speed of the flange (TCP without tool)", (flange,), y_label="speed [m/s]"),
     ]
-    tool = Timeline(flange, gap_indices(flange)).curve(
-        "flange", analysis.flange_speed, "measured"
+    caption = (
+        "Joint positions, speeds and accelerations, and the speed of the flange "
+        f"({S0}, Figs. 2-3)."
     )
-    panels.append(
-        Panel("Speed of the flange (TCP without tool)", (tool,), y_label="speed [m/s]")
-    )
-    caption = "Joint positions, speeds and accelerations, and the speed of the flange"
-    caption = f"{caption} ({S0}, Figs. 2-3)."
     return _over_time(analysis, "motion", "The motion", caption, panels, columns=1)
 
 
 def path_chart(analysis: Analysis) -> LineChart:
     """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
-    path = analysis.flange
+    path = dict(zip("xyz", analysis.flange.T, strict=True))
     panels = []
-    for title, i, k in (
-        ("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2)
-    ):  # fmt: skip
-        start = Line("start", path[:1, i], path[:1, k], points=True)
-        lines = (Line("path", path[:, i], path[:, k]), start)
-        axes = "xyz"[i], "xyz"[k]
-        panels.append(
-            Panel(f"{title}: {', '.join(axes)}", lines, y_label=f"{axes[1]} [m]")
+    for title, right, up in (
+        ("From above", "x", "y"),
+        ("From the front", "x", "z"),
+        ("From the side", "y", "z"),
+    ):
+        lines = (
+            Line("path", path[right], path[up]),
+            Line("start", path[right][:1], path[up][:1], points=True),
         )
+        panels.append(Panel(f"{title}: {right}, {up}", lines, y_label=f"{up} [m]"))
     return LineChart(
         key="path",
         title="Path of the flange",
@@ -175,16 +187,16 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         rest["unexplained"] = powers.unexplained_energy
         note += "; unexplained is what the model lacks of the measured energy"
 
-    def of_joints(values: Array) -> Array:
-        return np.array([*values, *(np.nan for _ in rest)])
-
+    nothing = np.full(len(rest), np.nan)  # of what only joints have
     electrical = np.round([*powers.electrical_energy, *rest.values()], 3)
+    half_width = np.append(powers.energy_half_width, nothing)
+    mechanical = np.append(powers.mechanical_energy, nothing)
     bars = [
-        Bars("electrical", electrical, half_width=of_joints(powers.energy_half_width)),
-        Bars("mechanical", of_joints(powers.mechanical_energy), role="aside"),
+        Bars("electrical", electrical, half_width=half_width),
+        Bars("mechanical", mechanical, role="aside"),
     ]
     if truth is not None:
-        bars.append(Bars("true electrical", of_joints(truth), role="truth"))
+        bars.append(Bars("true electrical", np.append(truth, nothing), role="truth"))
     return BarChart(
         key="energy_split",
         title="Energy by consumer",
@@ -192,13 +204,20 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         f"to no joint; {note}.",
         y_label="energy [J]",
         categories=(*analysis.joint_names, *rest),
-        joints=(*range(len(analysis.joint_names)), *(None for _ in rest)),
+        joints=(*range(len(analysis.joint_names)), *[None] * len(rest)),
         bars=bars,
     )
 
 
 def bus_chart(analysis: Analysis) -> LineChart | None:
-    """Measured and modelled power of the whole arm, and their difference (S2 Figs. 4-5)."""
+    """Measured and modelled power of the whole arm, and their difference (EcBot, Figs. 4-5).
+
+    Args:
+        analysis: of the recording.
+
+    Returns:
+        The chart; None where bus power was not recorded.
+    """
     powers = analysis.powers
     if not powers.measured.any():
         return None
@@ -276,6 +295,7 @@ def joint_power_chart(joints: Sequence[Mapping[str, Any]], label: str) -> BarCha
         return None
 
     def column(name: str) -> Array:
+        """Values of all joints [n]."""
         return np.array([row[name] for row in joints], dtype=float)
 
     bars = (
@@ -311,10 +331,16 @@ def _compared(
     unit: str,
     counted: Mask | None = None,
 ) -> list[Panel]:
-    """One panel per joint: recorded in grey, the model in the joint's colour [samples, joints].
+    """One panel per joint: recorded in grey, the model in the joint's colour.
 
-    The RMS error in its note is that of the samples `counted` [samples, joints]; None for
-    all.
+    Args:
+        analysis: of the recording.
+        signals: with the modelled values.
+        label: of the recorded curve.
+        recorded: values [samples, joints].
+        unit: of the values.
+        counted: samples of the RMS error in the panel's note [samples, joints], those in
+            which the joint moves; None for all.
     """
     panels = []
     for j, joint in enumerate(analysis.joint_names):
@@ -327,7 +353,8 @@ def _compared(
         note = "does not move" if when else ""
         if error.size:
             rms = float(np.sqrt(np.mean(error**2)))
-            note = f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {unit}"
+            figure = f"{rms:.2g}" if rms >= SMALL else f"< {SMALL:g}"
+            note = f"RMSE{when} {figure} {unit}"
         lines = (
             signals.curve(label, recorded[:, j], "measured"),
             signals.curve("model", signals.modelled[:, j], joint=j),
@@ -369,17 +396,20 @@ def current_chart(analysis: Analysis) -> LineChart:
 
 def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Torque errors by joint (S0 Fig. 10)."""
-    errors = [
-        (a, a.torque.modelled - a.torque.recorded)
-        for a in analyses
-        if a.torque is not None
-    ]
+    errors = []
+    for analysis in analyses:
+        torque = analysis.torque
+        if torque is not None:
+            errors.append((analysis, torque.modelled - torque.recorded))
     return _error_chart(errors, "torque", "Modelled minus recorded", "N m", "Fig. 10")
 
 
 def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Current errors by joint (S0 Fig. 13)."""
-    errors = [(a, a.current.modelled - a.current.measured) for a in analyses]
+    errors = []
+    for analysis in analyses:
+        current = analysis.current
+        errors.append((analysis, current.modelled - current.measured))
     return _error_chart(errors, "current", "Estimated minus measured", "A", "Fig. 13")
 
 
@@ -390,23 +420,36 @@ def _error_chart(
     unit: str,
     figure: str,
 ) -> BoxChart | None:
-    """Box plots of errors [samples, joints]."""
+    """Box plots of errors.
+
+    Args:
+        entries: recordings with their errors [samples, joints].
+        what: signal, also first part of the chart's key.
+        difference: sign of the errors, in words.
+        unit: of the errors.
+        figure: number of the figure in S0.
+
+    Returns:
+        The chart; None without recordings.
+    """
     if not entries:
         return None
-
-    def box(error: Array) -> Array:
-        finite = error[np.isfinite(error)]
-        return np.percentile(finite, BOX) if finite.size else np.full(len(BOX), np.nan)
-
+    names = entries[0][0].joint_names
+    boxes = np.full((len(entries), len(names), len(BOX)), np.nan)
+    for k, (_, error) in enumerate(entries):
+        for j, column in enumerate(error.T):
+            finite = column[np.isfinite(column)]
+            if finite.size:
+                boxes[k, j] = np.percentile(finite, BOX)
     return BoxChart(
         key=f"{what}_error",
         title=f"{what.capitalize()} error",
         caption=f"{difference} {what}: median, quartiles, 1st and 99th percentile; dots are the "
         f"largest errors ({S0}, {figure}).",
         y_label=f"error [{unit}]",
-        categories=entries[0][0].joint_names,
+        categories=names,
         series=[analysis.label for analysis, _ in entries],
-        boxes=np.array([[box(column) for column in error.T] for _, error in entries]),
+        boxes=boxes,
     )
 
 
@@ -422,7 +465,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         rows = np.flatnonzero(current.moving[:, j])
         if rows.size == 0:
             continue
-        rows = rows[:: -(-rows.size // FRICTION_POINTS)]
+        rows = rows[:: ceil(rows.size / FRICTION_POINTS)]
         speed = current.qd[rows, j]
         data = Line(
             "data", speed, current.friction_measured[rows, j], "measured", points=True
