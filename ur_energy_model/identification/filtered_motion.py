@@ -63,7 +63,7 @@ class FilteredMotion:
         return len(self.time)
 
     def cut(self, part: slice | Indices) -> FilteredMotion:
-        """Some of the samples."""
+        """Some of the samples: a slice, or their indices."""
         return FilteredMotion(*(channel[part] for channel in vars(self).values()))
 
     def followed_by(self, other: FilteredMotion) -> FilteredMotion:
@@ -83,15 +83,16 @@ def merged_ranges(first: Array, second: Array) -> Array:
 # cut-off.
 
 SHORTEST = 12  # samples of the shortest stretch that is filtered
+# share of standstill within the reach of the filter below which a sample is clear of it
 _STILL_SHARE = 0.1
 _FILTER_PADDING = 1.5  # extension at either end, in periods of the cut-off
 
 CUTOFF_RANGE = (2.5, 6.0)
 """Lowest and highest cut-off [Hz]: faster motion is compliance of the gears, which a
 rigid-body model lacks. The highest is also limited to 0.35 of the sample rate."""
-_DEFAULT_CUTOFF = 5.0
-_MOVING = 0.02
-_ACCEPTED_LOSS = 0.05
+_DEFAULT_CUTOFF = 5.0  # where no spectrum can be computed [Hz]
+_MOVING = 0.02  # range of the speeds of a joint that moves [rad/s]
+_ACCEPTED_LOSS = 0.05  # error of the acceleration that is accepted, as a share of it
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,16 @@ class ParallelFilter:
             return slice(0, 0)
         rate = 1 / motion.period
         edge = int(np.ceil(0.5 * rate / self.cutoff))
-        return slice(
-            edge, max(edge, len(motion) - edge), max(1, int(rate / (8 * self.cutoff)))
-        )
+        step = max(1, int(rate / (8 * self.cutoff)))
+        return slice(edge, max(edge, len(motion) - edge), step)
 
     def __call__(self, motion: FilteredMotion, values: Array) -> Array:
-        """Values [samples, ...] of a motion's samples, filtered along time."""
+        """Values of a motion's samples, filtered along time.
+
+        Args:
+            motion: whose samples the values are of.
+            values: [samples, ...], in any unit.
+        """
         return low_pass(
             values, round(motion.period, 9), self.cutoff, padding=_FILTER_PADDING
         )
@@ -125,6 +130,10 @@ class ParallelFilter:
 
         At standstill friction takes any value up to its limit, and the filter carries
         that into the neighbouring motion.
+
+        Args:
+            motion: of n joints.
+            speed: joint speed from which a joint moves [rad/s].
         """
         still = self(motion, (np.abs(motion.qd) < speed).astype(float))
         return np.asarray((np.abs(motion.qd) >= speed) & (still < _STILL_SHARE))
@@ -139,6 +148,8 @@ def sample_period(time: Array) -> float:
 
 _SPECTRUM_SECONDS = 8.0  # length of the windows of a spectrum of speeds [s]
 _FEWEST_IN_SPECTRUM = 4  # fewest samples of a window from which a spectrum is computed
+_FEWEST_SAMPLES = 64  # fewest samples from which the cut-off is chosen
+_ENOUGH_SAMPLES = 256  # samples of a stretch without gaps that is used alone
 
 
 def choose_cutoff(telemetry: Telemetry) -> float:
@@ -155,33 +166,51 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     telemetry = telemetry.distinct()
     period = sample_period(telemetry.time)
     highest = min(CUTOFF_RANGE[1], 0.35 / period)
-    speed = telemetry["actual_qd"]
-    found: list[float] = []
-    longest = max(
-        telemetry.segments(), key=lambda s: s.stop - s.start, default=slice(0, 0)
-    )
-    span = longest if longest.stop - longest.start > 256 else slice(0, len(telemetry))
+    span = _longest_segment(telemetry)
     count = span.stop - span.start
     window = int(_SPECTRUM_SECONDS / period)
-    if count < 64 or window < _FEWEST_IN_SPECTRUM:
+    if count < _FEWEST_SAMPLES or window < _FEWEST_IN_SPECTRUM:
         return min(_DEFAULT_CUTOFF, highest)
-    from scipy.signal import welch
-
     grid = telemetry.time[span.start] + period * np.arange(count)
-    for j in range(speed.shape[1]):
-        column = np.nan_to_num(speed[span, j])
-        if np.ptp(column) < _MOVING:
-            continue
-        even = np.interp(grid, telemetry.time[span], column)
-        frequency, density = welch(even, 1 / period, nperseg=min(count, window))
-        floor = float(np.median(density[int(0.7 * len(density)) :]))
-        signal = np.maximum(density - floor, 0.0) * frequency**2
-        noise = floor * frequency**2
-        error = signal.sum() - np.cumsum(signal) + np.cumsum(noise)
-        enough = np.flatnonzero(error < _ACCEPTED_LOSS * signal.sum())
-        found.append(float(frequency[enough[0] if enough.size else np.argmin(error)]))
+    found = []
+    for speed in telemetry["actual_qd"][span].T:
+        known = np.nan_to_num(speed)
+        if np.ptp(known) >= _MOVING:
+            even = np.interp(grid, telemetry.time[span], known)
+            found.append(_cutoff_of_joint(even, period, min(count, window)))
     cutoff = float(np.median(found)) if found else _DEFAULT_CUTOFF
     return float(np.clip(cutoff, CUTOFF_RANGE[0], highest))
+
+
+def _longest_segment(telemetry: Telemetry) -> slice:
+    """Rows of the longest stretch without gaps; all rows where it is short."""
+    longest = slice(0, 0)
+    for segment in telemetry.segments():
+        if segment.stop - segment.start > longest.stop - longest.start:
+            longest = segment
+    if longest.stop - longest.start > _ENOUGH_SAMPLES:
+        return longest
+    return slice(0, len(telemetry))
+
+
+def _cutoff_of_joint(speed: Array, period: float, window: int) -> float:
+    """Cut-off [Hz] with the least error of the acceleration of one joint.
+
+    Args:
+        speed: on an even grid [samples], rad/s.
+        period: of the grid [s].
+        window: length of the windows of the spectrum, in samples.
+    """
+    from scipy.signal import welch
+
+    frequency, density = welch(speed, 1 / period, nperseg=window)
+    floor = float(np.median(density[int(0.7 * len(density)) :]))
+    signal = np.maximum(density - floor, 0.0) * frequency**2
+    noise = floor * frequency**2
+    error = signal.sum() - np.cumsum(signal) + np.cumsum(noise)
+    enough = np.flatnonzero(error < _ACCEPTED_LOSS * signal.sum())
+    best = enough[0] if enough.size else np.argmin(error)
+    return float(frequency[best])
 
 
 # Samples of a recording that identification can use.
@@ -220,9 +249,11 @@ def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
 
 WIDENING = 4.0  # bandwidth of the first filter over the cut-off of the second
 OVERSAMPLING = 5.0  # samples kept per period of the first filter's bandwidth
-_CHUNK = 30.0
-_OVERLAP = 2.0
+_CHUNK = 30.0  # time that is filtered together [s]
+_OVERLAP = 2.0  # time on either side of it that the filter needs [s]
 _LINEAR_RATE = 200.0
+"""Rate from which samples are interpolated linearly and differentiated by central
+differences [Hz]; splines are used below."""
 _PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwidth
 
 
@@ -233,6 +264,12 @@ class MotionStream:
         dof: number of joints n.
         cutoff: of the second, narrow filter [Hz]; the one here is WIDENING times wider.
         period: nominal sample period [s].
+
+    Attributes:
+        rate: samples per second of the recording [Hz].
+        bandwidth: of the filter [Hz].
+        stride: samples of the grid from one sample kept to the next.
+        longest_step: time step from which on there is a gap [s].
     """
 
     def __init__(self, dof: int, cutoff: float, period: float) -> None:
@@ -243,11 +280,10 @@ class MotionStream:
         self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
         self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
         self.longest_step = max(2.5 * period, 0.25 / cutoff)
-        """Steps longer than this are gaps [s]."""
-        self._edge = 0.5 / self.bandwidth
+        self._edge = 0.5 / self.bandwidth  # time that is left out beside a gap [s]
         self._pending: list[Telemetry] = []
-        self._from = -np.inf
-        self._origin: float | None = None
+        self._from = -np.inf  # time up to which motions were returned [s]
+        self._origin: float | None = None  # time of the first sample [s]
 
     def process(self, batch: Telemetry) -> list[FilteredMotion]:
         """Motions completed by this batch."""
@@ -279,6 +315,14 @@ class MotionStream:
     def _motions(
         self, part: Telemetry, start: float, stop: float, *, last: bool
     ) -> Iterator[FilteredMotion]:
+        """Motions of pending samples.
+
+        Args:
+            part: the samples.
+            start: time from which on motions are returned [s].
+            stop: time before which motions are returned [s].
+            last: whether no samples follow.
+        """
         names = ("actual_q", "actual_qd", "actual_current")
         part = part.distinct()
         good = usable_samples(part, *names)
@@ -289,13 +333,13 @@ class MotionStream:
             if len(time) < SHORTEST:
                 continue
             motion = self._filtered(part, rows)
-            low = (
-                start
-                if rows.start == 0 and start > -np.inf
-                else max(start, time[0] + self._edge)
-            )
-            at_end = rows.stop == len(part)
-            high = stop if at_end and not last else min(stop, time[-1] - self._edge)
+            low = max(start, time[0] + self._edge)
+            high = min(stop, time[-1] - self._edge)
+            # no gap towards the samples before and those that follow
+            if rows.start == 0 and start > -np.inf:
+                low = start
+            if rows.stop == len(part) and not last:
+                high = stop
             keep = np.flatnonzero((motion.time >= low) & (motion.time < high))
             if keep.size:
                 yield motion.cut(keep)
@@ -312,6 +356,7 @@ class MotionStream:
         )
 
         def smooth(name: str) -> Array:
+            """A field on the grid, filtered [samples, n]."""
             values = part[name][rows]
             if not even and self.rate >= _LINEAR_RATE:
                 values = np.stack(
@@ -322,9 +367,8 @@ class MotionStream:
             return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
-        latest = np.clip(
-            np.searchsorted(time, grid[thin], side="right") - 1, 0, len(time) - 1
-        )
+        before = np.searchsorted(time, grid[thin], side="right") - 1
+        latest = np.clip(before, 0, len(time) - 1)
 
         def held(name: str, width: int) -> Array:
             """Latest recorded values at the samples kept [samples, width]; NaN without."""

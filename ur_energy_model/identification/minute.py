@@ -37,10 +37,11 @@ LEAST_MOTION = 3.0
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over
 CORRELATION_TIME."""
-_FRICTION_PRIOR = 1.0
-_NUISANCE_PRIOR = (3.0, 0.5, 0.5, 0.5, 0.3, 0.3)
+_FRICTION_PRIOR = 1.0  # of the friction of a joint over the model's
+_SHARED_PRIOR = (3.0, 0.5, 0.5, 0.5, 0.3, 0.3)
 """Standard deviations before a minute's data of what the joints share: mass [kg], three
 first moments [kg m], two tilts [rad]."""
+_SHOWN = [0, 4, 5]  # mass and tilts among what the joints share
 _LEAST_GAIN = 0.01  # relative standard deviation of a joint's torque per ampere, at least
 _LEAST_SHARE = 1e-3
 """Least precision of a torque per ampere from data alone, over that of the model's
@@ -98,12 +99,14 @@ class Minute:
         moving_seconds: motion of each joint that was used [n], s.
         temperature: mean of each joint [n], degC; NaN where unknown.
         level: natural logarithm of each joint's friction over the model's [n]; NaN for
-            joints that moved less than LEAST_MOTION, also below; with its covariance [n,
-            n].
+            joints that moved less than LEAST_MOTION.
+        covariance: of the levels [n, n].
         setup: deviations from the setup configured in the controller: payload [kg], two
-            tilts [rad] [3]; with their covariance [3, 3].
+            tilts [rad] [3].
+        setup_covariance: of these [3, 3].
         torque_constant: of each joint over the model's as this minute alone shows it,
-            without the model's own knowledge [n]; with its standard deviation [n].
+            without the model's own knowledge [n]; NaN as `level`.
+        torque_constant_std: standard deviation of these [n].
     """
 
     time: float
@@ -124,31 +127,44 @@ class MinuteMeter:
     the base, and the error of each joint's torque per ampere are estimated together by
     least squares of currents, so that a gripped part is not mistaken for friction. Only
     joints faster than ANCHOR_SPEED count.
+
+    Args:
+        model: of the arm, n joints.
     """
 
     def __init__(self, model: EnergyModel) -> None:
         self._n = model.dof
         self._split = FrictionSplit(model)
-        spread = np.array([
-            joint.std.get("torque_constant", 0.0) / joint.torque_constant for joint in model.joints
-        ])  # fmt: skip
+        constant = np.array([joint.torque_constant for joint in model.joints])
+        std = np.array([joint.std.get("torque_constant", 0.0) for joint in model.joints])
+        spread = std / constant
+        # relative standard deviation of each joint's torque per ampere [n]
         self._gain = np.maximum(spread, _LEAST_GAIN)
         self._residual = np.array([joint.current_residual for joint in model.joints])
         self._number: float | None = None
         self._clear()
 
     def _clear(self) -> None:
+        """Begin another minute."""
         n = self._n
-        width = 3 + len(_NUISANCE_PRIOR)
+        # friction, load, what the joints share, and what they explain of the current
+        width = 3 + len(_SHARED_PRIOR)
         self._gram = np.zeros((n, width, width))
-        self._seconds = np.zeros(n)
-        self._square = np.zeros(n)
-        self._warmth = np.zeros((2, n))
+        self._seconds = np.zeros(n)  # time that was used [s]
+        self._square = np.zeros(n)  # integral of the squared current [A^2 s]
+        # sum of the known temperatures [degC], and their number
+        self._temperature_sum = np.zeros(n)
+        self._temperature_count = np.zeros(n)
 
     def observe(self, motion: FilteredMotion, dynamics: ArmDynamics) -> list[Minute]:
-        """Use a motion that follows the previous one; returns the minutes completed before its end.
+        """Use a motion that follows the previous one.
 
-        `dynamics` are those of the arm in the setup configured in the controller.
+        Args:
+            motion: without gaps.
+            dynamics: of the arm in the setup configured in the controller.
+
+        Returns:
+            The minutes that were complete before the end of the motion.
         """
         out = []
         for rows in time_blocks(motion.time, MINUTE):
@@ -169,6 +185,7 @@ class MinuteMeter:
         return out
 
     def _accumulate(self, motion: FilteredMotion, dynamics: ArmDynamics) -> None:
+        """Use a motion within the minute; arguments as of `observe`."""
         if len(motion) < 2:
             return
         step = max(1, round(1.0 / (_RATE * motion.period)))
@@ -182,45 +199,43 @@ class MinuteMeter:
         parts, left = split(qd, load, motion.current, motion.known_temperature)
         friction = parts[..., 0]
         payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
-        # Change of gravity [m/s^2] per small rotation of the base about two level axes.
-        gravity = dynamics.setup.gravity
-        down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
-        level = np.eye(3)[int(np.argmin(np.abs(down)))]
-        level = level - (level @ down) * down
-        level /= np.linalg.norm(level)
-        axes = np.stack([level, np.cross(down, level)])
-        tilt = dynamics.gravity_regressor(q) @ np.cross(axes, gravity).T
-        extra = np.concatenate([load[..., None], payload, tilt], axis=2)
-        extra /= (split.ratio * split.constant)[:, None]
-        rows = np.concatenate([friction[..., None], extra, left[..., None]], axis=2)
+        tilt = dynamics.gravity_regressor(q) @ _gravity_changes(dynamics.setup.gravity)
+        # torques as currents
+        shared = np.concatenate([load[..., None], payload, tilt], axis=2)
+        shared /= (split.ratio * split.constant)[:, None]
+        rows = np.concatenate([friction[..., None], shared, left[..., None]], axis=2)
         weight = period * (np.abs(qd) >= ANCHOR_SPEED)
         self._gram += np.einsum("tj,tja,tjb->jab", weight, rows, rows)
         self._seconds += weight.sum(axis=0)
         self._square += (weight * motion.current**2).sum(axis=0)
         known = np.isfinite(motion.temperature)
-        self._warmth += np.stack([np.where(known, motion.temperature, 0.0), known]).sum(
-            axis=1
-        )
+        self._temperature_sum += np.where(known, motion.temperature, 0.0).sum(axis=0)
+        self._temperature_count += known.sum(axis=0)
 
     def _solved(self, number: float, used: Mask) -> Minute:
+        """The minute of this number, by the joints [n] that moved enough.
+
+        Unknowns are friction over the model's [n], errors of torque per ampere [n], and
+        what the joints share [6].
+        """
         n = self._n
         seconds = np.maximum(self._seconds, 1e-9)
         least = _NOISE_SHARE * np.sqrt(self._square / seconds)
         noise = np.maximum(self._residual, least) ** 2
-        std = np.concatenate([np.full(n, _FRICTION_PRIOR), self._gain, _NUISANCE_PRIOR])
+        std = np.concatenate([np.full(n, _FRICTION_PRIOR), self._gain, _SHARED_PRIOR])
         mean = np.concatenate([np.ones(n), np.zeros(len(std) - n)])
-        shared = list(range(2 * n, len(std)))
+        shared = np.arange(2 * n, len(std))
         for _ in range(_ROUNDS):
             information = np.diag(std**-2.0)
             product = mean / std**2
-            for j in np.flatnonzero(used):
+            for j in np.flatnonzero(used).tolist():
                 own = [j, n + j, *shared]
                 weight = 1.0 / (noise[j] * CORRELATION_TIME)
                 information[np.ix_(own, own)] += weight * self._gram[j, :-1, :-1]
                 product[own] += weight * self._gram[j, :-1, -1]
             covariance = np.linalg.inv(information)
             found = covariance @ product
-            for j in np.flatnonzero(used):
+            for j in np.flatnonzero(used).tolist():
                 signed = np.append(found[[j, n + j, *shared]], -1.0)
                 square = float(signed @ self._gram[j] @ signed) / seconds[j]
                 noise[j] = max(square, least[j] ** 2, 1e-12)
@@ -232,11 +247,10 @@ class MinuteMeter:
         prior = self._gain**2
         precision = np.maximum(1.0 / variance - 1.0 / prior, _LEAST_SHARE / prior)
         gain = gain / variance / precision
-        shown = [2 * n, 2 * n + 4, 2 * n + 5]
+        shown = shared[_SHOWN]
+        count = self._temperature_count
         with np.errstate(invalid="ignore"):
-            temperature = self._warmth[0] / np.where(
-                self._warmth[1] > 0, self._warmth[1], np.nan
-            )
+            temperature = self._temperature_sum / np.where(count > 0, count, np.nan)
         return Minute(
             time=(number + 1) * MINUTE,
             moving_seconds=self._seconds,
@@ -250,14 +264,31 @@ class MinuteMeter:
         )
 
 
+def _gravity_changes(gravity: Array) -> Array:
+    """Changes of gravity [3] by small rotations of the base about two level axes [3, 2].
+
+    They are in m/s^2 per rad.
+    """
+    down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
+    level = np.eye(3)[int(np.argmin(np.abs(down)))]
+    level = level - (level @ down) * down
+    level /= np.linalg.norm(level)
+    axes = np.stack([level, np.cross(down, level)])
+    return np.asarray(np.cross(axes, gravity).T)
+
+
 # settled standstill in a minute from which its standby power is stated [s]
 _LEAST_STILL = 2.0
 _FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
-_LONGEST_STEP = 0.5
+_LONGEST_STEP = 0.5  # time that a sample counts for at most [s]
 
 
 class StandbyMinutes:
-    """Mean standby power of each minute with enough standstill of the model's arm."""
+    """Mean standby power of each minute with enough standstill of an arm.
+
+    Args:
+        model: of the arm.
+    """
 
     def __init__(self, model: EnergyModel) -> None:
         self._powers = MeasuredPowers(model)
@@ -268,8 +299,12 @@ class StandbyMinutes:
     def observe(self, window: Telemetry) -> list[tuple[float, float, float]]:
         """Use samples that follow those of the last call.
 
-        Returns time at the end [s], power and its standard deviation [W], of complete
-        minutes.
+        Args:
+            window: consecutive samples; without bus power they are ignored.
+
+        Returns:
+            Of each complete minute time at its end [s], power and standard deviation of
+            the power [W].
         """
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:
@@ -315,9 +350,12 @@ class WindowCollector:
 
     def add(self, batch: Telemetry) -> list[Telemetry]:
         """Windows completed by a batch with finite times."""
+        if not len(batch):
+            return []
         done = []
         back = (np.flatnonzero(np.diff(batch.time) < 0) + 1).tolist()
-        for run in map(batch.cut, slices_between(back, len(batch)) if len(batch) else ()):
+        for rows in slices_between(back, len(batch)):
+            run = batch.cut(rows)
             if self.pending and run.time[0] < self.pending[-1].time[-1]:
                 done += self.finish()
             if not self.pending:
@@ -338,8 +376,5 @@ class WindowCollector:
         window = concatenate(self.pending)
         self.pending = []
         rate = window.info.rate
-        return [
-            replace(
-                window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate)
-            )
-        ]
+        period = None if rate is None else 1.0 / rate
+        return [replace(window, gaps=find_gaps(window.time, period))]
