@@ -49,7 +49,7 @@ from ur_energy_model.identification.power_structures import (
 from ur_energy_model.model.cable import Cable, typical_cable
 from ur_energy_model.model.drives import Drives
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.robot_modes import BRAKES_RELEASED
+from ur_energy_model.robot_modes import BRAKES_RELEASED, RUNNING
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
@@ -77,7 +77,8 @@ _SLOW = 1.5
 # drop per current of short over that of longer blocks where they are averaged
 _AVERAGED = 0.8
 _LATE = 0.05  # least relative error of voltages that are sampled slowly or averaged
-_LEAST_BLOCKS = 40
+_LEAST_BLOCKS = 40  # least number of blocks of a fit
+_NOMINAL_VOLTAGE = 48.0  # of the robot bus [V]
 _LEAST_MOTION = 3.0  # least time in motion [s]
 _LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
 # share of the bus voltage above which a drop is a fault of the reading
@@ -139,14 +140,14 @@ class JointPowerMeasurement:
     """What joint voltages show of an arm with n joints.
 
     Attributes:
-        cable: as fitted.
-        joints: energy of each joint.
+        cable: resistances as fitted.
+        joints: energy of each joint, from base to tool.
         factors: measured over modelled losses and converted power of each joint [2 n], in
             this order.
         covariance: of the factors [2 n, 2 n].
         residual: RMS of the bus current [A] and of the drops to each joint [V], [1 + n].
         misfit: see `CableFit`.
-        note: how the meter is less sharp than usual, one line.
+        note: why the meter is less sharp than usual, one line; None where it is not.
     """
 
     cable: Cable
@@ -199,14 +200,17 @@ class JointMeter:
         self._drives = Drives(model.joints, model.bus, model.session)
         self._cable = cable or typical_cable(n, model.description().generation)
         self._sums = [BlockSums(duration, 3 * n + 1) for duration in BLOCKS]
-        # Integrals over the time in motion: i^2, speed times i, |i| and |speed| [4, n]
+        # Integrals over the time in motion, i the current [A] and w the motor speed [rad/s]:
+        # i^2, w i, |i| and |w| [4, n]
         self._integrals = np.zeros((4, n))
         self._gross = np.zeros(n)  # energy into and out of each joint in motion [J]
         # Variance of the energies from the time between samples [n], J^2
         self._sampling = np.zeros(n)
         self._moving = 0.0  # time in motion [s]
-        self._seen = {"voltage": False, "bus": False, "samples": 0}
-        # Samples at which the bus voltage changed, at which a joint voltage did, time [s]
+        self._has_voltage = False  # whether joint voltages were recorded
+        self._has_bus = False  # whether the bus current was recorded
+        # Numbers of samples at which the bus voltage changed, and at which a joint voltage
+        # did, and time of the former [s]
         self._bus_changes = 0
         self._joint_changes = 0
         self._time = 0.0
@@ -223,9 +227,8 @@ class JointMeter:
 
     def accumulate(self, telemetry: Telemetry) -> None:
         """Accumulate consecutive samples."""
-        self._seen["samples"] += len(telemetry)
-        self._seen["voltage"] |= JOINT_VOLTAGE in telemetry
-        self._seen["bus"] |= "actual_robot_current" in telemetry
+        self._has_voltage |= JOINT_VOLTAGE in telemetry
+        self._has_bus |= "actual_robot_current" in telemetry
         rows = _meter_rows(telemetry)
         if rows is None or not len(rows.power.time):
             return
@@ -235,14 +238,12 @@ class JointMeter:
         losses, converted = self._parts(motion)
         moving = np.asarray((np.abs(power.qd) > STANDSTILL_SPEED).any(axis=1))
         speed = self._drives.gear_ratio * motion.qd
-        terms = (
-            motion.current**2,
-            speed * motion.current,
-            np.abs(motion.current),
-            np.abs(speed),
-        )
-        self._integrals += np.stack([(steps * moving) @ term for term in terms])
-        self._gross += (steps * moving) @ np.abs(losses + converted)
+        weight = steps * moving
+        self._integrals[0] += weight @ motion.current**2
+        self._integrals[1] += weight @ (speed * motion.current)
+        self._integrals[2] += weight @ np.abs(motion.current)
+        self._integrals[3] += weight @ np.abs(speed)
+        self._gross += weight @ np.abs(losses + converted)
         changes = np.diff(losses + converted, axis=0)
         between = steps[1:] * moving[1:]
         self._sampling += np.square(between) @ np.square(changes) / 12.0
@@ -357,9 +358,9 @@ class JointMeter:
 
     def _unusable(self) -> str | None:
         """Why the recordings cannot show the power of joints; None if they may."""
-        if not self._seen["voltage"]:
+        if not self._has_voltage:
             return f"no {JOINT_VOLTAGE} recorded"
-        if not self._seen["bus"]:
+        if not self._has_bus:
             return "no bus power recorded"
         if not self._sums[0].count:
             return (
@@ -368,20 +369,24 @@ class JointMeter:
         if self._moving < _LEAST_MOTION:
             return f"{self._moving:.1f} s of motion, {_LEAST_MOTION:.0f} s are needed"
         n = self._model.dof
-        variance = np.diag(self._sums[0].covariance(0))
-        if not (variance[2 * n + 1 :] > 0).all():
+        covariance = self._sums[0].covariance(0)
+        drops = slice(2 * n + 1, None)
+        if not (np.diag(covariance)[drops] > 0).all():
             return "joint voltages are constant"
-        volts = 48.0
-        both = slice(0, 2 * n)
-        spread = volts * np.sqrt(
-            max(float(self._sums[0].covariance(0)[both, both].sum()), 0.0)
-        )
+        currents = slice(
+            0, 2 * n
+        )  # losses and converted power of the joints, over voltage
+        variance = float(covariance[currents, currents].sum())
+        spread = _NOMINAL_VOLTAGE * np.sqrt(max(variance, 0.0))
         if spread < _LEAST_POWER:
             return f"the power of the joints changes by {spread:.1f} W only"
         return None
 
     def _sharp_enough(self) -> tuple[BlockSums | None, str | None]:
-        """Block means that joint voltages can follow, and a line where these are long."""
+        """Block means that joint voltages can follow, and why these are long, one line.
+
+        Without enough of them there are none, and the line gives the reason.
+        """
         period = self._time / max(self._bus_changes, 1)
         updates = self._time / max(self._joint_changes, 1)
         slow = updates > _SLOW * period
@@ -421,7 +426,7 @@ class JointMeter:
 
         Args:
             fit: of the cable.
-            error: of the meter, relative, which no residual shows.
+            error: relative error of the meter that no residual shows.
         """
         n = self._model.dof
         drives = self._drives
@@ -482,11 +487,16 @@ def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
     if any(name not in telemetry for name in (*names, JOINT_VOLTAGE)):
         return None
     telemetry = telemetry.distinct()
-    qd, current, bus_voltage, bus_current = (telemetry[name] for name in names)
+    qd = telemetry["actual_qd"]
+    current = telemetry["actual_current"]
+    bus_voltage = telemetry["actual_robot_voltage"]
+    bus_current = telemetry["actual_robot_current"]
     voltage = telemetry[JOINT_VOLTAGE]
     if voltage.shape != qd.shape:
         return None
-    mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(qd), 7.0)
+    mode = np.full(len(qd), float(RUNNING))
+    if "robot_mode" in telemetry:
+        mode = telemetry["robot_mode"]
     good = np.isfinite(bus_voltage) & np.isfinite(bus_current) & (bus_voltage > 0)
     good &= np.abs(bus_current) < _MOST_CURRENT
     for values in (qd, current, voltage):
@@ -539,18 +549,24 @@ def joint_power(
 
     Args:
         model: of the arm.
-        recording: with joint voltages; without them the list is empty.
+        recording: with joint voltages; without them the entries have a reason.
         cable: what is known of the arm's cable from other recordings.
     """
     found = meter_of(model, [recording], cable).result()
+    entries: list[dict[str, Any]] = []
     if isinstance(found, NotMeasured):
-        nothing = dict.fromkeys(
-            ("modelled_J", "modelled_std_J", "measured_J", "measured_std_J")
-        )
-        empty = {**nothing, "ratio": None, "ratio_std": None, "reason": found.reason}
-        return [{"joint": joint.name, **empty} for joint in model.joints]
-    note = {} if found.note is None else {"note": found.note}
-    return [{**joint.as_json(), **note} for joint in found.joints]
+        figures = ("modelled_J", "modelled_std_J", "measured_J", "measured_std_J")
+        nothing = dict.fromkeys((*figures, "ratio", "ratio_std"))
+        for model_joint in model.joints:
+            name = model_joint.name
+            entries.append({"joint": name, **nothing, "reason": found.reason})
+        return entries
+    for joint in found.joints:
+        entry = joint.as_json()
+        if found.note is not None:
+            entry["note"] = found.note
+        entries.append(entry)
+    return entries
 
 
 def with_cable(model: EnergyModel, meter: JointMeter) -> EnergyModel:

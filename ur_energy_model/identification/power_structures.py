@@ -24,6 +24,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.identification.least_squares import Prior, pseudo_inverse
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.robot_modes import RUNNING
 from ur_energy_model.rooms import choices_of, chosen
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
@@ -118,16 +119,15 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
     if any(name not in telemetry for name in names):
         return None
     telemetry = telemetry.distinct()
-    speed, current, voltage, supply = (telemetry[name] for name in names)
-    power = voltage * supply
-    mode = (
-        telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(power), 7.0)
-    )
-    good = (
-        np.isfinite(power)
-        & np.isfinite(speed).all(axis=1)
-        & np.isfinite(current).all(axis=1)
-    )
+    speed = telemetry["actual_qd"]
+    current = telemetry["actual_current"]
+    power = telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
+    mode = np.full(len(power), float(RUNNING))
+    if "robot_mode" in telemetry:
+        mode = telemetry["robot_mode"]
+    good = np.isfinite(power)
+    good &= np.isfinite(speed).all(axis=1)
+    good &= np.isfinite(current).all(axis=1)
     return PowerRows(
         telemetry.time[good], speed[good], current[good], power[good], mode[good]
     )

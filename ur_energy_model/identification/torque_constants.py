@@ -25,18 +25,20 @@ published link. Torque constants from links and from known payloads differed by 
 on three arms (UR3e, UR5e, UR10e). It adds to the differences between torque constants of
 one arm."""
 JOINT_WEIGHT_ERROR = 0.02
-"""The same of the links at each joint, beyond the common one, as the joints of one arm
-differed."""
+"""Relative error of the links' weight at each joint, beyond the common one, as the joints
+of one arm differed."""
 ARM_SPREAD = 0.12
-"""Spread of torque constants between arms of one type (factory calibrations: over 10
-%)."""
-JOINT_SPREAD = 0.04  # spread between motors of one size in one arm
+"""Spread of torque constants between arms of one type, relative; factory calibrations
+differ by more than 10 %."""
+JOINT_SPREAD = 0.04  # spread between motors of one size in one arm, relative
 
 FLEET = "other arms of the fleet"
 FLEET_POWER = "bus_power of other arms of the fleet"
-"""Source of a torque constant that the arm's own recordings hardly show."""
+"""Sources of a torque constant that the arm's own recordings hardly show: currents and bus
+power of other arms."""
 _UNSEEN = 1e6  # variance of what no current shows
 _FROM_LINKS = ("current", "joints of the same size", FLEET)
+"""Sources of torque constants that have the error of the links' weight."""
 
 
 class InertiaFromCurrent(NamedTuple):
@@ -69,8 +71,9 @@ class JointEstimate:
         friction_std: by parameter name.
         covariance: of (load factor / k_t, friction parameters / k_t).
         source: "current" or "prior", by quantity.
-        residual: RMS while moving [A], NaN if the joint did not move.
-        regressed_constant, regressed_std: the same from currents alone [N m/A].
+        residual: RMS error of the current while moving [A], NaN if the joint did not move.
+        regressed_constant: torque constant from currents alone, motor side [N m/A].
+        regressed_std: its standard deviation [N m/A].
         reason: for the choice of the law, in words.
         comparison: held-out RMS [A] by law name.
         unexplained_over_load: RMS of the residual's systematic part over that of the
@@ -78,7 +81,7 @@ class JointEstimate:
         load_error: relative uncertainty of the load from mounting and payload.
         session_scales: friction of each session in which the joint moved, over the fitted
             one.
-        session_deviations: of these.
+        session_deviations: standard deviations of these.
         sessions: numbers of these sessions.
         inertia: reflected inertia fitted too; None if it was known or the joint did not
             move.
@@ -139,16 +142,20 @@ class JointEstimate:
         return float(np.hypot(self.torque_constant_std, links * self.torque_constant))
 
     def in_order(self, places: Sequence[int]) -> JointEstimate:
-        """The estimate with its sessions in another order; `places` are their new numbers."""
-        order = sorted(range(len(self.sessions)), key=lambda k: places[self.sessions[k]])
-        sessions = tuple(places[self.sessions[k]] for k in order)
-        if not order:
-            return replace(self, sessions=sessions)
+        """The estimate with its sessions in another order.
+
+        Args:
+            places: new numbers of all sessions.
+        """
+        if not self.sessions:
+            return self
+        numbers = np.array([places[number] for number in self.sessions])
+        order = np.argsort(numbers)
         return replace(
             self,
             session_scales=self.session_scales[order],
             session_deviations=self.session_deviations[order],
-            sessions=sessions,
+            sessions=tuple(numbers[order].tolist()),
         )
 
 
@@ -172,11 +179,14 @@ class LoadErrors(NamedTuple):
 
 
 def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
-    """How well a model's currents for its own links are known, n joints.
+    """How well a model's currents for its own links are known.
 
     Where the controller states the torque constant, data and the weight of links weigh by
     their variances: the posterior variance r^2 over that of the weight, p^2, is the
     weight's share.
+
+    Args:
+        joints: of the model [n].
     """
     data = np.array([deviation_without_links(joint) for joint in joints])
     prior = np.zeros((len(joints), len(joints)))
@@ -200,7 +210,12 @@ def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
 def friction_from_coefficients(
     coefficients: Array, covariance: Array
 ) -> tuple[Array, Array]:
-    """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
+    """Friction parameters and their standard deviations [p], [p], motor side.
+
+    Args:
+        coefficients: 1/k_t and the friction parameters over k_t [1 + p].
+        covariance: of these [1 + p, 1 + p].
+    """
     inverse = coefficients[0]
     values = coefficients[1:] / inverse
     # d(parameter) = d(coefficient)/inverse - parameter/inverse d(inverse)
@@ -227,13 +242,12 @@ def with_torque_constant(
     covariance = rest + np.outer(gain, gain) * (std / constant**2) ** 2
     values, deviations = friction_from_coefficients(coefficients, covariance)
     names = fit.friction.law.parameters
+    parameters = dict(zip(names, values.tolist(), strict=True))
     return replace(
         fit,
         torque_constant=constant,
         torque_constant_std=std,
-        friction=replace(
-            fit.friction, parameters=dict(zip(names, values.tolist(), strict=True))
-        ),
+        friction=replace(fit.friction, parameters=parameters),
         friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
@@ -308,8 +322,8 @@ def with_shared_sizes(
     A hierarchical normal model: the joints of a size have the prior's mean and covariance
     (of a fleet, or of the type), the regressions lie around the joints with their
     statistical and model errors. Joints without a constant in the robot file are left
-    alone. Constants that the controller states take the place of what the currents show:
-    these know them five times worse, for they show them over the weight of the links.
+    alone. Constants that the controller states take the place of what the currents show,
+    which is five times less certain, because it depends on the weight of the links.
 
     Args:
         fits: of the n joints.
@@ -327,7 +341,8 @@ def with_shared_sizes(
             source = fit.source["torque_constant"]
             out[j] = with_torque_constant(fit, fit.regressed_constant, std, source)
     known = TorqueConstantPrior.of_type(robot) if prior is None else prior
-    for nominal in np.unique(robot.torque_constant[np.isfinite(robot.torque_constant)]):
+    finite = np.isfinite(robot.torque_constant)
+    for nominal in np.unique(robot.torque_constant[finite]):
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         own = np.array([fits[j].own_deviation for j in group])
         shown = np.array([fits[j].regressed_constant / nominal for j in group])
@@ -360,7 +375,7 @@ def _with_stated_constants(
     given: Array,
     stated: ControllerConstants,
 ) -> tuple[JointEstimate, ...]:
-    """Joints whose torque constants the controller states have these.
+    """Joints with the torque constants that the controller states, where it does.
 
     Stated over regressed constants show what links weigh beyond their published masses:
     in common by LINK_WEIGHT_ERROR, and at each joint by the errors of the regression.
@@ -407,7 +422,7 @@ a UR3e, two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
 _INERTIA_PER_TORQUE = 0.011
 """Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]:
 the robot files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
-_PER_TORQUE_SPREAD = 0.5
+_PER_TORQUE_SPREAD = 0.5  # relative spread of an inertia from the rated torque
 _UNRATED_INERTIA = (0.5, 0.5)
 """Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies
 between 0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
@@ -459,17 +474,17 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
     )
     spread = np.where(sized, _PER_TORQUE_SPREAD * typical, _UNRATED_INERTIA[1])
     return InertiaEstimate(
-        np.where(known, nominal, typical),
-        np.where(known, _NOMINAL_SPREAD * np.nan_to_num(nominal), spread),
-        ("prior",) * robot.dof,
+        value=np.where(known, nominal, typical),
+        std=np.where(known, _NOMINAL_SPREAD * np.nan_to_num(nominal), spread),
+        source=("prior",) * robot.dof,
     )
 
 
 def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Array]:
-    """Reflected inertias [n], joint side, on the motor side, and the rotors' share of them [n].
+    """Inertias on the motor side, and the rotors' share of them [n], [n], kg m^2.
 
-    All in kg m^2, split as in Clochiatti et al. 2024; NaN where the reducer's inertia is
-    unknown.
+    They are split as in Clochiatti et al. 2024, Table IV; the share is NaN where the
+    reducer's inertia is unknown.
 
     Args:
         reflected: of motor and reducer, joint side [n], kg m^2.
