@@ -50,6 +50,8 @@ class BlockSums:
         self._start()
 
     def _start(self) -> None:
+        """Begin another recording."""
+        # samples of the block that is not complete yet
         self._waiting_time = np.zeros(0)
         self._waiting = np.zeros((0, self.width))
         self._tail = np.zeros((0, self.width))  # the last block means
@@ -59,7 +61,12 @@ class BlockSums:
         self._reference: Array | None = None  # subtracted from all values of a recording
 
     def add(self, time: Array, values: Array) -> None:
-        """Add consecutive samples [samples], s, and [samples, width]."""
+        """Add consecutive samples.
+
+        Args:
+            time: [samples], s.
+            values: of the channels [samples, width].
+        """
         if not len(time):
             return
         time = np.concatenate([self._waiting_time, time])
@@ -71,7 +78,12 @@ class BlockSums:
         self._add_blocks(number[complete], values[complete])
 
     def _add_blocks(self, number: Array, values: Array) -> None:
-        """Add the means of whole blocks."""
+        """Add the means of whole blocks.
+
+        Args:
+            number: of the block that a sample belongs to [samples].
+            values: of the channels [samples, width].
+        """
         if not len(number):
             return
         starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0))
@@ -109,18 +121,20 @@ class BlockSums:
 
 
 class CableFit(NamedTuple):
-    """Resistances [n] and factors of losses [n] and of converted power [n], in this order.
+    """A cable and powers of the joints as fitted to bus current and voltage drops.
 
     Attributes:
-        values: [3 n].
-        covariance: [3 n, 3 n].
+        values: resistances [n], ohm, factors of losses [n] and of converted power [n], in
+            this order [3 n].
+        covariance: of the values [3 n, 3 n].
         residual: RMS of the block means of bus current [A] and drops [V], [1 + n].
         misfit: weighted squares that the chain leaves and free coefficients explain, per
             degree of freedom and corrected for correlation: 1 for an exact chain.
             Variances are multiplied by it, if above.
         worst: joint whose drop the chain explains least.
         noise: covariance of the residuals of bus current and drops [1 + n, 1 + n].
-        inflation: of variances by the correlation of residuals over time, 1 or more.
+        inflation: factor on variances by the correlation of residuals over time, 1 or
+            more.
     """
 
     values: Array
@@ -197,11 +211,18 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
 def factors_without_bus(
     sums: BlockSums, cable: Cable, fit: CableFit
 ) -> tuple[Array, Array]:
-    """Factors of converted power as the drops show them, given the bus current [n], [n, n].
+    """Factors of converted power as the drops show them, given the bus current.
 
-    The values and the inverse of their covariance. What the bus current itself shows of
-    the powers is left out, for a fit that uses bus power; nothing is assumed of these
-    factors before.
+    What the bus current itself shows of the powers is left out, for a fit that uses bus
+    power; nothing is assumed of these factors before.
+
+    Args:
+        sums: that the cable was fitted to.
+        cable: prior of the resistances.
+        fit: of the cable.
+
+    Returns:
+        The factors [n], and the inverse of their covariance [n, n].
     """
     n = len(cable.resistance)
     known = slice(0, 2 * n)
@@ -252,7 +273,16 @@ def _prior(cable: Cable) -> tuple[Array, Array]:
 
 
 def _chain(values: Array, n: int) -> tuple[Array, Array]:
-    """Coefficients of bus current and drops [1 + n, 2 n], and their slopes [3 n, 1 + n, 2 n]."""
+    """Coefficients of bus current and drops, and their change with resistances and factors.
+
+    Args:
+        values: resistances and factors [3 n].
+        n: number of joints.
+
+    Returns:
+        Coefficients of the powers over voltage [1 + n, 2 n], and their slopes [3 n, 1 + n,
+        2 n].
+    """
     resistance = values[:n]
     factors = values[n:]
     joint = np.arange(n)
@@ -284,6 +314,13 @@ def _score_covariance(
 
     Residuals are taken to be independent of the motion, so that the covariances of both
     multiply.
+
+    Args:
+        sums: products of the channels with those of later blocks.
+        coefficients: of bus current and drops [1 + n, 2 n].
+        slopes: their change with the values [3 n, 1 + n, 2 n].
+        weight: inverse covariance of the residuals [1 + n, 1 + n].
+        freedom: degrees of freedom of the residuals.
     """
     n = len(weight) - 1
     known = slice(0, 2 * n)

@@ -11,7 +11,7 @@ that of the absolute errors.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -443,16 +443,15 @@ def _compare_power(
     statistics = [
         PowerStatistics(each.channels, model.bus.residual) for each in calculators
     ]
-    whole = recording.kept is None
 
     def read() -> Iterator[Telemetry]:
         """The recording in batches, with the fields that the methods need."""
-        for part in (
-            iterate_bag(recording.path, names) if whole else recording.samples_kept
-        ):
-            known = replace(
-                part, columns={name: part[name] for name in names if name in part}
-            )
+        samples: Iterable[Telemetry] = recording.samples_kept
+        if recording.kept is None:
+            samples = iterate_bag(recording.path, names)
+        for part in samples:
+            columns = {name: part[name] for name in names if name in part}
+            known = replace(part, columns=columns)
             for start in range(0, len(known), BATCH):
                 yield known.cut(slice(start, start + BATCH))
 

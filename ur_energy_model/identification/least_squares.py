@@ -22,9 +22,10 @@ from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Indices, Mask
 
 RCOND = 1e-12  # singular values below this share of the largest count as zero
-_NORMAL_QUANTILE = 1.959964
-_WEIGHTINGS = 5
-_FOLDS = 8
+_NORMAL_QUANTILE = 1.959964  # half a 95 % interval of a normal distribution
+_WEIGHTINGS = 5  # rounds of the prior's weight
+_FOLDS = 8  # folds of a cross-validation
+_MOST_INFLATION = 25.0  # samples that count as one where blocks are too few to show it
 _FINEST = 1e-4
 """Least noise of a measurement, as a share of its RMS. Exact data would outweigh the
 priors beyond floating point precision, and what only a prior determines would be lost."""
@@ -59,13 +60,18 @@ class Prior:
         return pseudo_inverse(self.covariance)
 
     def extended(self, mean: float, std: float) -> Prior:
-        """With another, independent coefficient at the end."""
-        covariance = self.covariance
-        if covariance is not None:
+        """The prior with another, independent coefficient at the end.
+
+        Args:
+            mean: of this coefficient.
+            std: its standard deviation.
+        """
+        covariance = None
+        if self.covariance is not None:
             p = len(self.mean)
-            covariance = np.block(
-                [[covariance, np.zeros((p, 1))], [np.zeros((1, p)), np.array([[std**2]])]]
-            )
+            covariance = np.zeros((p + 1, p + 1))
+            covariance[:p, :p] = self.covariance
+            covariance[p, p] = std**2
         return Prior(np.append(self.mean, mean), np.append(self.std, std), covariance)
 
 
@@ -141,8 +147,13 @@ def _weighted(
 ) -> tuple[Array, float, float, float, Array]:
     """Least squares with the prior's weight found from the residuals, in turn.
 
+    Args:
+        blocks: as in `solve`, with samples in each.
+        prior: of the p coefficients.
+        counts: number of samples per block [blocks].
+
     Returns:
-        coefficients [p]; weight of the normal equations beside the prior; samples that
+        Coefficients [p]; weight of the normal equations beside the prior; samples that
         count as one; coefficients that the data determine; scores of the blocks [blocks,
         p].
     """
@@ -167,7 +178,7 @@ def _weighted(
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         # Variance of block scores over that with white residuals; directions are weighted
         # by how far the data, not the prior, determine them.
-        inflation = 25.0
+        inflation = _MOST_INFLATION
         if len(scores) > freedom + 1:
             white = max(noise * determined, 1e-30)
             inflation = float(max(np.sum(bread * score_scatter(scores)) / white, 1.0))
@@ -178,6 +189,7 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     """Held-out mean squared residual per fold of consecutive blocks [folds].
 
     Each fold is predicted from a fit to all others; blocks without samples are ignored.
+    Arguments are as of `solve`.
     """
     used = counts > 0
     blocks = blocks[used]
@@ -194,7 +206,7 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
 
 
 def fold_blocks(count: int) -> list[Indices]:
-    """Folds of consecutive blocks."""
+    """Indices of the blocks of each fold, of consecutive blocks."""
     return np.array_split(np.arange(count), min(_FOLDS, count))
 
 
@@ -220,20 +232,29 @@ def _at_most(covariance: Array, prior: Prior) -> Array:
 
 
 def _coefficients(gram: Array, prior: Prior, weight: float) -> tuple[Array, Array]:
-    """Coefficients [..., p] of the normal equations with a prior, and the inverse [..., p, p]."""
+    """Coefficients [..., p] of normal equations with a prior, and their inverse [..., p, p].
+
+    Args:
+        gram: Gram matrices of [regressor, measurement] [..., p + 1, p + 1].
+        prior: of the coefficients.
+        weight: of the normal equations beside the prior.
+    """
     inverse = pseudo_inverse(gram[..., :-1, :-1] * weight + prior.precision)
     right = gram[..., :-1, -1] * weight + prior.precision @ prior.mean
     return (inverse @ right[..., None])[..., 0], inverse
 
 
 def _squares(gram: Array, coefficients: Array) -> Array:
-    """Sums of squared residuals [...]."""
-    full = np.concatenate(
-        [-coefficients, np.ones((*coefficients.shape[:-1], 1))], axis=-1
-    )
-    return np.asarray(
-        np.maximum(np.einsum("...i,...ij,...j->...", full, gram, full), 0.0)
-    )
+    """Sums of squared residuals [...].
+
+    Args:
+        gram: Gram matrices of [regressor, measurement] [..., p + 1, p + 1].
+        coefficients: [..., p].
+    """
+    one = np.ones((*coefficients.shape[:-1], 1))
+    full = np.concatenate([-coefficients, one], axis=-1)
+    squares = np.einsum("...i,...ij,...j->...", full, gram, full)
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:
@@ -244,7 +265,10 @@ def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) ->
 def pseudo_inverse(matrix: Array, rcond: float = RCOND) -> Array:
     """Pseudo-inverse [..., p, p] of symmetric matrices, taken in units that make the diagonal 1.
 
-    Directions with less than this part of the largest eigenvalue count as undetermined.
+    Args:
+        matrix: [..., p, p].
+        rcond: directions with less than this part of the largest eigenvalue count as
+            undetermined.
     """
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -322,9 +346,10 @@ class BlockedGram:
 
     def merge(self, other: BlockedGram) -> None:
         """Append the blocks of another accumulator, such as that of another recording."""
-        if len(other):
-            both = [self.blocks, other.blocks] if len(self) else [other.blocks]
-            self.blocks = np.concatenate(both)
+        if not len(self):
+            self.blocks = other.blocks.copy()
+        elif len(other):
+            self.blocks = np.concatenate([self.blocks, other.blocks])
         self.length = max(self.length, other.length)
         self.open = _CLOSED
         self._merge_neighbours()
@@ -339,10 +364,12 @@ class BlockedGram:
         return len(self.blocks)
 
     def _merge_neighbours(self) -> None:
+        """Merge pairs of blocks while there are too many."""
         while len(self) > self.most:
             pairs = self.blocks[:-1:2] + self.blocks[1::2]
             odd = self.blocks[2 * len(pairs) :]
-            self.blocks, self.length = np.concatenate([pairs, odd]), 2 * self.length
+            self.blocks = np.concatenate([pairs, odd])
+            self.length = 2 * self.length
 
 
 def gram_matrices_by_joint(rows: Array) -> Array:
@@ -360,9 +387,13 @@ def joint_gram_matrices(
 ) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 
-    The rows of a motion's samples are columns of a linear model and its measurement
-    [samples, n, k], filtered alike; `moving_only` leaves out samples below MOVING_SPEED,
-    where friction takes any value.
+    Args:
+        motion: without gaps.
+        rows: of the motion's samples: columns of a linear model and its measurement
+            [samples, n, k].
+        narrow: filter for the rows; None for none.
+        moving_only: whether samples below MOVING_SPEED, where friction takes any value,
+            are left out.
     """
     used = np.abs(motion.qd) > MOVING_SPEED
     time = motion.time
@@ -382,9 +413,12 @@ def joint_gram_matrices(
 def masked_gram_matrices(
     time: Array, rows: Array, used: Mask
 ) -> Iterator[tuple[Array, float]]:
-    """Gram matrices [n, k, k] of rows [samples, n, k] and their durations [s], block by block.
+    """Gram matrices [n, k, k] of rows and their durations [s], block by block.
 
-    `used` are the samples of each joint that count [samples, n].
+    Args:
+        time: [samples], s.
+        rows: [samples, n, k].
+        used: samples of each joint that count [samples, n].
     """
     whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
@@ -404,7 +438,7 @@ def masked_gram_matrices(
 # column order is taken.
 
 TIE = 1e-6  # remainders that differ by less than this part of the largest count as equal
-_DEPENDENT = 1e-8
+_DEPENDENT = 1e-8  # longest remainder of a dependent column of length 1
 
 
 def pivoted_columns(matrix: Array, rank: int) -> Indices:
@@ -412,6 +446,10 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
 
     Each has the largest remainder after projecting out those before; larger columns are
     preferred.
+
+    Args:
+        matrix: [rows, columns].
+        rank: number of independent columns.
     """
     rest = np.array(matrix, dtype=float)
     chosen = np.empty(rank, dtype=np.intp)

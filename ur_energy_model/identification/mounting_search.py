@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from ur_energy_model.consistency.controller_torque import TorqueColumns
 from ur_energy_model.identification.filtered_motion import ParallelFilter
@@ -30,9 +31,10 @@ from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
 from ur_energy_model.typing import Array
 
 LONGEST = 90.0  # motion used by the search [s]; more adds little
-STATED_STD = np.array([0.02] * 3 + [0.05] + [0.01] * 3)
+STATED_STD = np.repeat([0.02, 0.05, 0.01], [3, 1, 3])
 """Spread around a stated setup: direction of gravity, mass [kg], centre of mass [m]."""
-SEARCHED_STD = np.array([2.0] * 3 + [2.0] + [0.15] * 3)  # spread of the search
+SEARCHED_STD = np.repeat([2.0, 2.0, 0.15], [3, 1, 3])
+"""Spread of the search around a stated setup, of the same quantities."""
 EVIDENCE = 30.0
 """Gain in twice the log-likelihood from which currents contradict the stated setup; one
 second of motion counts as one observation of each joint."""
@@ -41,12 +43,12 @@ LEAST_TILT = np.radians(5.0)
 # coefficients fitted per joint: 1/k_t, inertia error, viscous and Coulomb friction
 _FITTED = 4
 _FLOOR = 0.01  # model error of a current, relative
-_NO_CURRENT = 1e-6
-_LENGTH_STD = 0.05
-_STARTS = 2
-_GRADIENT = 0.1
-_ITERATIONS = 40
-_STEP = 1e-3
+_NO_CURRENT = 1e-6  # further model error of a current [A]
+_LENGTH_STD = 0.05  # spread of the length of the direction about 1
+_STARTS = 2  # mountings from which the search starts
+_GRADIENT = 0.1  # gradient of the cost at which it ends
+_ITERATIONS = 40  # most iterations from each of them
+_STEP = 1e-3  # step of finite differences
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,19 @@ def find_mounting(
 ) -> FoundMounting | None:
     """Search the common setup of recordings in their currents.
 
-    Returns None where the payload set in the controller differs between recordings.
-
     Args:
         robot: the arm.
         recordings: of one arm.
         stated: mounting and payload, kept unless the currents clearly contradict them.
+
+    Returns:
+        The setup; None where the payload set in the controller differs between
+        recordings.
     """
-    payloads = [recording.controller_payload for recording in recordings]
-    if any(
-        not np.array_equal(payloads[0], other, equal_nan=True) for other in payloads[1:]
-    ):
-        return None
+    first = recordings[0].controller_payload
+    for recording in recordings[1:]:
+        if not np.array_equal(first, recording.controller_payload, equal_nan=True):
+            return None
     columns = TorqueColumns(robot)
     seconds = 0.0
     grams = np.zeros((robot.dof, columns.width + 4, columns.width + 4))
@@ -108,7 +111,13 @@ class _Search:
     """Search of the setup that explains the Gram matrices [n, width + 4, width + 4] best.
 
     A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the
-    payload.
+    payload. The width is that of the columns of the load.
+
+    Args:
+        columns: of the load, of an arm with n joints.
+        gram: Gram matrices of load, viscous and Coulomb friction, current, and 1.
+        seconds: time of the motion [s].
+        stated: the stated setup.
     """
 
     def __init__(
@@ -119,13 +128,13 @@ class _Search:
         self._given = stated
         robot = columns.robot
         counts = gram[:, -1, -1]
-        self._moving = moving = np.flatnonzero(counts > 0)
+        moving = np.flatnonzero(counts > 0)
+        self._moving = moving
         self._counts = counts[moving]
         self._ratio = robot.gear_ratio[moving]
         self._constant = robot.torque_constant[moving]
-        self._independent = np.maximum(
-            counts[moving] * seconds / max(counts.max(), 1.0), 1.0
-        )
+        observations = counts[moving] * seconds / max(counts.max(), 1.0)
+        self._independent = np.maximum(observations, 1.0)
         self._inertia = expected_inertia(robot)
         self._length = float(np.linalg.norm(stated.gravity))
         direction = stated.gravity / self._length
@@ -137,21 +146,12 @@ class _Search:
         tries = [self._stated]
         for way in product((-1.0, 0.0, 1.0), repeat=3):
             if any(way):
-                tries.append(self._stated.copy())
-                tries[-1][GRAVITY] = np.array(way) / np.linalg.norm(way)
+                mounting = self._stated.copy()
+                mounting[GRAVITY] = np.array(way) / np.linalg.norm(way)
+                tries.append(mounting)
         tries.sort(key=self._cost)
-        # A logarithm is no square, and least squares on its root converges poorly, hence
-        # BFGS.
-        ends = [
-            minimize(
-                self._cost,
-                start,
-                method="BFGS",
-                options={"gtol": _GRADIENT, "maxiter": _ITERATIONS},
-            )
-            for start in tries[:_STARTS]
-        ]
-        found = np.asarray(min(ends, key=lambda end: float(end.fun)).x)
+        ends = [self._descended(start) for start in tries[:_STARTS]]
+        found = np.asarray(min(ends, key=attrgetter("fun")).x)
         gain = self._deviance(self._stated) - self._cost(found)
         direction = found[GRAVITY] / np.linalg.norm(found[GRAVITY])
         tilt = float(np.arccos(np.clip(self._stated[GRAVITY] @ direction, -1.0, 1.0)))
@@ -162,12 +162,24 @@ class _Search:
         error = self._load_error(found, SEARCHED_STD)
         return FoundMounting(Setup(self._length * direction, payload), True, tilt, error)
 
+    def _descended(self, start: Array) -> OptimizeResult:
+        """Minimum of the cost from a start [7].
+
+        A logarithm is no square, and least squares on its root converges poorly, hence
+        BFGS.
+        """
+        return minimize(
+            self._cost,
+            start,
+            method="BFGS",
+            options={"gtol": _GRADIENT, "maxiter": _ITERATIONS},
+        )
+
     def _cost(self, setup: Array) -> float:
         """Deviance, with the squared deviations from the stated setup and a unit direction."""
         length = (float(np.linalg.norm(setup[GRAVITY])) - 1.0) / _LENGTH_STD
-        penalty = (
-            float(np.square((setup - self._stated) / SEARCHED_STD).sum()) + length**2
-        )
+        deviations = (setup - self._stated) / SEARCHED_STD
+        penalty = float(np.square(deviations).sum()) + length**2
         return self._deviance(setup) + penalty
 
     def _load(self, setup: Array) -> Array:
@@ -199,7 +211,9 @@ class _Search:
         basis[:, :width, 0] = self._load(setup) / ratio[:, None]
         own = np.arange(len(joints))
         basis[own, width - self._columns.robot.dof + joints, 1] = 1.0 / ratio
-        basis[:, width, 2] = basis[:, width + 1, 3] = basis[:, width + 2, _FITTED] = 1.0
+        basis[:, width, 2] = 1.0  # viscous friction
+        basis[:, width + 1, 3] = 1.0  # Coulomb friction
+        basis[:, width + 2, _FITTED] = 1.0  # current
         small = np.swapaxes(basis, 1, 2) @ self._gram[joints] @ basis
         left = small[:, :-1, :-1]
         right = small[:, :-1, -1]
@@ -207,9 +221,8 @@ class _Search:
         floor = _FLOOR**2 * total + _NO_CURRENT**2 * self._counts
         free = _solved(left, right)
         explained = np.einsum("ji,ji->j", right, free)
-        noise = ((np.maximum(total - explained, 0.0) + floor) / self._independent)[
-            :, None
-        ]
+        unexplained = np.maximum(total - explained, 0.0) + floor
+        noise = (unexplained / self._independent)[:, None]
         known = np.isfinite(self._constant)
         inverse = np.where(known, 1.0 / self._constant, np.maximum(free[:, 0], 1e-9))
         mean = np.zeros_like(free)
@@ -220,17 +233,19 @@ class _Search:
         damped = left + (noise * precision)[:, :, None] * np.eye(_FITTED)
         held = _solved(damped, right + noise * precision * mean)
         rest = total + np.einsum("ji,jik,jk->j", held, left, held)
-        rest += (noise * precision * np.square(held - mean) - 2 * right * held).sum(
-            axis=1
-        )
+        beside = noise * precision * np.square(held - mean) - 2 * right * held
+        rest += beside.sum(axis=1)
         rest = (np.maximum(rest, 0.0) + floor) / self._counts
         return float(self._independent @ np.log(rest))
 
     def _load_error(self, setup: Array, std: Array) -> Array:
         """Relative standard deviation of the loads [n] due to the uncertainty of the setup.
 
-        That is the prior's [7], narrowed by the curvature of the deviance (finite
-        differences).
+        The curvature of the deviance, by finite differences, narrows the prior.
+
+        Args:
+            setup: as stated or found [7].
+            std: standard deviations of its prior [7].
         """
         size = len(setup)
         steps = _STEP * np.eye(size)
@@ -240,17 +255,15 @@ class _Search:
         for i in range(size):
             for k in range(i + 1):
                 both = self._deviance(setup + steps[i] + steps[k])
-                curvature[i, k] = curvature[k, i] = (
-                    both - once[i] - once[k] + middle
-                ) / _STEP**2
+                second = (both - once[i] - once[k] + middle) / _STEP**2
+                curvature[i, k] = second
+                curvature[k, i] = second
         values, vectors = np.linalg.eigh(curvature * np.outer(std, std) / 2)
         spread = vectors / np.sqrt(1.0 + np.maximum(values, 0.0)) * std[:, None]
         load = self._load(setup)
         width = self._columns.width
-        off = (
-            np.array([self._load(setup + 1e-3 * change) - load for change in spread.T])
-            / 1e-3
-        )
+        changes = [self._load(setup + _STEP * change) - load for change in spread.T]
+        off = np.array(changes) / _STEP
         gram = self._gram[:, :width, :width]
         error = np.einsum("ci,jik,ck->j", off, gram, off)
         whole = np.einsum("i,jik,k->j", load, gram, load)

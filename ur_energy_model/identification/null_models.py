@@ -40,9 +40,8 @@ from ur_energy_model.typing import Array, Mask
 KEY = "null_models"  # of the null models in the provenance of a model, by name
 # motion of a joint that its session's friction scale is taken from [s]
 ANCHOR_SECONDS = 3.0
-_TERMS = 6
-_FIXED = 2
-_FRICTION: Mask = np.arange(_TERMS) >= _FIXED
+_TERMS = 6  # terms of the current
+_FRICTION: Mask = np.arange(_TERMS) >= 2  # those of friction
 _STANDING = 1e-3
 """Speed below which friction has no direction, within the resolution of recorded speeds
 [rad/s]."""
@@ -70,29 +69,31 @@ class CurrentNull:
     def rms(self, recording: Recording, *, anchor: bool) -> Array:
         """RMS error of a recording's currents while the joint moves [n], A; NaN where unknown.
 
-        Filtered as the model's own; `anchor` scales friction on the first ANCHOR_SECONDS
-        of motion.
+        Args:
+            recording: whose currents are filtered as for the model itself.
+            anchor: whether friction is scaled on the first ANCHOR_SECONDS of motion.
         """
         n = len(self.coefficients)
-        (first, whole), seconds = np.zeros((2, n, _TERMS + 2, _TERMS + 2)), np.zeros(n)
+        # Gram matrices of terms, current and 1: of the first seconds, and of all motion
+        first = np.zeros((n, _TERMS + 2, _TERMS + 2))
+        whole = np.zeros((n, _TERMS + 2, _TERMS + 2))
+        seconds = np.zeros(n)
         for gram, period in _grams(recording):
             moved = period * gram[:, -1, -1]
-            share = np.clip(
-                (ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9), 0.0, 1.0
-            )
-            first = first + share[:, None, None] * gram
+            share = (ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9)
+            first = first + np.clip(share, 0.0, 1.0)[:, None, None] * gram
             whole = whole + gram
             seconds = seconds + moved
-        # into friction and what it leaves of the current
+        # Columns of friction, and of the current that the other terms leave.
         split = np.zeros((n, _TERMS + 2, 2))
         split[:, :_TERMS, 0] = np.where(_FRICTION, self.coefficients, 0.0)
         split[:, :_TERMS, 1] = split[:, :_TERMS, 0] - self.coefficients
         split[:, _TERMS, 1] = 1.0
-        early, late = (split.swapaxes(1, 2) @ gram @ split for gram in (first, whole))
+        early = split.swapaxes(1, 2) @ first @ split
+        late = split.swapaxes(1, 2) @ whole @ split
         known = anchor & (early[:, 0, 0] > 0)
-        scale = np.where(
-            known, early[:, 0, 1] / np.where(known, early[:, 0, 0], 1.0), 1.0
-        )
+        friction = np.where(known, early[:, 0, 0], 1.0)
+        scale = np.where(known, early[:, 0, 1] / friction, 1.0)
         squares = late[:, 1, 1] - 2 * scale * late[:, 0, 1] + scale**2 * late[:, 0, 0]
         count = np.where(whole[:, -1, -1] > 0, whole[:, -1, -1], np.nan)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / count))
@@ -102,6 +103,9 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
     """The null model of recordings of one arm with n joints; None where target_moment is missing.
 
     Each recording is a session with its own friction scale, of which the mean is 1.
+
+    Args:
+        recordings: of the arm.
     """
     sessions: list[Array] = []  # Gram matrices of each block of time
     for recording in recordings:
@@ -110,7 +114,8 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
             if not np.isfinite(gram).all():
                 return None
             grams.accumulate(gram, period * float(gram[:, -1, -1].max()))
-        sessions += [grams.blocks] if len(grams) else []
+        if len(grams):
+            sessions.append(grams.blocks)
     if not sessions:
         return None
     prior = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf))
@@ -131,10 +136,10 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
 def _stated(model: EnergyModel, name: str) -> Array:
     """Coefficients of a null model in a model; a scalar NaN where its file has none."""
     stated = model.provenance.get(KEY)
+    if not isinstance(stated, dict):
+        return np.array(np.nan)
     try:
-        return np.array(
-            stated.get(name) if isinstance(stated, dict) else None, dtype=float
-        )
+        return np.array(stated.get(name), dtype=float)
     except (TypeError, ValueError):
         return np.array(np.nan)
 
@@ -172,35 +177,37 @@ def power_null_errors(
 ) -> dict[str, float | None]:
     """RMSE [W] and energy error [%] of the null model's power by JSON key; empty where unknown.
 
-    `anchor` takes the constant from the recording's own standstill.
+    Args:
+        model: whose file may have a null model.
+        recording: with or without bus power.
+        anchor: whether the constant is taken from the recording's own standstill.
     """
     known = _stated(model, "power")
     robot = model.description()
     if known.shape != (3,):
         return {}
-    # of the constant
-    left = list[Array]()
-    power = list[Array]()
-    still = list[Mask]()
-    for _, qd, current, watts in recording.supply():
-        unexplained = watts - supply_columns(robot, qd, current)[:, 1:] @ known[1:]
-        good = np.isfinite(unexplained)
-        left.append(unexplained[good])
-        power.append(watts[good])
-        still.append(np.all(np.abs(qd[good]) < _STANDING, axis=1))
-    if not sum(map(len, left)):
+    # what the two coefficients leave of the power, the power, and standstill of all joints
+    rests = list[Array]()
+    powers = list[Array]()
+    stills = list[Mask]()
+    for _, qd, current, power in recording.supply():
+        rest = power - supply_columns(robot, qd, current)[:, 1:] @ known[1:]
+        good = np.isfinite(rest)
+        rests.append(rest[good])
+        powers.append(power[good])
+        stills.append(np.all(np.abs(qd[good]) < _STANDING, axis=1))
+    if not sum(map(len, rests)):
         return {}
+    rest = np.concatenate(rests)
+    still = np.concatenate(stills)
     constant = float(known[0])
-    own = np.concatenate(still)
-    rest = np.concatenate(left)
-    if anchor and own.any():
-        constant = float(rest[own].mean())
+    if anchor and still.any():
+        constant = float(rest[still].mean())
     error = constant - rest
+    error_percent = 100 * error.mean() / np.concatenate(powers).mean()
     return {
         "null_rmse": float(np.sqrt(np.mean(np.square(error)))),
-        "null_energy_error_percent": float(
-            100 * error.mean() / np.concatenate(power).mean()
-        ),
+        "null_energy_error_percent": float(error_percent),
     }
 
 

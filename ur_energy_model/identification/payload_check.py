@@ -60,11 +60,9 @@ a UR10e)."""
 
 
 _SET_ERROR = 0.05
-_SET_SHARE = 0.02
-"""Deviation of a payload from the right one set in the controller [kg], and relative,
+"""Deviation of a payload from the one that was set right in the controller [kg],
 assumed."""
-
-
+_SET_SHARE = 0.02  # further deviation, relative to the payload, assumed
 FIT_SURE = 2.6
 """Standard deviations between the payload that was set and the one that the currents
 show, from which a model is identified with the latter: of a hundred right ones, one would
@@ -77,12 +75,14 @@ class PayloadCheck:
 
     Attributes:
         source: the recording.
-        controller_mass: set in the controller or given by the user [kg].
-        mass, std: identified, without constraint, and its standard deviation [kg].
+        controller_mass: mass set in the controller or given by the user [kg].
+        mass: identified mass, without constraint [kg].
+        std: standard deviation of the identified mass [kg].
         least: smallest difference that counts [kg].
-        payload: identified, physically possible.
-        estimate: from this recording alone.
-        common: its prior, without what the recording alone has of it.
+        payload: as identified, physically possible.
+        estimate: payload from this recording alone.
+        common: prior of links and drives that all recordings share, without what changes
+            from one recording to another.
     """
 
     source: str
@@ -97,9 +97,8 @@ class PayloadCheck:
     @property
     def score(self) -> float:
         """Difference from the mass that was set, over what makes it a contradiction."""
-        return abs(self.mass - self.controller_mass) / max(
-            FIT_SURE * self.std, self.least
-        )
+        difference = abs(self.mass - self.controller_mass)
+        return difference / max(FIT_SURE * self.std, self.least)
 
     @property
     def contradicts(self) -> bool:
@@ -137,7 +136,7 @@ def check_payload(
 ) -> tuple[PayloadCheck, ...]:
     """Identified payload of a recording and the one that its torques were computed with.
 
-    Nothing for recordings with a changing payload or too little motion, and for arms
+    There is none for recordings with a changing payload or too little motion, and for arms
     without torque constants in the robot file.
 
     Args:
@@ -147,13 +146,7 @@ def check_payload(
         recording: with its currents.
         own: its setups as used for the currents.
     """
-    motions = list[FilteredMotion]()
-    lasted = 0.0
-    for motion in recording.motions:
-        motions.append(motion)
-        lasted += float(motion.time[-1] - motion.time[0])
-        if lasted > _LONGEST:
-            break
+    motions = _first_motions(recording)
     if robot.source in generic_models():
         # Friction that was identified with a wrong payload would explain that payload.
         model = replace(generic_model(robot), setup=model.setup)
@@ -180,11 +173,29 @@ def check_payload(
     except IdentificationError:
         return ()
     carried = own.carried or setup.payload
-    source = str(recording.path)
-    least = _LEAST_SHARE * float(columns.masses.sum())
-    std = found.mass_std
-    values = carried.mass, found.shown_mass, std, least, found.payload
-    return (PayloadCheck(source, *values, found, prior),)
+    check = PayloadCheck(
+        source=str(recording.path),
+        controller_mass=carried.mass,
+        mass=found.shown_mass,
+        std=found.mass_std,
+        least=_LEAST_SHARE * float(columns.masses.sum()),
+        payload=found.payload,
+        estimate=found,
+        common=prior,
+    )
+    return (check,)
+
+
+def _first_motions(recording: SessionData) -> list[FilteredMotion]:
+    """The first motions of a recording, of which the check uses a minute."""
+    motions = []
+    lasted = 0.0
+    for motion in recording.motions:
+        motions.append(motion)
+        lasted += float(motion.time[-1] - motion.time[0])
+        if lasted > _LONGEST:
+            break
+    return motions
 
 
 def check_together(
@@ -192,35 +203,52 @@ def check_together(
 ) -> list[PayloadCheck]:
     """The checks of recordings of one arm, whose links and drives are the same in all of them.
 
-    Each payload is free, given those of the other recordings: as set where nothing
-    contradicts that, else free as well, like those that alone contradict it and of
-    `identified` sources. Of recordings that contradict each other, the one is doubted
-    whose payload all currents together show to be another one. Products of normal
-    distributions in information form; of each recording's gains, what friction alone
-    changes is its own.
+    The payload of each recording is free, given the payloads of the other recordings. These
+    are as set where nothing contradicts that, and free where their own currents contradict
+    it or where they were identified before. Of recordings that contradict each other, the
+    one is doubted whose payload all currents together show to be another one.
+
+    The distributions are normal and multiplied in information form. Of each recording's
+    gains, what friction alone changes belongs to this recording.
+
+    Args:
+        checks: of each recording alone.
+        identified: sources of the recordings whose payloads were identified before.
     """
     if len(checks) < 2:
         return list(checks)
-    evidence = [_Evidence(each) for each in checks]
+    evidence = [_Evidence(check) for check in checks]
     free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
-    believed = {
-        k
-        for k, check in enumerate(checks)
-        if check.source not in identified and not check.contradicts
-    }
+    believed = set()
+    for k, check in enumerate(checks):
+        if check.source not in identified and not check.contradicts:
+            believed.add(k)
     while True:
         found = [_given_others(evidence, k, believed) for k in range(len(checks))]
-        doubted = [k for k in believed if found[k].contradicts]
+        doubted = [(free[k], found[k].score, k) for k in believed if found[k].contradicts]
         if not doubted:
             return found
-        believed.remove(max(doubted, key=lambda k: (free[k], found[k].score)))
+        _, _, most_doubted = max(doubted)
+        believed.remove(most_doubted)
 
 
 class _Evidence:
     """What one recording shows of its payload and of the arm, without priors of the arm.
 
-    In units of the arm's prior and of the payload's deviation, so that the matrices are
-    well conditioned.
+    The unknowns are the payload [10] and the arm's links and drives. They are in units of
+    the payload's deviation and of the arm's prior, so that the matrices are well
+    conditioned.
+
+    Args:
+        check: of the recording alone.
+
+    Attributes:
+        check: as given.
+        unit: units of the unknowns.
+        prior: covariance of the arm's unknowns before any recording.
+        own: covariance of what changes from one recording to another.
+        information: inverse covariance of the unknowns by this recording.
+        weighted: product of the information with the mean of the unknowns.
     """
 
     def __init__(self, check: PayloadCheck) -> None:
@@ -230,20 +258,20 @@ class _Evidence:
         values, covariance = check.estimate.joint
         arm = np.sqrt(np.diag(common.covariance))
         self.unit = np.concatenate([np.sqrt(np.diag(covariance)[:COUNT]), arm])
-        # of the arm; deviations from it are normal about zero
-        self.middle = common.vector
+        # the unknowns of the arm are deviations from this vector
+        middle = common.vector
         self.prior = common.covariance / np.outer(arm, arm)
         self.own = (prior.covariance - common.covariance) / np.outer(arm, arm)
         self.information = np.linalg.inv(covariance / np.outer(self.unit, self.unit))
-        mean = (values - np.concatenate([np.zeros(COUNT), self.middle])) / self.unit
+        mean = (values - np.concatenate([np.zeros(COUNT), middle])) / self.unit
         self.weighted = self.information @ mean
         self.information[COUNT:, COUNT:] -= np.linalg.inv(self.prior + self.own)
 
     def of_arm(self, *, believed: bool) -> tuple[Array, Array]:
-        """Information about the arm, and the product with its mean;
+        """Information about the arm, and its product with the mean.
 
         Args:
-            believed: payload as set.
+            believed: whether the payload is taken to be the one that was set.
         """
         information = self.information.copy()
         weighted = self.weighted.copy()
@@ -264,7 +292,13 @@ class _Evidence:
 def _given_others(
     evidence: Sequence[_Evidence], index: int, believed: Collection[int]
 ) -> PayloadCheck:
-    """The check of one recording with what the others show of the arm."""
+    """The check of one recording with what the others show of the arm.
+
+    Args:
+        evidence: of all recordings.
+        index: of this recording.
+        believed: indices of the recordings whose payload is taken to be as set.
+    """
     one = evidence[index]
     arm = slice(COUNT, None)
     information = np.linalg.inv(one.prior)
@@ -282,9 +316,8 @@ def _given_others(
     weighted[arm] += precision @ covariance @ product
     covariance = np.linalg.inv(whole)
     payload = one.unit[:COUNT] * (covariance @ weighted)[:COUNT]
-    std = np.sqrt(covariance[0, 0])
     mass = float(payload[MASS])
-    std = float(std * one.unit[MASS])
+    std = float(np.sqrt(covariance[MASS, MASS]) * one.unit[MASS])
     alone = one.check
     # Where the others and the recording itself disagree by more than they state, both err
     # by as much more (the ratio of Birge). A third of the own deviation: rounding is no
@@ -301,11 +334,10 @@ _SURE = 3.3
 show, from which the one that was set is contradicted: of a thousand right ones, one would
 be."""
 _LEAST_DIFFERENCE = 0.1
-_LEAST_OF_LINKS = 0.006
-"""Smallest difference that is reported if the model is of the recorded arm, in kg and
-relative to the mass of all links: errors of links and friction that its deviation does
-not include. Models of one UR10e that were identified with an undeclared payload were 0.14
-kg off."""
+"""Smallest difference that is reported if the model is of the recorded arm [kg]: errors of
+links and friction that the deviation of the payload does not include. Models of one UR10e
+that were identified with an undeclared payload were 0.14 kg off."""
+_LEAST_OF_LINKS = 0.006  # the same relative to the mass of all links
 
 
 class WrongPayload(NamedTuple):
@@ -329,6 +361,9 @@ def payload_contradictions(
         model: of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
         stated: payload that the user states; None for the one set in the controller.
+
+    Returns:
+        One contradiction or none.
     """
     found = wrong_payload(model, bag, stated=stated)
     return () if found is None else (found.contradiction,)
@@ -374,25 +409,22 @@ def _contradicted(
     setup, _ = dynamics.setup_and_delay(recording.controller_payload)
     serial = serials(model, recording.info)
     same_arm = same_serial(serial["model"], serial["recording"])
-    # The last one counts. Where no serial number shows whether the arm is the model's,
-    # its type must contradict the payload as well.
-    shown: list[ShownPayload | None] = []
-    if recording.torque_reference != "none" and (
-        is_generic(model) or same_arm is not True
-    ):
-        shown.append(_shown_by_type(model, recording, dynamics))
-    if not is_generic(model) and same_arm is not False:
-        own = _shown_by_own_arm(model, recording, setup.gravity, sure=same_arm is True)
-        shown.append(own)
     mass = setup.payload.mass if stated is None else stated.mass
-    if not shown or not all(
-        each is not None and _contradicts(each, mass) for each in shown
-    ):
+    # Where no serial number shows whether the arm is the model's, both the type and the
+    # model must contradict the payload, and the model's payload is reported.
+    shown: ShownPayload | None = None
+    is_measured = recording.torque_reference != "none"
+    if is_measured and (is_generic(model) or same_arm is not True):
+        shown = _shown_by_type(model, recording, dynamics)
+        if shown is None or not _contradicts(shown, mass):
+            return None
+    if not is_generic(model) and same_arm is not False:
+        is_sure = same_arm is True
+        shown = _shown_by_own_arm(model, recording, setup.gravity, sure=is_sure)
+    if shown is None or not _contradicts(shown, mass):
         return None
-    last = shown[-1]
-    assert last is not None
-    contradiction = contradiction_of_payload(mass, last, by_user=stated is not None)
-    return WrongPayload(contradiction, last.payload)
+    contradiction = contradiction_of_payload(mass, shown, by_user=stated is not None)
+    return WrongPayload(contradiction, shown.payload)
 
 
 def _contradicts(shown: ShownPayload, mass: float) -> bool:
@@ -420,9 +452,13 @@ def _shown_by_own_arm(
 ) -> ShownPayload | None:
     """The payload of a recording by the model of its arm; None where the model does not fit.
 
-    Where the serial numbers make it `sure` that the arm is the model's, currents that the
-    model does not explain, as those of another friction, make the payload as much less
-    certain.
+    Args:
+        model: of the arm.
+        recording: as it was read.
+        gravity: in the base frame [3], m/s^2.
+        sure: whether serial numbers show that the arm is the model's; currents that the
+            model does not explain, as those of another friction, then make the payload
+            less certain.
     """
     narrow = ParallelFilter(recording.cutoff)
     try:

@@ -55,6 +55,9 @@ def nearest_possible(
         nominal: full parameters by the robot file [parameters].
         spread: plausible deviations from these, all positive [parameters].
         links: number of groups.
+
+    Raises:
+        IdentificationError: the solver finds no such parameters.
     """
     with optional_import():
         import clarabel
@@ -73,9 +76,12 @@ def nearest_possible(
     offsets = [nominal[drive]]
     floor = _vectorise(_MARGIN * np.eye(_PSEUDO))
     for own in place[:, :COUNT]:
-        rows.append(np.zeros((len(floor), size)))
-        rows[-1][:, own] = -_VECTORISED * spread[own]
+        of_link = np.zeros((len(floor), size))
+        of_link[:, own] = -_VECTORISED * spread[own]
+        rows.append(of_link)
         offsets.append(_VECTORISED @ nominal[own] - floor)
+    cones = [clarabel.NonnegativeConeT(len(drive))] if len(drive) else []
+    cones += [clarabel.PSDTriangleConeT(_PSEUDO)] * links
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solver = clarabel.DefaultSolver(
@@ -83,17 +89,12 @@ def nearest_possible(
         linear,
         sparse.csc_matrix(np.vstack(rows)),
         np.concatenate(offsets),
-        [
-            *([clarabel.NonnegativeConeT(len(drive))] if len(drive) else []),
-            *[clarabel.PSDTriangleConeT(_PSEUDO)] * links,
-        ],
+        cones,
         settings,
     )
     solution = solver.solve()
-    if solution.status not in {
-        clarabel.SolverStatus.Solved,
-        clarabel.SolverStatus.AlmostSolved,
-    }:
+    solved = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+    if solution.status not in solved:
         raise IdentificationError(
             f"no physically consistent parameters found (solver: {solution.status}); "
             "check that the recording belongs to this robot"
@@ -117,16 +118,12 @@ def nearest_possible_tensors(
             and hardly weigh here.
     """
     moving = ~robot.fixed
-    bodies = zip(
-        robot.mass[moving],
-        robot.center_of_mass[moving],
-        robot.inertia[moving],
-        strict=True,
-    )
-    nominal = np.array(
-        [inertial_parameters(m, c, entries_of(tensor)) for m, c, tensor in bodies]
-    )
-    n = len(nominal)
+    tensors = robot.inertia[moving]
+    n = len(tensors)
+    nominal = np.empty((n, COUNT))
+    bodies = zip(robot.mass[moving], robot.center_of_mass[moving], tensors, strict=True)
+    for k, (mass, center, tensor) in enumerate(bodies):
+        nominal[k] = inertial_parameters(mass, center, entries_of(tensor))
     free = np.full(nominal.shape, _KEPT)
     free[:, TENSOR] = _PLAUSIBLE * spread.reshape(n, 6)
     picks = np.arange(COUNT * n).reshape(n, COUNT)[:, TENSOR].ravel()
@@ -135,22 +132,24 @@ def nearest_possible_tensors(
     found = nearest_possible(
         information, combination, measured, nominal.ravel(), free.ravel(), n
     )
-    change = (found - nominal.ravel())[picks].reshape(n, 6)
-    pairs = zip(robot.inertia[moving], change, strict=True)
-    return np.array(
-        [possible_inertia(tensor + tensor_of(entries)) for tensor, entries in pairs]
-    )
+    changes = (found - nominal.ravel())[picks].reshape(n, 6)
+    possible = np.empty_like(tensors)
+    for k, change in enumerate(changes):
+        possible[k] = possible_inertia(tensors[k] + tensor_of(change))
+    return possible
 
 
 def _basis() -> Array:
     """Pseudo-inertia of each unit parameter [10, 4, 4]."""
     out = np.zeros((COUNT, _PSEUDO, _PSEUDO))
     out[MASS, 3, 3] = 1.0
-    for axis, moment in enumerate(out[FIRST_MOMENT]):
-        moment[axis, 3] = moment[3, axis] = 1.0
-    for entries, block in zip(np.eye(6), out[TENSOR], strict=True):
+    for axis in range(3):
+        k = FIRST_MOMENT.start + axis
+        out[k, axis, 3] = 1.0
+        out[k, 3, axis] = 1.0
+    for entry, entries in enumerate(np.eye(6)):
         tensor = tensor_of(entries)
-        block[:3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+        out[TENSOR.start + entry, :3, :3] = 0.5 * np.trace(tensor) * np.eye(3) - tensor
     return out
 
 
@@ -164,9 +163,8 @@ def _vectorise(matrix: Array) -> Array:
     """Upper triangle, off-diagonal entries times sqrt 2, so that inner products stay the same."""
     rows = _TRIANGLE[0][_ORDER]
     columns = _TRIANGLE[1][_ORDER]
-    return np.asarray(
-        matrix[rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))
-    )
+    factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return np.asarray(matrix[rows, columns] * factors)
 
 
 _VECTORISED = np.stack([_vectorise(matrix) for matrix in _BASIS], axis=1)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -108,15 +108,18 @@ class SessionData:
         return (replace(part, info=self.info) for part in self.samples_kept)
 
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Time [samples], speed and current [samples, n] and bus power [samples].
+        """Samples with bus power while the brakes are released, batch by batch.
 
-        Of the samples that are kept, or of the bag where none are, while the brakes are
-        released.
+        They are those that are kept, or those of the bag where none are.
+
+        Returns:
+            Time [samples], s, speeds and currents of the joints [samples, n], rad/s and A,
+            and bus power [samples], W.
         """
-        whole = self.kept is None
-        for part in (
-            iterate_bag(self.path, MEASURED_FIELDS) if whole else self.samples_kept
-        ):
+        samples: Iterable[Telemetry] = self.samples_kept
+        if self.kept is None:
+            samples = iterate_bag(self.path, MEASURED_FIELDS)
+        for part in samples:
             rows = power_rows(part)
             if rows is not None:
                 use = np.isin(rows.mode, BRAKES_RELEASED)
@@ -154,11 +157,15 @@ class Recording(SessionData):
     wall: WallFit
 
     def __getstate__(self) -> dict[str, Any]:
+        """The recording without torques of its links, which are computed anew."""
         return {**self.__dict__, "link_torques": {}}
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """The longest first; the hash, so that the path does not matter."""
+        """Place among the recordings of a fit: the longest first, then by hash.
+
+        It does not depend on the path.
+        """
         return (-self.samples, self.sha256)
 
     def renamed(self, path: Path) -> Recording:
@@ -304,6 +311,7 @@ class _Reading:
         self._filter(batch)
 
     def _add_to_delay(self, batch: Telemetry) -> None:
+        """Add a batch to the delay of actual_q behind target_q."""
         if "target_q" not in batch or "target_qd" not in batch:
             return
         error = batch["target_q"] - batch["actual_q"]
@@ -313,6 +321,7 @@ class _Reading:
         self._squares += float(np.square(speed)[good].sum())
 
     def _filter(self, batch: Telemetry) -> None:
+        """Filter the motions of a batch, or keep it until the cut-off can be chosen."""
         if self._effort != CURRENT:
             columns = {**batch.columns, CURRENT: batch[self._effort]}
             batch = replace(batch, columns=columns)

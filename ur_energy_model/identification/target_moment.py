@@ -51,8 +51,8 @@ class SetupPrior:
 
     Attributes:
         setup: mounting and payload.
-        source: "configured" (by the user), "rtde" (payload fields of the recording) or
-            "default".
+        source: "configured" (by the user), "rtde" (payload fields of the recording),
+            "default", or "estimated" from currents.
     """
 
     setup: Setup
@@ -90,7 +90,7 @@ class TorqueInformation:
     nominal_delay: float = 0.0
     samples: int = 0
     grams: BlockedGram = field(default_factory=BlockedGram)
-    _low: Array | float = np.inf
+    _low: Array | float = np.inf  # lowest and highest positions [n], rad
     _high: Array | float = -np.inf
 
     def accumulate(self, telemetry: Telemetry, columns: Columns) -> None:
@@ -146,19 +146,16 @@ MASS_STD = 2.0  # prior of the payload [kg]
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
 _MAGNITUDE_STD = 0.02  # prior of the magnitude of gravity [m/s^2]
-_INERTIA_STD = 0.2
-_UNKNOWN_INERTIA_STD = 10.0
-"""Of reflected inertias, relative; and where the robot file has none [kg m^2]."""
-_LINK_TENSOR_STD = 0.05  # of tensor entries, per mass of the link [m^2]
-_FIXED_STD = 1e-6
+_INERTIA_STD = 0.2  # prior of reflected inertias, relative
+_UNKNOWN_INERTIA_STD = 10.0  # the same where the robot file has none [kg m^2]
+_LINK_TENSOR_STD = 0.05  # prior of tensor entries, per mass of the link [m^2]
+_FIXED_STD = 1e-6  # prior of unknowns that are kept
 _BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]
-_NOISE_FLOOR = 1e-3
-_ROUNDS = 4
-_STEPS = 50
-_CONVERGED = 1e-10
-_NEGLIGIBLE = 1e-12
-"""Most steps, and the relative reductions of the squares, found and expected, at which
-they end."""
+_NOISE_FLOOR = 1e-3  # least noise of a torque [N m]
+_ROUNDS = 4  # rounds of the noise levels
+_STEPS = 50  # most steps of one descent
+_CONVERGED = 1e-10  # relative reduction of the squares at which the descent ends
+_NEGLIGIBLE = 1e-12  # expected reduction at which it ends
 
 
 class TargetMomentSolver:
@@ -172,7 +169,16 @@ class TargetMomentSolver:
     number of setups.
 
     Args:
+        columns: of the arm's torques.
         data: one entry per setup, each with samples.
+
+    Attributes:
+        columns: as given.
+        robot: the arm, n joints.
+        data: as given.
+        moved: joints that moved in any setup [n].
+        mean: of the prior [unknowns].
+        spread: standard deviations of the prior [unknowns].
     """
 
     def __init__(self, columns: TorqueColumns, data: Sequence[TorqueInformation]) -> None:
@@ -196,9 +202,12 @@ class TargetMomentSolver:
             spreads.append(np.repeat(np.maximum(_LINK_TENSOR_STD * mass, _FIXED_STD), 6))
         for entry in data:
             stated = entry.stated.setup
-            payload = entry.stated.setup.payload
-            body = (payload.mass, *payload.center_of_mass, *entries_of(payload.inertia))
-            means.append(np.array([*stated.gravity, *body, 0.0]))
+            own = np.zeros(COUNT)
+            own[GRAVITY] = stated.gravity
+            own[MASS] = stated.payload.mass
+            own[CENTER] = stated.payload.center_of_mass
+            own[TENSOR] = entries_of(stated.payload.inertia)
+            means.append(own)
             spreads.append(_PRIOR_STD)
         self.mean = np.concatenate(means)
         self.spread = np.concatenate(spreads)
@@ -210,9 +219,9 @@ class TargetMomentSolver:
         rarely remounted between recordings of one identification.
 
         Returns:
-            unknowns; their standard deviations, for link tensors held fixed; those of the
-            reflected inertias, tensors free [n]; and tensors of the moving links, None
-            unless requested.
+            Unknowns; their standard deviations, for link tensors held fixed; standard
+            deviations of the reflected inertias, tensors free [n]; and tensors of the
+            moving links, None unless requested.
         """
         unknowns, std = self._fit(self.mean)
         worst = np.array([std[own][GRAVITY].max() for own in self._own])
@@ -220,29 +229,41 @@ class TargetMomentSolver:
         unsure = np.flatnonzero(worst > 0.1 * GRAVITY_STD).tolist()
         if worst.min() <= 0.1 * GRAVITY_STD and unsure:
             for index in unsure:
-                self.mean[self._own[index]][GRAVITY] = unknowns[best][GRAVITY]
-                self.spread[self._own[index]][GRAVITY] = _BORROWED_STD
+                gravity = self._own[index].start + np.arange(COUNT)[GRAVITY]
+                self.mean[gravity] = unknowns[best][GRAVITY]
+                self.spread[gravity] = _BORROWED_STD
             unknowns, std = self._fit(unknowns)
-        where = slice(self.robot.dof, self.columns.common)
-        tensors = None
         inertia_std = std[: self.robot.dof]
+        if not self.columns.tensors:
+            return unknowns, std, inertia_std, None
         # the possible tensors nearest to those found; then the rest
-        if self.columns.tensors:
-            information = self._normal_equations(unknowns)[2]
-            covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
-            deviations = np.asarray(np.linalg.inv(covariance)), unknowns[where]
-            values = nearest_possible_tensors(*deviations, self.robot, self.spread[where])
-            spreads = np.array(
-                [tensor_of(entries) for entries in std[where].reshape(-1, 6)]
-            )
-            tensors = LinkTensors(values, spreads)
-            change = values - self.robot.inertia[~self.robot.fixed]
-            self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
-            self.spread[where] = _FIXED_STD
-            start = unknowns.copy()
-            start[where] = self.mean[where]
-            unknowns, std = self._fit(start)
+        where = slice(self.robot.dof, self.columns.common)
+        tensors = self._possible_tensors(unknowns, std, where)
+        change = tensors.values - self.robot.inertia[~self.robot.fixed]
+        self.mean[where] = np.concatenate([entries_of(tensor) for tensor in change])
+        self.spread[where] = _FIXED_STD
+        start = unknowns.copy()
+        start[where] = self.mean[where]
+        unknowns, std = self._fit(start)
         return unknowns, std, inertia_std, tensors
+
+    def _possible_tensors(self, unknowns: Array, std: Array, where: slice) -> LinkTensors:
+        """Physically possible tensors nearest to those found.
+
+        Args:
+            unknowns: as found.
+            std: their standard deviations.
+            where: places of the deviations of the tensors.
+        """
+        _, _, information = self._normal_equations(unknowns)
+        covariance = splu(information).solve(np.eye(len(unknowns))[:, where])[where]
+        precision = np.asarray(np.linalg.inv(covariance))
+        values = nearest_possible_tensors(
+            precision, unknowns[where], self.robot, self.spread[where]
+        )
+        deviations = std[where].reshape(-1, 6)
+        spreads = np.array([tensor_of(entries) for entries in deviations])
+        return LinkTensors(values, spreads)
 
     def squares(self, unknowns: Array) -> Array:
         """Sums of squared torque residuals of the setups per joint [s, n], (N m)^2."""
@@ -253,7 +274,7 @@ class TargetMomentSolver:
         return np.asarray(np.maximum(out, 0.0))
 
     def _fit(self, start: Array) -> tuple[Array, Array]:
-        """Unknowns and their standard deviations."""
+        """Unknowns and their standard deviations, from a start."""
         masses = [own.start + MASS for own in self._own]
         lower = np.full(len(self.mean), -np.inf)
         lower[masses] = 0.0
@@ -304,7 +325,8 @@ class TargetMomentSolver:
                 damping *= 0.1 if gain > 0.0 else 10.0
             if gain <= 0.0:
                 break
-            unknowns, (cost, gradient, information) = trial, found
+            unknowns = trial
+            cost, gradient, information = found
             if gain < _CONVERGED * cost:
                 break
         return unknowns
@@ -315,7 +337,7 @@ class TargetMomentSolver:
         """One setup's residuals, and their change with the unknowns concerned.
 
         Returns:
-            coefficients of the Gram matrix's columns, whose product is the residual, and
+            Coefficients of the Gram matrix's columns, whose product is the residual, and
             their change [coefficients, unknowns]; residual of the magnitude of gravity,
             and its change [unknowns].
         """
@@ -373,7 +395,7 @@ def setup_from(unknowns: Array, mass_std: float) -> Setup:
     """Mounting and physically possible payload; none where the mass does not differ from zero.
 
     Args:
-        unknowns: gravity and inertial parameters of the payload as fitted.
+        unknowns: of a setup as fitted [14].
         mass_std: standard deviation of the mass [kg].
     """
     mass = float(unknowns[MASS])

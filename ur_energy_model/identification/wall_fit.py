@@ -75,6 +75,7 @@ class WallFit:
         return self._check.verdict(generic_wall(generation), "").usable
 
     def _add(self, found: list[Compared]) -> None:
+        """Add compared readings."""
         for each in found:
             self._gram.accumulate(each.gram, each.seconds)
             self._counts.accumulate(np.asarray(float(each.readings)), each.seconds)
@@ -86,7 +87,11 @@ class WallFit:
         self._resolution = min(self._resolution, other._resolution)
 
     def fit(self, generation: str) -> WallModel | None:
-        """The wall of a controller of this generation; None with too few readings."""
+        """The wall of a controller of this generation; None with too few readings.
+
+        Args:
+            generation: "e-series", "cb3" or "other".
+        """
         counts = self._counts.blocks
         if counts.sum() < FEWEST:
             return None
@@ -138,6 +143,10 @@ def _without_jitter(blocks: Array, coefficients: Array) -> Array:
     With it slopes come out too small (errors in variables; Fuller, Measurement Error
     Models, 1987, section 1.3). The delay's variance is that by which residuals grow with
     the changes of the power; noise of the readings does not.
+
+    Args:
+        blocks: Gram matrices of the readings per block of time.
+        coefficients: of a first fit to them.
     """
     change = blocks[:, SHIFT, SHIFT]  # of the power's means per second of delay, squared
     left = np.append(coefficients, -1.0)
