@@ -377,7 +377,7 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
             energies at the mains are scaled.
     """
     amounts = [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
-    columns = (
+    columns = [
         "",
         "time [min]",
         "energy [Wh]",
@@ -385,7 +385,7 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
         "share of energy [%]",
         "at the wall [Wh]",
         *amounts,
-    )
+    ]
 
     def row(name: str, seconds: float, joules: float, paid: float) -> tuple[Cell, ...]:
         """Time [s], energies at the supply and at the wall [J], and what they cost."""
