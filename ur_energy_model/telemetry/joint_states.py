@@ -51,7 +51,12 @@ _NO_EFFORT = "have no efforts, which method: current needs"
 
 
 class JointStateFormat(NamedTuple):
-    """Messages with the same joint names, in the same order, and the same numbers of values."""
+    """Messages with the same joint names, in the same order, and the same numbers of values.
+
+    Attributes:
+        names: of the joints, in the order of the values.
+        template: of the messages.
+    """
 
     names: tuple[str, ...]
     template: Template
@@ -138,13 +143,15 @@ class JointStateStream:
             [("stamp", "i8"), ("lost", "i8"), ("era", "i8")]
             + [(name, "f8", values) for name in _VALUES]
         )
+        # The last sample: its row, time [ns] and arrival [s].
         self._last: Any = None
-        """The row of the last sample, and below its time [ns] and arrival [s]."""
         self._last_time = 0
         self._last_arrival = 0.0
-        self._steps: deque[int] = deque(maxlen=STEPS_KEPT)
+        self._steps: deque[int] = deque(maxlen=STEPS_KEPT)  # of the driver's clock [ns]
+        # The last message: its number, the messages lost up to it, and its era.
         self._number: int | None = None
-        self._number_lost = self._era = 0
+        self._number_lost = 0
+        self._era = 0
         self.info = RecordingInfo(source=source)
         self.fields = ("actual_q", "actual_qd", effort_field)
         self.refused: Counter[str] = Counter()
@@ -170,6 +177,16 @@ class JointStateStream:
             publishers: number of publishers of the topic now.
         """
         self.problem = None
+        rows = self._usable(self._decoded(messages, numbers))
+        batches: list[Telemetry] = []
+        for run in self._runs(rows["stamp"], publishers):
+            batches += self._samples(rows[run], arrival, publishers)
+        return batches
+
+    def _decoded(
+        self, messages: Sequence[bytes], numbers: Sequence[int] | None
+    ) -> NDArray[np.void]:
+        """Rows of the messages that have these joints, in their order; others are counted."""
         lost, era = self._known_losses(numbers, len(messages))
         parts = [np.empty(0, self._dtype)]
         start = 0
@@ -182,18 +199,9 @@ class JointStateStream:
                 continue
             problem = self._problem_of(found)
             if problem is None:
-                rows = np.empty(stop - start, self._dtype)
+                rows = self._rows_of(found, as_array(messages[start:stop]))
                 rows["lost"] = lost[start:stop]
                 rows["era"] = era[start:stop]
-                rows["stamp"], values = found.template.decode(
-                    as_array(messages[start:stop])
-                )
-                count = len(found.names)
-                order = [found.names.index(each) for each in self._joints]
-                rows["position"] = values[:, :count][:, order]
-                rows["velocity"] = values[:, count : 2 * count][:, order]
-                complete = values.shape[1] == 3 * count
-                rows["effort"] = values[:, 2 * count :][:, order] if complete else np.nan
                 parts.append(rows)
             elif set(self._joints).isdisjoint(found.names):
                 self.foreign += stop - start
@@ -201,26 +209,37 @@ class JointStateStream:
             else:
                 self._refuse(problem, stop - start)
             start = stop
-        rows = np.concatenate(parts)
-        position, velocity, has_effort = (
-            np.isfinite(rows[name]).all(axis=1) for name in _VALUES
-        )
-        finite = position & velocity
-        stamped = rows["stamp"] > 0
-        self._refuse("have no time stamp", np.count_nonzero(~stamped))
-        self._refuse(
-            "have positions or velocities that are not finite",
-            np.count_nonzero(stamped & ~finite),
-        )
-        usable = stamped & finite
+        return np.concatenate(parts)
+
+    def _rows_of(self, found: JointStateFormat, messages: Bytes) -> NDArray[np.void]:
+        """Stamps and values of messages [n, size] of one format; efforts may be NaN."""
+        stamp, values = found.template.decode(messages)
+        count = len(found.names)
+        order = [found.names.index(joint) for joint in self._joints]
+        rows = np.empty(len(messages), self._dtype)
+        rows["stamp"] = stamp
+        rows["position"] = values[:, :count][:, order]
+        rows["velocity"] = values[:, count : 2 * count][:, order]
+        rows["effort"] = np.nan
+        if values.shape[1] == 3 * count:
+            rows["effort"] = values[:, 2 * count :][:, order]
+        return rows
+
+    def _usable(self, rows: NDArray[np.void]) -> NDArray[np.void]:
+        """The rows with a stamp and finite values; the others are counted as refused."""
+        has_position = np.isfinite(rows["position"]).all(axis=1)
+        has_velocity = np.isfinite(rows["velocity"]).all(axis=1)
+        has_effort = np.isfinite(rows["effort"]).all(axis=1)
+        has_motion = has_position & has_velocity
+        has_stamp = rows["stamp"] > 0
+        self._refuse("have no time stamp", np.count_nonzero(~has_stamp))
+        not_finite = np.count_nonzero(has_stamp & ~has_motion)
+        self._refuse("have positions or velocities that are not finite", not_finite)
+        usable = has_stamp & has_motion
         if self._require_effort:
             self._refuse(_NO_EFFORT, np.count_nonzero(usable & ~has_effort))
             usable &= has_effort
-        rows = rows[usable]
-        batches: list[Telemetry] = []
-        for run in self._runs(rows["stamp"], publishers):
-            batches += self._samples(rows[run], arrival, publishers)
-        return batches
+        return np.asarray(rows[usable])
 
     def _runs(self, stamp: Indices, publishers: int) -> Iterator[slice]:
         """Samples between steps back of the clock of the only driver; all with several drivers."""
@@ -230,7 +249,7 @@ class JointStateStream:
         return slices_between(cuts, len(stamp))
 
     def _problem_of(self, found: JointStateFormat) -> str | None:
-        """Why messages are not samples of an arm with these joints; None if they are."""
+        """Why messages of a format are no samples of an arm with these joints; None if they are."""
         names = found.names
         joints = self._joints
         (_, positions), (_, velocities), _ = found.template.blocks
@@ -249,6 +268,7 @@ class JointStateStream:
         return None
 
     def _refuse(self, reason: str, count: int | np.integer[Any]) -> None:
+        """Count messages that cannot be used; after many reasons, further ones are one."""
         if count:
             known = reason in self.refused or len(self.refused) < MOST_REASONS
             self.refused[reason if known else _OTHER] += int(count)
@@ -257,12 +277,23 @@ class JointStateStream:
     def _known_losses(
         self, numbers: Sequence[int] | None, count: int
     ) -> tuple[Indices, Indices]:
-        """Messages lost before each message, and the era of each [count], from their numbers."""
+        """Messages lost so far at each message, and the era of each, by their numbers.
+
+        Args:
+            numbers: of the messages [count], as their publisher counts them; None if
+                they are not known.
+            count: of the messages.
+
+        Returns:
+            Number of messages lost so far [count], and number of the era [count]: -1
+            without numbers. An era ends where a publisher starts to count anew.
+        """
         if numbers is None:
             self._number = None
             return np.zeros(count, dtype=np.intp), np.full(count, -1, dtype=np.intp)
         known = np.array(numbers, dtype=np.int64)
-        steps = np.diff(known, prepend=known[0] if self._number is None else self._number)
+        before = known[0] if self._number is None else self._number
+        steps = np.diff(known, prepend=before)
         if self._number is None:
             self._era += 1
             steps[0] = 1
@@ -277,40 +308,30 @@ class JointStateStream:
     def _samples(
         self, rows: NDArray[np.void], arrival: float, publishers: int
     ) -> list[Telemetry]:
-        """Batches of the rows whose stamps advance."""
+        """Batches of the rows whose stamps advance.
+
+        Args:
+            rows: at least one, in the order of their arrival.
+            arrival: time at which they were taken [s].
+            publishers: number of publishers of the topic.
+        """
         last = self._last
         elapsed = arrival - self._last_arrival
-        stamp = rows["stamp"]
         if last is None:
             last = rows[0].copy()
-            elapsed = 0.0
             last["stamp"] -= 1
-        # Stamps order the samples, not arrivals. Two drivers of one arm interleave: the
-        # one that is ahead advances the time, and the messages of the other one are
-        # older. A clock that was set back looks like that at first, but then nothing
-        # newer comes any more: after CLOCK_SET_AFTER without any, the older stamps are
-        # the new time. Of a single driver they are at once.
-        set_back = bool(stamp.max() < last["stamp"]) and elapsed > CLOCK_SET_AFTER
-        if publishers == 1:
-            set_back = bool(stamp[0] < last["stamp"] - OUT_OF_ORDER)
-        before = stamp[0] - 1 if set_back else last["stamp"]
-        highest = np.maximum.accumulate(np.append(before, stamp))[:-1]
-        newer = stamp > highest
-        same = stamp == highest
-        if same.any():
-            self.duplicates += int(np.count_nonzero(same))
-            self.problem = _REPEATED
-        older = _OUT_OF_ORDER if publishers == 1 else _NOT_NEWER
-        self._refuse(older, np.count_nonzero(~newer & ~same))
-        if not newer.any():
+            elapsed = 0.0
+        set_back = self._is_set_back(rows["stamp"], last["stamp"], elapsed, publishers)
+        before = rows["stamp"][0] - 1 if set_back else last["stamp"]
+        rows = rows[self._advancing(rows["stamp"], before, publishers)]
+        if not len(rows):
             return []
         self.problem = None
-        rows = rows[newer]
-        stamp = stamp[newer]
         # The time of the samples follows the stamps, which the driver made, except where
         # these advance further than the host's own clock allows, or go back: there the
         # driver's clock was set, and the numbers of the messages or the host's clock
         # bridge the step, so that the time goes on.
+        stamp = rows["stamp"]
         steps = np.diff(stamp, prepend=last["stamp"])
         clock_set = steps > round((elapsed + AHEAD) * 1e9)
         clock_set[0] |= set_back
@@ -322,57 +343,115 @@ class JointStateStream:
             steps = np.where(clock_set, bridges, steps)
         self.clock_steps += int(np.count_nonzero(clock_set))
         time = self._last_time + np.cumsum(steps)
-        self._steps.extend(steps[(steps > 0) & ~clock_set][-STEPS_KEPT:].tolist())
-        gaps = []
-        for i, missing in self._missing(rows, last, steps, clock_set):
-            start = 1e-9 * float(time[i] - steps[i])
-            end = 1e-9 * float(time[i])
-            cause = (
-                "clock set"
-                if clock_set[i]
-                else "messages lost"
-                if missing
-                else "no messages"
-            )
-            gaps.append(Gap(i, start, end, missing, cause))
+        own_steps = steps[(steps > 0) & ~clock_set]
+        self._steps.extend(own_steps[-STEPS_KEPT:].tolist())
+        gaps = self._gaps(rows, last, time, steps, clock_set)
         self.losses = self.losses.after(gaps)
         self._last = rows[-1]
         self._last_time = int(time[-1])
         self._last_arrival = arrival
+        return self._batches(rows, 1e-9 * time, gaps)
+
+    @staticmethod
+    def _is_set_back(stamp: Indices, last: int, elapsed: float, publishers: int) -> bool:
+        """Whether the clock of the stamps was set back.
+
+        Two drivers of one arm interleave: the one that is ahead advances the time, and
+        the messages of the other one are older. A clock that was set back looks like that
+        at first, but then nothing newer comes any more: after CLOCK_SET_AFTER without
+        newer stamps, the older ones are the new time. With a single driver they are at
+        once.
+
+        Args:
+            stamp: of the next rows [n], ns.
+            last: stamp of the last sample [ns].
+            elapsed: time since its arrival [s].
+            publishers: number of publishers of the topic.
+        """
+        if publishers == 1:
+            return bool(stamp[0] < last - OUT_OF_ORDER)
+        return bool(stamp.max() < last) and elapsed > CLOCK_SET_AFTER
+
+    def _advancing(
+        self, stamp: Indices, before: int, publishers: int
+    ) -> NDArray[np.bool_]:
+        """Which rows [n] are later than all before them; the others are counted."""
+        highest = np.maximum.accumulate(np.append(before, stamp))[:-1]
+        is_newer: NDArray[np.bool_] = stamp > highest
+        is_same = stamp == highest
+        if is_same.any():
+            self.duplicates += int(np.count_nonzero(is_same))
+            self.problem = _REPEATED
+        reason = _OUT_OF_ORDER if publishers == 1 else _NOT_NEWER
+        self._refuse(reason, np.count_nonzero(~is_newer & ~is_same))
+        return is_newer
+
+    def _gaps(
+        self,
+        rows: NDArray[np.void],
+        last: Any,
+        time: Indices,
+        steps: Indices,
+        clock_set: NDArray[np.bool_],
+    ) -> list[Gap]:
+        """Gaps in front of rows.
+
+        Args:
+            rows: of the samples [n].
+            last: row in front of them.
+            time: of the samples [n], ns.
+            steps: of the time in front of each sample [n], ns.
+            clock_set: whether the driver's clock was set in a step [n].
+        """
+        gaps: list[Gap] = []
+        for i, missing in self._missing(rows, last, steps, clock_set):
+            cause = "messages lost" if missing else "no messages"
+            if clock_set[i]:
+                cause = "clock set"
+            start = 1e-9 * float(time[i] - steps[i])
+            end = 1e-9 * float(time[i])
+            gaps.append(Gap(i, start, end, missing, cause))
+        return gaps
+
+    def _batches(
+        self, rows: NDArray[np.void], time: Array, gaps: Sequence[Gap]
+    ) -> list[Telemetry]:
+        """Rows as batches of samples at times [n], s: one for each run with or without efforts."""
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
         self.effort_missing = not has_effort[-1]
-        batches = []
+        batches: list[Telemetry] = []
         for part in equal_runs(has_effort):
-            columns = {
-                field: np.ascontiguousarray(rows[name][part])
-                for field, name in zip(self.fields, _VALUES, strict=True)
-                if name != "effort" or has_effort[part.start]
-            }
-            inside = tuple(
-                replace(gap, index=gap.index - part.start)
-                for gap in gaps
-                if part.start <= gap.index < part.stop
-            )
-            batches.append(
-                Telemetry(1e-9 * time[part], columns, self.info, inside, stamp[part])
-            )
+            columns: dict[str, Array] = {}
+            for field, name in zip(self.fields, _VALUES, strict=True):
+                if name != "effort" or has_effort[part.start]:
+                    columns[field] = np.ascontiguousarray(rows[name][part])
+            inside = [gap for gap in gaps if part.start <= gap.index < part.stop]
+            moved = tuple(replace(gap, index=gap.index - part.start) for gap in inside)
+            stamp = rows["stamp"][part]
+            batches.append(Telemetry(time[part], columns, self.info, moved, stamp))
         return batches
 
     def _bridges(self, rows: NDArray[np.void], last: Any, elapsed: float) -> Indices:
         """Time to each row since the one before, if the driver's clock was set in between [ns].
 
         Where the messages are numbered and did not pause, it is a period for each number.
-        Else it is that of the host's clock between two arrivals, without that of the
-        messages behind it.
+        Else it is the time between two arrivals by the host's clock, less the time of the
+        messages behind the row.
+
+        Args:
+            rows: of the samples [n].
+            last: row in front of them.
+            elapsed: time between the arrivals [s].
         """
         behind = rows["stamp"][-1] - rows["stamp"]
         bridges: Indices = np.maximum(round(elapsed * 1e9) - behind, 1)
         if len(self._steps) < FEWEST_STEPS or elapsed > LONGEST_PAUSE:
             return bridges
-        numbered = (np.diff(rows["era"], prepend=last["era"]) == 0) & (rows["era"] >= 0)
-        passed = 1 + np.diff(rows["lost"], prepend=last["lost"])
-        periods = np.round(float(np.median(self._steps)) * passed).astype(bridges.dtype)
-        return np.asarray(np.where(numbered, periods, bridges), dtype=np.int64)
+        numbers = 1 + np.diff(rows["lost"], prepend=last["lost"])
+        period = float(np.median(self._steps))
+        by_number = np.round(period * numbers).astype(bridges.dtype)
+        is_numbered = _is_same_era(rows, last)
+        return np.asarray(np.where(is_numbered, by_number, bridges), dtype=np.int64)
 
     def _missing(
         self,
@@ -392,24 +471,30 @@ class JointStateStream:
             estimated = np.maximum(np.floor(periods - late + 0.25) - 1, 0)
         # Numbers of a publisher count what the middleware lost; the period counts what
         # the driver itself left out. A loss shows in both, so that the larger one holds.
-        known = (np.diff(rows["era"], prepend=last["era"]) == 0) & (rows["era"] >= 0)
-        numbered = np.where(known, np.diff(rows["lost"], prepend=last["lost"]), 0)
+        lost = np.diff(rows["lost"], prepend=last["lost"])
+        by_number = np.where(_is_same_era(rows, last), lost, 0)
         # How many the driver left out while its clock was set is not known.
-        missing = np.maximum(numbered, np.where(clock_set, 0, estimated)).astype(int)
+        by_period = np.where(clock_set, 0, estimated)
+        missing = np.maximum(by_number, by_period).astype(int)
         if self._last is None:
             missing[0] = 0
             long[0] = False
-        return [
-            (i, int(missing[i])) for i in np.flatnonzero(long | (missing > 0)).tolist()
-        ]
+        places = np.flatnonzero(long | (missing > 0)).tolist()
+        return [(i, int(missing[i])) for i in places]
 
 
 _VALUES = ("position", "velocity", "effort")
 
 
+def _is_same_era(rows: NDArray[np.void], last: Any) -> NDArray[np.bool_]:
+    """Whether each row [n] and the one before were numbered by one run of a publisher."""
+    is_same = np.diff(rows["era"], prepend=last["era"]) == 0
+    return np.asarray(is_same & (rows["era"] >= 0))
+
+
 def _quoted(names: Sequence[str]) -> str:
-    shown = ", ".join(ascii(name)[1:-1][:LETTERS_SHOWN] for name in names[:NAMES_SHOWN])
-    shown = shown or "no joints"
-    return shown + (
-        f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    )
+    """Names of joints for a message to the user, the first ones and the number of the others."""
+    quoted = [ascii(name)[1:-1][:LETTERS_SHOWN] for name in names[:NAMES_SHOWN]]
+    shown = ", ".join(quoted) or "no joints"
+    more = len(names) - NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

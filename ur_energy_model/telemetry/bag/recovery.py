@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -87,14 +86,7 @@ def recover_bag(path: Path) -> Recovery:
         RecordingError: no bag, still being recorded, nothing readable in it, or the disk
             fails.
     """
-    files = [path] if path.is_file() else in_order_of_time(_files_of(path))
-    if not files:
-        others, _ = bag_files(path)  # raises if the path is the problem
-        raise _not_recoverable(path, others[0])
-    if any(file.suffix in (".db3", PACKED) for file in files):
-        raise _not_recoverable(path, files[0])
-    if any(is_locked(file) for file in files):
-        raise RecordingError(path, "is still being recorded", "stop the recording first")
+    files = _recoverable_files(path)
     old = None
     known = dict[str, str]()
     with suppress(RecordingError):
@@ -115,25 +107,37 @@ def recover_bag(path: Path) -> Recovery:
                 problems.append(f"{each.name}: nothing in it is readable, it is left out")
         samples = sum(file.samples for file in kept)
         if samples == 0:
-            raise RecordingError(
-                path, "holds no sample that could be read", "record again"
-            )
+            problem = "holds no sample that could be read"
+            raise RecordingError(path, problem, "record again")
         if path.is_dir():
             if old is None:
-                found = (path / FILE_NAME).exists()
-                problems.append(
-                    f"{FILE_NAME} was {'not readable' if found else 'missing'}"
-                )
+                state = "not readable" if (path / FILE_NAME).exists() else "missing"
+                problems.append(f"{FILE_NAME} was {state}")
             elif old.samples > samples:
                 lost = f"{old.samples - samples} of the {old.samples} samples"
                 problems.append(f"{lost} that {FILE_NAME} counts are lost")
             _metadata_of(kept, removed).write(path)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise RecordingError(
-            path, f"cannot be rewritten ({reason})", "check the disk"
-        ) from None
+        problem = f"cannot be rewritten ({error.strerror or error})"
+        raise RecordingError(path, problem, "check the disk") from None
     return Recovery(samples, len(kept), tuple(problems))
+
+
+def _recoverable_files(path: Path) -> list[Path]:
+    """MCAP files of a bag, or the one file, in order of time.
+
+    Raises:
+        RecordingError: there are none, or the bag is still being recorded.
+    """
+    files = [path] if path.is_file() else in_order_of_time(_files_of(path))
+    if not files:
+        others, _ = bag_files(path)  # raises if the path is the problem
+        raise _not_recoverable(path, others[0])
+    if any(file.suffix in (".db3", PACKED) for file in files):
+        raise _not_recoverable(path, files[0])
+    if any(is_locked(file) for file in files):
+        raise RecordingError(path, "is still being recorded", "stop the recording first")
+    return files
 
 
 def _not_recoverable(bag: Path, file: Path) -> RecordingError:
@@ -160,6 +164,12 @@ def _files_of(folder: Path) -> list[Path]:
 def _metadata_of(
     files: Sequence[_RecoveredFile], custom: Mapping[str, str]
 ) -> BagMetadata:
+    """Content of metadata.yaml by the files that are left.
+
+    Args:
+        files: in order of time.
+        custom: key-value pairs that have precedence over the provenance in the files.
+    """
     topics: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
     first = 0
@@ -200,13 +210,12 @@ class _Problems:
         self._counts[kind] += 1
 
     def lines(self) -> list[str]:
-        """The first problem of each kind, with the number of those like it."""
-        return [
-            first
-            if self._counts[kind] == 1
-            else f"{first}, and {self._counts[kind] - 1} more"
-            for kind, first in self._first.items()
-        ]
+        """The first problem of each kind, with the number of further ones of the kind."""
+        found: list[str] = []
+        for kind, first in self._first.items():
+            more = self._counts[kind] - 1
+            found.append(f"{first}, and {more} more" if more else first)
+        return found
 
 
 _NUMBER = re.compile(r"\d+")
@@ -287,6 +296,7 @@ class _RecoveredFile:
             temporary.unlink(missing_ok=True)
 
     def _report(self, problem: str, damage: bool) -> None:
+        """Note a problem, and whether it is damage."""
         self._damaged |= damage
         self._problems.add(problem)
 
@@ -308,20 +318,20 @@ class _RecoveredFile:
         """Messages of a chunk without those of lost channels; its samples are counted."""
         reader = self._reader
         places = reader.message_places(body)
-        known = [number for number in places if self._has_channel(number)]
-        found = (
-            block for number in known for block in blocks_at(body, number, places[number])
-        )
-        blocks = list(islice(found, _MOST_BLOCKS + 1))
-        if len(blocks) > _MOST_BLOCKS:
-            raise reader.refuse("has a chunk of messages of too many sizes")
-        own = reader.library == LIBRARY
-        times = [  # of all samples, before any is counted
-            part["timestamp"]
-            for block in blocks
-            if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC)
-            for part in self._decoder.decode(block.payload, constant_layout=own)
-        ]
+        blocks: list[MessageBlock] = []
+        for number in places:
+            if not self._has_channel(number):
+                continue
+            for block in blocks_at(body, number, places[number]):
+                blocks.append(block)
+                if len(blocks) > _MOST_BLOCKS:
+                    raise reader.refuse("has a chunk of messages of too many sizes")
+        is_own = reader.library == LIBRARY
+        times: list[Array] = []  # of all samples, before any is counted
+        for block in blocks:
+            if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC):
+                parts = self._decoder.decode(block.payload, constant_layout=is_own)
+                times += [part["timestamp"] for part in parts]
         for time in times:
             self._count(time)
         return blocks
@@ -337,10 +347,10 @@ class _RecoveredFile:
             if number not in TOPICS:
                 if number not in self._lost_channels:
                     self._lost_channels.add(number)
-                    problem = (
+                    lost = (
                         f"the definition of channel {number} is lost, with its messages"
                     )
-                    self._report(problem, False)
+                    self._report(lost, False)
                 return False
             namespace = name_of_custom(self.custom or self._known, "namespace")
             channel, schema = topics_in(namespace)[number].definitions(number)
@@ -407,10 +417,19 @@ class _RecoveredFile:
 def bag_state(
     bag: Path,
 ) -> tuple[Literal["finished", "written", "killed", "unknown"], str]:
-    """Whether a bag is finished, being written, or its recorder was killed; and its computer.
+    """Whether a bag is finished, being written, or its recorder was killed.
 
-    This is unknown of a bag without end of another computer, or on a file system without
-    locks. OSError: it cannot be read; RecordingError: its metadata cannot.
+    Args:
+        bag: the folder.
+
+    Returns:
+        The state, and the computer that wrote the bag, in words. The state of a bag
+        without end is unknown if it is of another computer, or on a file system without
+        locks.
+
+    Raises:
+        OSError: the bag cannot be read.
+        RecordingError: its metadata cannot be read.
     """
     files = _files_of(bag)
     host = read_metadata(bag).custom.get(HOST)
@@ -427,20 +446,24 @@ def bag_state(
 def recover_killed(
     folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
 ) -> None:
-    """Recover the bags of a folder whose recorder was killed, until `stopping()` is true.
+    """Recover the bags of a folder whose recorder was killed.
 
-    Bags that are being written are left alone, and those that may be: of another
-    computer, or on a file system without locks. `report` gets a line about each bag, and
-    whether it needs attention.
+    Bags that are being written are left alone, and bags that may be: those of another
+    computer, or on a file system without locks.
+
+    Args:
+        folder: of the bags.
+        report: called with a line about each bag, and whether it needs attention.
+        stopping: whether to end in front of the next bag.
     """
     for bag in sorted(folder.glob("*")):
         if stopping():
             return
         try:
-            own = False
+            is_own = False
             with suppress(RecordingError):
-                own = bag.is_dir() and "package_version" in read_metadata(bag).custom
-            if not own:
+                is_own = bag.is_dir() and "package_version" in read_metadata(bag).custom
+            if not is_own:
                 continue
             state, writer = bag_state(bag)
             if state in ("finished", "written"):
@@ -451,12 +474,10 @@ def recover_killed(
                 continue
             recovery = recover_bag(bag)
         except RecordingError as error:
-            report(
-                f"{bag} was not finished, and cannot be completed: {error.problem}", True
-            )
+            text = f"{bag} was not finished, and cannot be completed: {error.problem}"
+            report(text, True)
         except OSError:
             continue  # it was removed meanwhile
         else:
-            report(
-                f"{bag} was not finished; {recovery.samples} samples are recovered", False
-            )
+            text = f"{bag} was not finished; {recovery.samples} samples are recovered"
+            report(text, False)

@@ -59,13 +59,15 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-from ur_energy_model.typing import ClosedOnExit
+from ur_energy_model.typing import ClosedOnExit, Indices
 
-CHUNK_NS = 500_000_000
-_LONGEST_CHUNK_NS = 1_000_000_000
+CHUNK_NS = 500_000_000  # time span of the samples of a chunk [ns]
+_LONGEST_CHUNK_NS = 1_000_000_000  # longest time span, of samples with gaps [ns]
 CHUNK_SAMPLES = 500
 """Most samples of a chunk; damage costs a whole one."""
-VIEWERS_PERIOD_NS = 20_000_000
+VIEWERS_PERIOD_NS = 20_000_000  # period of the messages for viewers [ns]
+_RESTART_NS = 1_000_000_000
+"""Step of stamps that follow the controller's clock, where that starts again [ns]."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
 UNREADABLE = "can no longer be read: deleted, moved or changed by another program"
@@ -79,13 +81,14 @@ _MOTION = ("actual_q", "actual_qd", "actual_current")
 class StampRule:
     """Stamps of consecutive batches of one recording.
 
-    `host_clock` is whether the recording has host stamps; None before the first batch.
+    Attributes:
+        host_clock: whether the recording has host stamps; None before the first batch.
     """
 
     def __init__(self) -> None:
         self.host_clock: bool | None = None
-        self._shift = 0
-        self._last: int | None = None
+        self._last: int | None = None  # the last stamp [ns]
+        self._shift = 0  # last stamp less the controller's time [ns]
 
     def stamps(self, batch: Telemetry) -> NDArray[np.int64]:
         """Host stamps [n] of a batch (ns), or its controller times where it has none.
@@ -97,14 +100,14 @@ class StampRule:
             self.host_clock = batch.stamp is not None
         if batch.stamp is not None:
             return batch.stamp
-        stamp: NDArray[np.int64] = np.rint(batch.time * 1e9).astype(np.int64)
-        first = int(stamp[0]) if self._last is None else self._last
-        steps = np.diff(stamp, prepend=first - self._shift)
-        steps[steps < 0] = 1_000_000_000
-        out: NDArray[np.int64] = first + np.cumsum(steps)
-        self._last = int(out[-1])
-        self._shift = self._last - int(stamp[-1])
-        return out
+        clock = np.rint(batch.time * 1e9).astype(np.int64)
+        last = int(clock[0]) if self._last is None else self._last
+        steps = np.diff(clock, prepend=last - self._shift)
+        steps[steps < 0] = _RESTART_NS
+        stamp: NDArray[np.int64] = last + np.cumsum(steps)
+        self._last = int(stamp[-1])
+        self._shift = self._last - int(clock[-1])
+        return stamp
 
 
 class _BagFile(McapWriter):
@@ -142,9 +145,11 @@ class BagWriter(ClosedOnExit):
         in_budget: whether its files may be deleted later for the budget of its folder.
 
     Attributes:
-        gaps, samples: all that were accepted.
-        unreadable_samples: in files that cannot be read back, or never written.
-        released_samples: in files that were released.
+        gaps: of the samples that were accepted, with indexes among them.
+        samples: number of samples that were accepted.
+        unreadable_samples: number of samples in files that cannot be read back, or that
+            were never written.
+        released_samples: number of samples in files that were released.
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
@@ -174,40 +179,34 @@ class BagWriter(ClosedOnExit):
                 )
         self.fields = tuple(name for name in FIELDS if name in {"timestamp", *fields})
         self.gaps: list[Gap] = []
-        self.samples = self.unreadable_samples = self.released_samples = 0
+        self.samples = 0
+        self.unreadable_samples = 0
+        self.released_samples = 0
         self._name = name or self.path.name
         self._durable = durable
         self._split = FileSplit() if split is None else split
         self._budget = {BUDGET: str(self.path.resolve())} if in_budget else {}
-        joints = [info.tf_prefix + joint for joint in joint_names]
-        self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
-        self._viewers = _viewers_templates(self.fields, joints)
-        absent = {JOINT_STATES} - self._viewers.keys()
-        self._topics = topics_in(info.namespace)
-        self._listed = {n: topic for n, topic in self._topics.items() if n not in absent}
-        self._last_log_time = 0
-        self._last_slot = -1
-        """Of the messages written so far [ns], and the last period with messages for viewers."""
+        self._prepare_topics(joint_names)
+        # Files that can be read back, and are not released; the open one is among them.
         self._files: list[_BagFile] = []
-        """Those that can be read back, and are not released; the open one is among them."""
         self._current: _BagFile | None = None
-        self._opened = 0
-        self._written = 0
-        """Number of files, and of samples in them."""
-        self._last_time = math.nan
-        """Controller time of the last sample that was written [s]."""
+        self._opened = 0  # number of files
+        self._written = 0  # number of samples in them
+        self._last_time = math.nan  # controller time of the last of these samples [s]
+        self._last_log_time = 0  # of all messages [ns]
+        self._last_slot = -1  # the last period with messages for viewers
+        # What waits for the next chunk: samples, of these held back in the last chunk;
+        # gaps and programs with the indexes of their samples; and other messages.
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._dropped = DroppedSamples()
         self._held = 0
         self._notes: list[tuple[int, Note]] = []
-        """Gaps and programs that wait for the next chunk, with the indexes of their samples."""
         self._extra = ExtraMessages(self._topics.items())
-        self._named = 0
+        self._named = 0  # number of their topics in metadata.yaml
         if self.path.exists():
-            raise RecordingError(
-                self.path, "exists already", "choose another name for the bag"
-            )
+            remedy = "choose another name for the bag"
+            raise RecordingError(self.path, "exists already", remedy)
         self.path.mkdir(parents=True)
         try:
             self._open()
@@ -216,6 +215,16 @@ class BagWriter(ClosedOnExit):
             self.abandon()
             shutil.rmtree(self.path, ignore_errors=True)  # it holds nothing yet
             raise
+
+    def _prepare_topics(self, joint_names: Sequence[str]) -> None:
+        """Topics and layouts of the messages that follow from fields and joints."""
+        joints = [self.info.tf_prefix + joint for joint in joint_names]
+        self._telemetry = TelemetryLayout.of_fields(self.fields, joints)
+        self._viewers = _viewers_templates(self.fields, joints)
+        self._topics = topics_in(self.info.namespace)
+        self._listed = dict(self._topics)  # in metadata.yaml
+        if JOINT_STATES not in self._viewers:
+            del self._listed[JOINT_STATES]
 
     @property
     def size(self) -> int:
@@ -362,15 +371,16 @@ class BagWriter(ClosedOnExit):
         self._verify()
         files = self._files
         entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
-        counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
-        topics = {**self._listed, **self._extra.topics}
+        counts = Counter[int]()  # messages by the number of the channel
+        for file in files:
+            counts.update(file.summary.counts)
+        topics: list[TopicEntry] = []
+        for number, topic in {**self._listed, **self._extra.topics}.items():
+            topics.append(TopicEntry.of_topic(topic, counts[number]))
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
-        found = [
-            TopicEntry.of_topic(topic, counts[number]) for number, topic in topics.items()
-        ]
-        BagMetadata(entries, found, custom).write(self.path)
+        BagMetadata(entries, topics, custom).write(self.path)
         self._named = len(self._extra.topics)
 
     def _open(self) -> _BagFile:
@@ -403,6 +413,7 @@ class BagWriter(ClosedOnExit):
             file.close()
 
     def _custom(self) -> dict[str, str]:
+        """Key-value pairs about the recording, for files and metadata.yaml."""
         host_clock = self._stamp_rule.host_clock is not False
         custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
         return {**custom, HOST: socket.gethostname(), **self._budget}
@@ -438,21 +449,14 @@ class BagWriter(ClosedOnExit):
         while self._pending:
             waiting = concatenate(self._pending)
             self._pending = [waiting]
-            stamp = _stamps(waiting)
-            later = np.flatnonzero(stamp[:CHUNK_SAMPLES] - stamp[0] > _LONGEST_CHUNK_NS)
-            count = int(later[0]) if len(later) else min(len(stamp), CHUNK_SAMPLES)
-            if hold:
-                newest = np.maximum.accumulate(stamp)
-                count = min(
-                    count, int(np.searchsorted(newest, newest[-1] - hold, "right"))
-                )
+            count = _samples_of_chunk(_stamps(waiting), hold)
             if not count:
                 break
             file = self._write_chunk(waiting.cut(slice(0, count)))
             wrote = True
-            self._pending = (
-                [waiting.cut(slice(count, None))] if count < len(waiting) else []
-            )
+            self._pending = []
+            if count < len(waiting):
+                self._pending = [waiting.cut(slice(count, None))]
             age = self._last_log_time - file.summary.chunks[0].message_start_time
             if self._split.is_due(age, file.size):
                 self._close()
@@ -475,17 +479,12 @@ class BagWriter(ClosedOnExit):
         stamp = _stamps(part)
         time = np.maximum.accumulate(np.maximum(stamp, self._last_log_time))
         blocks = self._extra.blocks(file, self._last_log_time, int(time[-1]))
-        blocks.append(
-            MessageBlock.of(TELEMETRY, time, self._telemetry.encode(stamp, part.columns))
-        )
+        samples = self._telemetry.encode(stamp, part.columns)
+        blocks.append(MessageBlock.of(TELEMETRY, time, samples))
         slots = stamp // VIEWERS_PERIOD_NS
         chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
-        # Of few samples, there may be none: the viewers' last message stands for them.
-        for number, (template, names) in self._viewers.items() if len(chosen) else ():
-            rows = [part.columns[name][chosen].reshape(len(chosen), -1) for name in names]
-            values = np.hstack([np.empty((len(chosen), 0)), *rows])
-            payload = template.encode(stamp[chosen], values)
-            blocks.append(MessageBlock.of(number, time[chosen], payload))
+        if len(chosen):  # else the last message for viewers stands for these samples
+            blocks += self._blocks_for_viewers(part, chosen, time[chosen])
         file.write_chunk(blocks)
         self._last_log_time = int(time[-1])
         self._last_slot = int(slots[-1])
@@ -496,6 +495,25 @@ class BagWriter(ClosedOnExit):
         self._last_time = file.last_time
         self._written += len(part)
         return file
+
+    def _blocks_for_viewers(
+        self, part: Telemetry, chosen: Indices, time: NDArray[np.int64]
+    ) -> list[MessageBlock]:
+        """Messages for viewers.
+
+        Args:
+            part: samples of a chunk.
+            chosen: indexes of those that viewers get [k >= 1].
+            time: log times of these [k], ns.
+        """
+        stamp = _stamps(part)[chosen]
+        blocks: list[MessageBlock] = []
+        for number, (template, names) in self._viewers.items():
+            rows = [part.columns[name][chosen].reshape(len(chosen), -1) for name in names]
+            values = np.hstack([np.empty((len(chosen), 0)), *rows])
+            payload = template.encode(stamp, values)
+            blocks.append(MessageBlock.of(number, time, payload))
+        return blocks
 
     def _write_notes(self, file: _BagFile, stop: int) -> None:
         """Write the gaps and programs in front of the samples before `stop`."""
@@ -508,27 +526,54 @@ class BagWriter(ClosedOnExit):
 
 
 def _stamps(samples: Telemetry) -> NDArray[np.int64]:
+    """Stamps [n], ns, of samples that wait for a chunk."""
     assert samples.stamp is not None, "waiting samples have stamps"
     return samples.stamp
+
+
+def _samples_of_chunk(stamp: NDArray[np.int64], hold: int) -> int:
+    """Number of samples that the next chunk takes.
+
+    Args:
+        stamp: of the samples that wait [n >= 1], ns.
+        hold: time before the newest stamp from which on samples stay [ns]; 0 for none.
+    """
+    first = stamp[:CHUNK_SAMPLES]
+    later = np.flatnonzero(first - stamp[0] > _LONGEST_CHUNK_NS)
+    count = int(later[0]) if len(later) else len(first)
+    if hold:
+        newest = np.maximum.accumulate(stamp)
+        count = min(count, int(np.searchsorted(newest, newest[-1] - hold, "right")))
+    return count
 
 
 def _viewers_templates(
     fields: Sequence[str], joints: Sequence[str]
 ) -> dict[int, tuple[Template, Sequence[str]]]:
-    """Messages for viewers, by channel: the template, and the fields of its values in order.
+    """Layouts of the messages for viewers.
 
-    Joint states, if positions are recorded; and a name and a position for every value but
-    the clock. Names are `field/joint` for fields per joint, else those of `column_names`.
+    These are joint states, if positions are recorded; and a name and a position for every
+    value but the clock. Names are `field/joint` for fields per joint, else those of
+    `column_names`.
+
+    Args:
+        fields: RTDE names in the bag.
+        joints: names of the joints, prefix included.
+
+    Returns:
+        By the number of the channel, the template and the fields of its values in order.
     """
     found: dict[int, tuple[Template, Sequence[str]]] = {}
     if "actual_q" in fields:
+        recorded = [name for name in _MOTION if name in fields]
         q, qd, current = (len(joints) if name in fields else 0 for name in _MOTION)
-        template = joint_state_template(joints, (q, qd, current))
-        found[JOINT_STATES] = template, [name for name in _MOTION if name in fields]
+        found[JOINT_STATES] = joint_state_template(joints, (q, qd, current)), recorded
     names = [name for name in fields if name != "timestamp"]
     titles: list[str] = []
-    for field in map(FIELDS.__getitem__, names):
-        per_joint = [f"{field.name}/{joint}" for joint in joints]
-        titles += per_joint if field.per_joint else column_names(field)
+    for name in names:
+        if FIELDS[name].per_joint:
+            titles += [f"{name}/{joint}" for joint in joints]
+        else:
+            titles += column_names(FIELDS[name])
     found[NAMED_FIELDS] = joint_state_template(titles, (len(titles), 0, 0)), names
     return found

@@ -41,10 +41,11 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array, ClosedOnExit, Self
 
-BATCH_SECONDS = 0.05
-SILENCE = 4.0
+BATCH_SECONDS = 0.05  # time span of the packets of a batch [s]
+SILENCE = 4.0  # time without packets after which a connection counts as lost [s]
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
+"""Pause before the next attempt to connect: the first one, and the longest one [s]."""
 OUTAGE_SECONDS = 0.5
 OUTAGE_PERIODS = 5.0
 """Shortest time without samples that is reported as an outage: in seconds, and sample periods."""
@@ -187,11 +188,9 @@ class RtdeSource(ClosedOnExit):
         status = self._status
         problem = status.problem
         if problem is None and outage > 0.0:
-            problem = (
-                STALLED
-                if self._skip_reason is None
-                else f"{UNUSABLE}: {self._skip_reason}"
-            )
+            problem = STALLED
+            if self._skip_reason is not None:
+                problem = f"{UNUSABLE}: {self._skip_reason}"
         return replace(
             status,
             connected=self._connection is not None,
@@ -266,33 +265,40 @@ class RtdeSource(ClosedOnExit):
         connection = self._connection
         if connection is None:
             return None
-        began = time.monotonic()
         try:
-            received = connection.receive(timeout)
-            for message in connection.messages:
-                text = (
-                    f"{message.source}: {message.text}"
-                    if message.source
-                    else message.text
-                )
-                self._report("message", text, _LEVELS.get(message.level, INFORMATION))
-            connection.messages.clear()
-            self._note_skipped(connection)
-            if received is not None:
-                self._last_data = time.monotonic()
-                self._take(received, HOST_CLOCK.now())
-                if not self._batches:  # the same tick again, or nothing that can be used
-                    self._silent_until = self._last_data
-                return self._next_batch()
-            # Longer than the timeout took only a process that did not run.
-            self._silent_until = min(began + max(timeout, 0.0), time.monotonic())
-            quiet = self._quiet_time()
-            if time.monotonic() - self._last_data > quiet:
-                raise ControllerError(
-                    self._host, f"sent nothing for {quiet:.0f} s", "check the network"
-                )
+            return self._receive(connection, timeout)
         except (ControllerError, WrongRobotError) as error:
             self._lose(error.problem)
+        return None
+
+    def _receive(self, connection: RtdeConnection, timeout: float) -> Telemetry | None:
+        """The next batch from a connection, None if none came in time [s].
+
+        Raises:
+            ControllerError: the connection is lost, or nothing came for too long.
+            WrongRobotError: the packets are those of another controller.
+        """
+        began = time.monotonic()
+        received = connection.receive(timeout)
+        for message in connection.messages:
+            text = message.text
+            if message.source:
+                text = f"{message.source}: {text}"
+            self._report("message", text, _LEVELS.get(message.level, INFORMATION))
+        connection.messages.clear()
+        self._note_skipped(connection)
+        if received is not None:
+            self._last_data = time.monotonic()
+            self._take(received, HOST_CLOCK.now())
+            if not self._batches:  # the same tick again, or nothing that can be used
+                self._silent_until = self._last_data
+            return self._next_batch()
+        # If the call took longer than the timeout, the process did not run in between.
+        self._silent_until = min(began + max(timeout, 0.0), time.monotonic())
+        quiet = self._quiet_time()
+        if time.monotonic() - self._last_data > quiet:
+            problem = f"sent nothing for {quiet:.0f} s"
+            raise ControllerError(self._host, problem, "check the network")
         return None
 
     # Connections: all send the same fields at the same rate, and belong to the same arm.
@@ -308,37 +314,17 @@ class RtdeSource(ClosedOnExit):
             WrongRobotError: the controller belongs to another arm or robot model.
         """
         first = self._agreed
+        fields = self._fields if first is None else first.recipe.names
+        before = self._controller
         change = None
         connection = RtdeConnection(self._host, self._link.port)
         try:
             identity = identify_controller(self._host, self._link.dashboard_port)
-            same_serial = None is not identity.serial == self._controller.serial
-            connection.subscribe(
-                self._fields if first is None else first.recipe.names, self._rate
-            )
-            identity.check(
-                self._host, self._robot, self._controller, connection.version[0]
-            )
-            version = ".".join(map(str, connection.version))
+            same_serial = identity.serial is not None and identity.serial == before.serial
+            connection.subscribe(fields, self._rate)
+            identity.check(self._host, self._robot, before, connection.version[0])
             if first is not None:
-                problem = None
-                if connection.missing:
-                    problem = f"no longer offers {', '.join(connection.missing)}"
-                elif connection.rate != first.rate:
-                    problem = f"now sends at {connection.rate} Hz instead of {first.rate}"
-                elif connection.recipe.kinds != first.recipe.kinds:
-                    problem = "now sends fields of other types"
-                if problem is not None:
-                    raise ControllerError(self._host, problem, "start a new recording")
-                if connection.version != first.version:
-                    before = ".".join(map(str, first.version))
-                    change = f"software changed from {before} to {version}"
-                    if not same_serial:
-                        raise WrongRobotError(
-                            self._host,
-                            f"its {change}, and no serial number shows that it is the same",
-                            "start a new recording",
-                        )
+                change = self._change_since(first, connection, same_serial=same_serial)
             connection.start(max(1, round(self._batch_seconds * connection.rate)))
         except BaseException:
             connection.close()
@@ -355,21 +341,61 @@ class RtdeSource(ClosedOnExit):
         )
         if change is not None:
             self._report("connection", change, WARNING)
-        if first is not None:
+        if first is None:
+            self._agree_on(connection, identity)
+        else:
             self._program.poll(changed=True)
-            return
+
+    def _change_since(
+        self, first: RtdeConnection, connection: RtdeConnection, *, same_serial: bool
+    ) -> str | None:
+        """Compare a connection with the first one.
+
+        Args:
+            first: what the recording began with.
+            connection: the new one, subscribed.
+            same_serial: whether a serial number shows that the controller is the same.
+
+        Returns:
+            A change that is reported, None if there is none.
+
+        Raises:
+            ControllerError: the controller no longer sends the same.
+            WrongRobotError: its software changed, and it may be another one.
+        """
+        problem = None
+        if connection.missing:
+            problem = f"no longer offers {', '.join(connection.missing)}"
+        elif connection.rate != first.rate:
+            problem = f"now sends at {connection.rate} Hz instead of {first.rate}"
+        elif connection.recipe.kinds != first.recipe.kinds:
+            problem = "now sends fields of other types"
+        if problem is not None:
+            raise ControllerError(self._host, problem, "start a new recording")
+        if connection.version == first.version:
+            return None
+        versions = f"from {_version_text(first)} to {_version_text(connection)}"
+        change = f"software changed {versions}"
+        if not same_serial:
+            problem = f"its {change}, and no serial number shows that it is the same"
+            raise WrongRobotError(self._host, problem, "start a new recording")
+        return change
+
+    def _agree_on(self, connection: RtdeConnection, identity: ControllerIdentity) -> None:
+        """Make a connection the first one, which every later one has to continue."""
         self._agreed = connection
         self._controller = identity
-        serial = identity.serial
-        model = identity.model
         self._program.name = identity.program
+        robot = self._robot or None
+        if robot is None and identity.model is not None:
+            robot = product_of_controller(identity.model, connection.version[0])
+        serial = identity.serial
         self._info = RecordingInfo(
             source=self._host,
-            robot=self._robot
-            or (model and product_of_controller(model, connection.version[0])),
+            robot=robot,
             serial=serial,
             program=identity.program,
-            controller_version=version,
+            controller_version=_version_text(connection),
             rate=connection.rate,
             simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
         )
@@ -383,13 +409,37 @@ class RtdeSource(ClosedOnExit):
         Raises:
             ControllerError: no packet comes in time, or none with a possible time.
         """
+        records = self._first_records()
+        arrival = HOST_CLOCK.now()
+        times = records["timestamp"].astype(float)
+        possible = is_possible(times)
+        if not possible.any():
+            problem = "sends packets with impossible times only"
+            raise ControllerError(self._host, problem, "restart the controller")
+        self._last_data = time.monotonic()
+        self._first = records, arrival
+        self._learn_rate(times[possible])
+        records = records[possible]
+        names = records.dtype.names or ()
+        if "payload" in names:
+            self._info = replace(self._info, payload_mass=float(records["payload"][0]))
+        if "payload_cog" in names:
+            x, y, z = records["payload_cog"][0].tolist()
+            self._info = replace(self._info, payload_center_of_mass=(x, y, z))
+
+    def _first_records(self) -> Records:
+        """The first packets [n >= 1], as many as show the rate; fewer if the connection is lost.
+
+        Raises:
+            ControllerError: no packet comes in time.
+        """
         found: list[Records] = []
-        rate = self._info.rate or 1.0
-        needed = min(max(round(RATE_SECONDS * rate), 2), RATE_SAMPLES)
+        count = 0
+        needed = round(RATE_SECONDS * (self._info.rate or 1.0))
+        needed = min(max(needed, 2), RATE_SAMPLES)
         deadline = time.monotonic() + self._quiet_time()
-        while (
-            connection := self._connection
-        ) is not None and time.monotonic() < deadline:
+        connection = self._connection
+        while connection is not None and count < needed and time.monotonic() < deadline:
             try:
                 received = connection.receive(0.1)
             except ControllerError as error:
@@ -399,38 +449,28 @@ class RtdeSource(ClosedOnExit):
                 break
             if received is not None:
                 found.append(received)
-                if sum(map(len, found)) >= needed:
-                    break
+                count += len(received)
+            connection = self._connection
         if not found:
             problem = "accepts the recipe but sends no data"
-            raise ControllerError(
-                self._host, problem, "restart the controller's RTDE interface"
-            )
-        arrival = HOST_CLOCK.now()
-        records = self._recipe.join(found)
-        times = records["timestamp"].astype(float)
-        possible = is_possible(times)
-        if not possible.any():
-            problem = "sends packets with impossible times only"
-            raise ControllerError(self._host, problem, "restart the controller")
-        self._last_data = time.monotonic()
-        self._first = records, arrival
-        times = times[possible]
-        records = records[possible]
+            remedy = "restart the controller's RTDE interface"
+            raise ControllerError(self._host, problem, remedy)
+        return self._recipe.join(found)
+
+    def _learn_rate(self, times: Array) -> None:
+        """Correct the rate where a regular clock of the packets [n], s, contradicts it."""
+        rate = self._info.rate or 1.0
         steps = np.diff(times)
         steps = steps[steps > 0]
-        step = float(np.median(steps)) if steps.size else 0.0
-        differs = step > 0 and abs(step * rate - 1.0) > RATE_TOLERANCE
-        if differs and np.ptp(steps) < RATE_TOLERANCE * step:  # and is regular
+        if not steps.size:
+            return
+        step = float(np.median(steps))
+        is_other_rate = abs(step * rate - 1.0) > RATE_TOLERANCE
+        is_regular = np.ptp(steps) < RATE_TOLERANCE * step
+        if is_other_rate and is_regular:
             text = f"sends at {1.0 / step:.1f} Hz instead of {rate}"
             self._report("connection", text, WARNING)
             self._info = replace(self._info, rate=round(1.0 / step, 3))
-        names = records.dtype.names or ()
-        if "payload" in names:
-            self._info = replace(self._info, payload_mass=float(records["payload"][0]))
-        if "payload_cog" in names:
-            x, y, z = records["payload_cog"][0].tolist()
-            self._info = replace(self._info, payload_center_of_mass=(x, y, z))
 
     def _reconnect(self, timeout: float) -> None:
         """Try again if the pause is over.
@@ -439,10 +479,10 @@ class RtdeSource(ClosedOnExit):
             timeout: longest time to wait for the end of the pause [s].
         """
         wait = self._next_attempt - time.monotonic()
-        if wait > 0 and (
-            self._closed.wait(min(wait, max(timeout, 0.0))) or wait > timeout
-        ):
-            return
+        if wait > 0:
+            was_closed = self._closed.wait(min(wait, max(timeout, 0.0)))
+            if was_closed or wait > timeout:
+                return
         try:
             self._connect()
         except (ControllerError, WrongRobotError) as error:
@@ -468,6 +508,7 @@ class RtdeSource(ClosedOnExit):
             connection.close()
 
     def _quiet_time(self) -> float:
+        """Time without packets after which the connection counts as lost [s]."""
         return max(self._link.silence, 5.0 / (self._info.rate or 1.0))
 
     # Samples and events.
@@ -522,22 +563,21 @@ class RtdeSource(ClosedOnExit):
             self._report("connection", "connected again")
             self._returning = False
         q = batch.columns.get("actual_q")
-        before = self._last_q
-        restarted = any(
-            gap.index == 0 and gap.cause.startswith(RESTARTED) for gap in batch.gaps
-        )
+        in_front = [gap for gap in batch.gaps if gap.index == 0]
+        restarted = any(gap.cause.startswith(RESTARTED) for gap in in_front)
         if restarted and not self._stream.same_serial:
-            moved = (
+            before = self._last_q
+            hint = ""
+            if (
                 q is not None
                 and before is not None
-                and (np.abs(q[0] - before) > MOVED).any()
-            )
-            hint = ", and a joint stands elsewhere than before" if moved else ""
+                and (abs(q[0] - before) > MOVED).any()
+            ):
+                hint = ", and a joint stands elsewhere than before"
             text = f"not known: the controller restarted and has no serial number{hint}"
             status = replace(status, identity=text)
-            self._report(
-                "connection", f"whether this is still the same arm is {text}", WARNING
-            )
+            warning = f"whether this is still the same arm is {text}"
+            self._report("connection", warning, WARNING)
         self._last_q = None if q is None else q[-1]
         if status.problem is not None:
             status = replace(status, problem=None)
@@ -570,3 +610,8 @@ class RtdeSource(ClosedOnExit):
         """Keep an event, unless too many are waiting already."""
         if len(self._events) < MAX_EVENTS:
             self._events.append(Event(HOST_CLOCK.now(), kind, text, level))
+
+
+def _version_text(connection: RtdeConnection) -> str:
+    """Software version of the controller, such as "5.11.1.108318"."""
+    return ".".join(str(number) for number in connection.version)
