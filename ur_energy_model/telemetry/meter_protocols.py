@@ -77,7 +77,10 @@ Items = Callable[[threading.Event], Iterator[Item]]
 
 
 def items_of(url: str) -> Items:
-    """What reads the meter of a URL.
+    """The function that reads the meter of a URL, see `Items`.
+
+    Args:
+        url: one of FORMS.
 
     Raises:
         InputError: not a URL of FORMS, or a profile that cannot be used.
@@ -91,6 +94,7 @@ def items_of(url: str) -> Items:
 
 
 def _wrong(problem: str) -> InputError:
+    """The error about a URL that is not of the form."""
     return InputError("--meter", f"the URL {problem}", f"state {FORMS}")
 
 
@@ -129,7 +133,15 @@ class AnswerBudget:
 
 
 def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
-    """Answers to requests in a fixed period; None for one that is the reading before again."""
+    """Answers to requests in a fixed period.
+
+    Args:
+        ask: requests a reading.
+        closed: ends the requests when it is set.
+
+    Yields:
+        The answers; None for one that is only the reading before again.
+    """
     due = changed = counted = time.monotonic()
     before: Item = None
     periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
@@ -165,9 +177,11 @@ class _BoundedReader(io.RawIOBase):
         self._stream = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
+        """True: it is only read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Receive bytes into a buffer; OSError beyond the budget of the answer."""
         self._socket.settimeout(self._budget.seconds)
         try:
             received = self._stream.readinto(buffer)
@@ -217,9 +231,11 @@ def _shelly(parts: SplitResult, host: str) -> Items:
     path = _path_of(parts)
 
     def read(closed: threading.Event) -> Iterator[Item]:
+        """Readings of the device until the event is set."""
         connection = _BoundedConnection(host, parts.port or 80, timeout=ANSWER_SECONDS)
 
         def ask() -> Item:
+            """One request and its answer."""
             connection.request("GET", target)
             content = bytearray()
             # no redirects, no proxies
@@ -245,6 +261,10 @@ def _shelly(parts: SplitResult, host: str) -> Items:
 # MQTT: a topic whose messages are numbers [W], or JSON with one.
 
 
+MQTT_PORT = 1883
+MQTTS_PORT = 8883
+
+
 class _StreamBudget:
     """Bytes, messages and reads of a broker's stream in any second."""
 
@@ -260,9 +280,8 @@ class _StreamBudget:
             self._spent = np.zeros(3)
         self._spent += (size, messages, reads)
         if (self._spent > (STREAM_BYTES, STREAM_MESSAGES, STREAM_READS)).any():
-            raise OSError(
-                f"sends more than {STREAM_BYTES} bytes or {STREAM_MESSAGES} messages in a second"
-            )
+            limit = f"{STREAM_BYTES} bytes or {STREAM_MESSAGES} messages"
+            raise OSError(f"sends more than {limit} in a second")
 
 
 def _mqtt(parts: SplitResult, host: str) -> Items:
@@ -271,17 +290,51 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
     path = _path_of(parts)
     if not topic or parts.query or "+" in topic:
         raise _wrong("has no topic without wildcards")
+    subscriber = _subscriber_class(topic)
+    tls = parts.scheme == "mqtts"
+    port = parts.port or (MQTTS_PORT if tls else MQTT_PORT)
+
+    def read(closed: threading.Event) -> Iterator[Item]:
+        """Readings of the topic until the event is set."""
+        client = subscriber()
+        if user := os.environ.get("UR_ENERGY_MQTT_USERNAME"):
+            client.username_pw_set(user, os.environ.get("UR_ENERGY_MQTT_PASSWORD"))
+        if tls:
+            authority = os.environ.get("UR_ENERGY_MQTT_CA")
+            client.tls_set_context(ssl.create_default_context(cafile=authority))
+        try:
+            client.connect(host, port, keepalive=15)
+            while not closed.is_set():
+                client.receive(POLL_SECONDS)
+                while client.received:
+                    yield json_reading(client.received.popleft(), path, ANSWER_BYTES)
+        finally:
+            client.release()
+
+    return read
+
+
+def _subscriber_class(topic: str) -> type[Any]:
+    """The class of clients that subscribe to a topic, if paho-mqtt is installed.
+
+    Raises:
+        MissingPackageError: it is not.
+    """
     with optional_import():
         import paho.mqtt.client as mqtt
         from paho.mqtt.enums import CallbackAPIVersion
         from paho.mqtt.reasoncodes import ReasonCode
-    tls = parts.scheme == "mqtts"
 
     class Subscriber(mqtt.Client):
         """paho's client, with limits where it reads its socket, before memory is reserved.
 
         By itself it takes messages of 256 MB, and any number of those that it has to
         acknowledge.
+
+        Attributes:
+            received: payloads of the messages that were not taken yet.
+            refused: why the connection ended or cannot be used, None while it can.
+            budget: what the broker may still send in this second.
         """
 
         def __init__(self) -> None:
@@ -298,8 +351,37 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
             self.on_subscribe = self._subscribed
             self.on_message = self._arrived
 
+        def receive(self, timeout: float) -> None:
+            """Receive what comes within a time [s].
+
+            Raises:
+                ConnectionError: the connection is lost, or refused.
+                OSError: the broker exceeds a limit.
+            """
+            code = self.loop(timeout)
+            if self.refused is not None or code:
+                raise ConnectionError(self.refused or mqtt.error_string(code))
+            # Messages that no subscriber of this topic gets wait for an answer.
+            if max(len(self._in_messages), len(self._out_packet)) > MOST_UNANSWERED:
+                raise OSError(
+                    "sends messages of a quality of service that was not asked for"
+                )
+
+        def release(self) -> None:
+            """Close the socket; without callbacks in a cycle, memory is freed at once."""
+            self.on_connect = None
+            self.on_subscribe = None
+            self.on_message = None
+            sock = self.socket()
+            if sock is not None:
+                sock.close()
+
         def _sock_recv(self, size: int) -> bytes:
-            # An OSError ends the connection; paho reports no more than that it is lost.
+            """Receive within the limits; an OSError ends the connection.
+
+            paho reports of an error no more than that the connection is lost, so the
+            reason is kept.
+            """
             try:
                 if size > ANSWER_BYTES:
                     raise OSError(f"sends a message longer than {ANSWER_BYTES} bytes")
@@ -312,13 +394,6 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
                 raise
             return received
 
-        def check_waiting(self) -> None:
-            """OSError if messages wait that no subscriber of this topic gets."""
-            if max(len(self._in_messages), len(self._out_packet)) > MOST_UNANSWERED:
-                raise OSError(
-                    "sends messages of a quality of service that was not asked for"
-                )
-
         def _connected(
             self,
             _client: mqtt.Client,
@@ -327,6 +402,7 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
             reason: ReasonCode,
             _properties: Any,
         ) -> None:
+            """Subscribe, once the broker has answered."""
             self.subscribe(topic)
             if reason.is_failure:
                 self.refused = f"the broker refuses the connection: {reason}"
@@ -339,41 +415,19 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
             reasons: list[ReasonCode],
             _properties: Any,
         ) -> None:
+            """Note whether the broker refuses the topic."""
             if any(reason.is_failure for reason in reasons):
                 self.refused = f"the broker refuses the topic {topic}"
 
         def _arrived(
             self, _client: mqtt.Client, _data: Any, message: mqtt.MQTTMessage
         ) -> None:
+            """Keep a message."""
             self.budget.spend(messages=1)
             if not message.retain:  # a retained one may be old
                 self.received.append(bytes(message.payload))
 
-    def read(closed: threading.Event) -> Iterator[Item]:
-        client = Subscriber()
-        if user := os.environ.get("UR_ENERGY_MQTT_USERNAME"):
-            client.username_pw_set(user, os.environ.get("UR_ENERGY_MQTT_PASSWORD"))
-        if tls:
-            authority = os.environ.get("UR_ENERGY_MQTT_CA")
-            client.tls_set_context(ssl.create_default_context(cafile=authority))
-        try:
-            client.connect(host, parts.port or (8883 if tls else 1883), keepalive=15)
-            while not closed.is_set():
-                code = client.loop(POLL_SECONDS)
-                if client.refused is not None or code:
-                    raise ConnectionError(client.refused or mqtt.error_string(code))
-                client.check_waiting()
-                while client.received:
-                    yield json_reading(client.received.popleft(), path, ANSWER_BYTES)
-        finally:
-            # Without callbacks there is no cycle of objects, so memory is freed at once.
-            client.on_connect = None
-            client.on_subscribe = None
-            client.on_message = None
-            if (sock := client.socket()) is not None:
-                sock.close()
-
-    return read
+    return Subscriber
 
 
 # Modbus TCP: which registers hold what.
@@ -382,10 +436,17 @@ TYPES = {"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "int64": 4, "uint64":
          "float32": 2, "float64": 4}  # fmt: skip
 """Number of registers of each type."""
 MODBUS_PORT = 502
+LARGEST_UNIT = 255  # number of a unit behind a Modbus TCP address
 
 
 class Register(NamedTuple):
-    """A quantity of a meter: address of its first register (from 0), type, factor to SI."""
+    """A quantity of a meter.
+
+    Attributes:
+        address: of its first register, from 0.
+        type: one of TYPES.
+        scale: factor from the number in the registers to SI units.
+    """
 
     address: int
     type: str
@@ -393,33 +454,46 @@ class Register(NamedTuple):
 
 
 class MeterProfile(NamedTuple):
-    """Registers of a kind of meter, as a file in config/meters has them."""
+    """Registers of a kind of meter, as a file in config/meters has them.
 
-    registers: str  # "input" or "holding"
-    word_order: Literal["big", "little"]  # big: the high word first
-    power: Register  # W
-    energy: Register | None  # J
+    Attributes:
+        registers: "input" or "holding".
+        word_order: "big" if the high word of a number is first.
+        power: active power [W].
+        energy: the meter's counter [J]; None without one.
+    """
+
+    registers: str
+    word_order: Literal["big", "little"]
+    power: Register
+    energy: Register | None
 
 
 def load_profile(name: str) -> MeterProfile:
-    """A shipped profile, or that of a YAML file; InputError: there is none, or it is unusable."""
+    """A profile of a kind of meter.
+
+    Args:
+        name: of a shipped profile, or a YAML file.
+
+    Raises:
+        InputError: there is no such profile, or it is unusable.
+    """
     path = user_path(name)
     if path.suffix != ".yaml":
         path = config_file("meters", f"{path.name}.yaml")
         shipped = sorted(each.stem for each in path.parent.glob("*.yaml"))
         if name not in shipped:
             remedy = f"name one of {with_suggestion(name, shipped)}, or a YAML file"
-            raise InputError(
-                "--meter", f"there is no profile '{name}' of a meter", remedy
-            )
+            problem = f"there is no profile '{name}' of a meter"
+            raise InputError("--meter", problem, remedy)
 
     def register(tree: YamlTree) -> Register:
+        """The registers of a quantity in the file."""
         with Record(tree) as keys:
             address = integer(0, 65535)(keys["address"])
             kind = choice(TYPES)(keys["type"])
-            return Register(
-                address, kind, keys.read("scale", Quantity("1", -1e12, 1e12), 1.0)
-            )
+            scale = keys.read("scale", Quantity("1", -1e12, 1e12), 1.0)
+            return Register(address, kind, scale)
 
     with Record(YamlTree.read(path, InputError, "correct the file")) as keys:
         keys.schema(1)
@@ -434,21 +508,36 @@ def _modbus(parts: SplitResult, host: str) -> Items:
     """Registers of a unit behind a Modbus TCP address."""
     unit = parts.path.strip("/")
     given = parse_qs(parts.query)
-    if (
-        not unit.isdecimal()
-        or int(unit) > 255
-        or given.keys() != {"profile"}
-        or parts.fragment
-    ):
+    is_unit = unit.isdecimal() and int(unit) <= LARGEST_UNIT
+    if not is_unit or given.keys() != {"profile"} or parts.fragment:
         raise _wrong("has no unit number, or no profile")
-    profile = load_profile(given["profile"][0])
+    registers = _registers_class(int(unit), load_profile(given["profile"][0]))
     port = parts.port or MODBUS_PORT
+
+    def read(closed: threading.Event) -> Iterator[Item]:
+        """Readings of the unit until the event is set."""
+        client = registers(host, port=port, timeout=ANSWER_SECONDS, retries=0)
+        # Closed also after a failure: a late answer would be taken for the next one.
+        with closing(client):
+            if not client.connect():
+                raise ConnectionError(f"no connection to port {port}")
+            yield from _asked(client.reading, closed)
+
+    return read
+
+
+def _registers_class(unit: int, profile: MeterProfile) -> type[Any]:
+    """The class of clients that read a unit by its profile, if pymodbus is installed.
+
+    Raises:
+        MissingPackageError: it is not.
+    """
     with optional_import():
         from pymodbus.client import ModbusTcpClient
         from pymodbus.exceptions import ModbusException
 
-    class Client(ModbusTcpClient):
-        """pymodbus's client, which reads what comes until its own timeout."""
+    class Registers(ModbusTcpClient):
+        """pymodbus's client, which by itself reads what comes until its own timeout."""
 
         budget = AnswerBudget()
 
@@ -459,45 +548,43 @@ def _modbus(parts: SplitResult, host: str) -> Items:
             self.budget.spend(len(received))
             return received
 
-    def read(closed: threading.Event) -> Iterator[Item]:
-        client = Client(host, port=port, timeout=ANSWER_SECONDS, retries=0)
-        inputs = client.read_input_registers
-        holding = client.read_holding_registers
-        function = inputs if profile.registers == "input" else holding
+        def reading(self) -> Reading | Silence:
+            """Power and energy at present.
 
-        def value_of(register: Register) -> float:
-            address = register.address
-            count = TYPES[register.type]
-            try:
-                answer = function(address, count=count, device_id=int(unit))
-            except ModbusException:
-                raise TimeoutError("does not answer as a Modbus TCP device") from None
-            if answer.isError() or len(answer.registers) != count:
-                text = (
-                    f"refuses register {address} of unit {unit}; check unit and profile"
-                )
-                raise ConnectionError(text)
-            kind = client.DATATYPE[register.type.upper()]
-            number: Any = client.convert_from_registers(
-                answer.registers, kind, profile.word_order
-            )
-            return register.scale * float(number)
-
-        def ask() -> Item:
-            client.budget = AnswerBudget()
-            energy = math.nan if profile.energy is None else value_of(profile.energy)
-            item = checked_reading(value_of(profile.power), energy)
+            Raises:
+                TimeoutError: the device does not answer.
+                ConnectionError: it refuses a register.
+            """
+            self.budget = AnswerBudget()
+            energy = math.nan
+            if profile.energy is not None:
+                energy = self.value_of(profile.energy)
+            item = checked_reading(self.value_of(profile.power), energy)
             if isinstance(item, Silence):
                 return Silence(f"{item.words}; check the profile")
             return item
 
-        # also after a failure: a late answer would be taken for the next one
-        with closing(client):
-            if not client.connect():  # type: ignore[no-untyped-call]
-                raise ConnectionError(f"no connection to port {port}")
-            yield from _asked(ask, closed)
+        def value_of(self, register: Register) -> float:
+            """Value of a quantity, in SI units."""
+            read = self.read_holding_registers
+            if profile.registers == "input":
+                read = self.read_input_registers
+            address = register.address
+            count = TYPES[register.type]
+            try:
+                answer = read(address, count=count, device_id=unit)
+            except ModbusException:
+                raise TimeoutError("does not answer as a Modbus TCP device") from None
+            if answer.isError() or len(answer.registers) != count:
+                problem = f"refuses register {address} of unit {unit}"
+                raise ConnectionError(f"{problem}; check unit and profile")
+            kind = self.DATATYPE[register.type.upper()]
+            number: Any = self.convert_from_registers(
+                answer.registers, kind, profile.word_order
+            )
+            return register.scale * float(number)
 
-    return read
+    return Registers
 
 
 _KINDS: dict[str, Callable[[SplitResult, str], Items]] = {
