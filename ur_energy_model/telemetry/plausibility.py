@@ -123,14 +123,12 @@ def possible(
     """
     if not len(telemetry):
         return telemetry, np.zeros(0, dtype=bool), None
-    known = {
-        name: values
-        if (finite := np.isfinite(values)).all()
-        else np.where(finite, values, 0.0)
-        for name, values in telemetry.columns.items()
-    }
+    known: dict[str, Array] = {}
+    for name, values in telemetry.columns.items():
+        finite = np.isfinite(values)
+        known[name] = values if finite.all() else np.where(finite, values, 0.0)
     bad, first = impossible_rows(known, limits)
-    return (telemetry.select(~bad) if bad.any() else telemetry), bad, first
+    return telemetry.select(~bad), bad, first
 
 
 # Running statistics of a recording's channels, for the quality verdict. Each takes its
@@ -202,7 +200,8 @@ class Repeats:
         high = float(finite.max())
         if low < self.low or high > self.high:
             self.at_limit = 0
-            self.low, self.high = min(low, self.low), max(high, self.high)
+            self.low = min(low, self.low)
+            self.high = max(high, self.high)
         limits = np.isin(finite[start], [self.low, self.high]) & (length >= _STUCK)
         self.at_limit += int(length[limits].sum())
 
@@ -220,9 +219,9 @@ class JointActivity:
     """How much each of some joints moved.
 
     Attributes:
-        moving: seconds above 0.01 rad/s per joint.
-        reversals: changes of direction per joint.
-        seconds: time covered, gaps left out.
+        moving: time above 0.01 rad/s of each joint [n], s.
+        reversals: number of changes of direction of each joint [n].
+        seconds: time covered, gaps left out [s].
     """
 
     def __init__(self, joints: int) -> None:
@@ -238,14 +237,14 @@ class JointActivity:
             moving = np.abs(speed[segment]) > 0.01
             self.moving += step @ moving[1:]
             self.seconds += float(step.sum())
-            for j in range(speed.shape[1]):
-                signs = np.sign(speed[segment, j][moving[:, j]])
-                if len(signs):
-                    before = self._direction[j]
-                    self._direction[j] = signs[-1]
-                    self.reversals[j] += np.count_nonzero(np.diff(signs)) + (
-                        before * signs[0] < 0
-                    )
+            for joint in range(speed.shape[1]):
+                signs = np.sign(speed[segment, joint][moving[:, joint]])
+                if not len(signs):
+                    continue
+                reverses_at_begin = self._direction[joint] * signs[0] < 0
+                self.reversals[joint] += np.count_nonzero(np.diff(signs))
+                self.reversals[joint] += int(reverses_at_begin)
+                self._direction[joint] = signs[-1]
 
 
 # Recordings of the manufacturer's offline simulator, which measures nothing.
@@ -269,32 +268,37 @@ class OfflineSimulatorCheck:
 
     def __init__(self) -> None:
         self._real_voltage = False
+        # Sums of squares of the measured currents, of products of both currents, and of
+        # squares of the commanded currents [3, joints].
         self._sums: Array | None = None
-        """Of squares of both currents, and of their products [3, k]."""
 
     def update(self, part: Telemetry) -> None:
         """Include the next part."""
         if "actual_current" in part and "target_current" in part:
-            a = part["actual_current"]
-            b = part["target_current"]
-            finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
-            a = a[finite]
-            b = b[finite]
-            sums = np.stack(
-                [(a * a).sum(axis=0), (a * b).sum(axis=0), (b * b).sum(axis=0)]
-            )
+            actual = part["actual_current"]
+            target = part["target_current"]
+            finite = np.isfinite(actual).all(axis=1) & np.isfinite(target).all(axis=1)
+            actual = actual[finite]
+            target = target[finite]
+            squares = (actual * actual).sum(axis=0)
+            products = (actual * target).sum(axis=0)
+            target_squares = (target * target).sum(axis=0)
+            sums = np.stack([squares, products, target_squares])
             self._sums = sums if self._sums is None else self._sums + sums
         if "actual_robot_voltage" in part:
             volts = part["actual_robot_voltage"]
-            self._real_voltage |= bool(
-                (volts[np.isfinite(volts)] != NOMINAL_VOLTAGE).any()
-            )
+            known = volts[np.isfinite(volts)]
+            self._real_voltage |= bool((known != NOMINAL_VOLTAGE).any())
 
     @property
     def found(self) -> bool:
         """Whether all parts so far have the fingerprint."""
         if self._real_voltage or self._sums is None:
             return False
-        actual, products, target = self._sums[:, (self._sums[[0, 2]] > 0).all(axis=0)]
+        squares, products, target_squares = self._sums
+        has_current = (squares > 0) & (target_squares > 0)
+        if not has_current.any():
+            return False
+        shares = products**2 / np.where(has_current, squares * target_squares, 1.0)
         # Proportional: the residual of every joint with current is below 0.01 % RMS.
-        return bool(len(actual) and (1 - products**2 / (actual * target) < 1e-8).all())
+        return bool((1 - shares[has_current] < 1e-8).all())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.typing import Array, Mask
 
-_KEPT_TOGETHER = 4096
+_KEPT_TOGETHER = 4096  # samples whose times are compressed together
 _MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
 """Odd factors that make one key of two times."""
 
@@ -37,32 +37,35 @@ class SeenSamples:
         """Lowest and highest host time of some thousand samples, and their times."""
 
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
-        """Which samples [n >= 1] are new; they count as seen from now on.
+        """Which samples are new; all of them count as seen from now on.
 
-        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without
-        one (not positive) are new.
+        Args:
+            time: controller times [n >= 1], s.
+            stamp: host times [n], ns. A sample without host time (not positive) is new.
+
+        Returns:
+            Mask of the new ones [n].
         """
-        rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
+        bits = np.ascontiguousarray(time, float).view(np.int64)
+        rows = np.stack([bits, stamp])
         new = np.ones(len(stamp), bool)
         low = int(stamp.min())
         high = int(stamp.max())
         if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
             self.in_order = False
-            keys = (rows * _MIX).sum(axis=0)
+            keys = _keys(rows)
+            _, first = np.unique(keys, return_index=True)
             new[:] = False
-            new[np.unique(keys, return_index=True)[1]] = True
+            new[first] = True
             for known in self._known(low, high):
-                new &= ~np.isin(keys, (known * _MIX).sum(axis=0))
+                new &= ~np.isin(keys, _keys(known))
             new |= stamp <= 0
         self._newest = max(self._newest, high)
         self._waiting.append(rows if new.all() else rows[:, new])
         if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
             rows = np.concatenate(self._waiting, axis=1)
             self._waiting = []
-            # most of them are equal
-            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)
-            packed = zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
-            self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
+            self._kept.append((int(rows[1].min()), int(rows[1].max()), _packed(rows)))
         return new
 
     def _known(self, low: int, high: int) -> Iterator[NDArray[np.int64]]:
@@ -72,5 +75,22 @@ class SeenSamples:
                 yield rows
         for lowest, highest, packed in self._kept:
             if lowest <= high and highest >= low:
-                steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(8, -1)
-                yield np.cumsum(steps.T.copy().view(np.int64).reshape(2, -1), axis=1)
+                yield _unpacked(packed)
+
+
+def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number [n] for the two times of each sample [2, n]."""
+    return np.asarray((rows * _MIX).sum(axis=0))
+
+
+def _packed(rows: NDArray[np.int64]) -> bytes:
+    """Times of samples [2, n], compressed: most steps are equal, byte by byte."""
+    steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)
+    return zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
+
+
+def _unpacked(packed: bytes) -> NDArray[np.int64]:
+    """The times [2, n] that `_packed` compressed."""
+    by_byte = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(8, -1)
+    steps = by_byte.T.copy().view(np.int64).reshape(2, -1)
+    return np.asarray(np.cumsum(steps, axis=1))

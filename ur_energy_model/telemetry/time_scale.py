@@ -70,7 +70,7 @@ class TimeScale:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether there was motion enough to tell one factor from another."""
+        """Whether there was enough motion to distinguish factors."""
         moved = math.isfinite(self.factor) and self.path_ratio > 0.0
         return self.steps >= FEWEST_STEPS and moved
 
@@ -109,35 +109,38 @@ class TimeScaleFit:
         """Include the next samples; steps over recorded gaps do not count."""
         if not len(part):
             return
-        time = part.time
         continues = np.ones(len(part), dtype=bool)
         continues[[gap.index for gap in part.gaps if gap.index < len(part)]] = False
         last = self._last
         before = math.nan if last is None else float(last.time[-1])
-        steps = np.diff(time, prepend=before)
+        steps = np.diff(part.time, prepend=before)
         continues &= steps > 0.0  # False for the very first sample, whose step is NaN
         for (positions, speeds), fit in self._fits.items():
-            if positions in part and speeds in part:
-                q = part.columns[positions]
-                qd = part.columns[speeds]
-                known = last is not None and positions in last and speeds in last
-                first_q = (
-                    last.columns[positions][-1:] if known and last is not None else q[:1]
-                )
-                first_qd = (
-                    last.columns[speeds][-1:] if known and last is not None else qd[:1]
-                )
-                usable = continues.copy()
-                usable[0] &= known
-                increments = np.diff(q, axis=0, prepend=first_q)
-                means = 0.5 * (qd + np.concatenate([first_qd, qd[:-1]]))
-                fit.update(steps, increments, means, usable)
+            if positions not in part or speeds not in part:
+                continue
+            q = part.columns[positions]
+            qd = part.columns[speeds]
+            usable = continues.copy()
+            # Of the sample in front of the first one; its own values if there is none.
+            q_before = q[:1]
+            qd_before = qd[:1]
+            if last is not None and positions in last and speeds in last:
+                q_before = last.columns[positions]
+                qd_before = last.columns[speeds]
+            else:
+                usable[0] = False
+            increments = np.diff(q, axis=0, prepend=q_before)
+            means = 0.5 * (qd + np.concatenate([qd_before, qd[:-1]]))
+            fit.update(steps, increments, means, usable)
         self._last = part.cut(slice(len(part) - 1, len(part)))
 
     @property
     def result(self) -> TimeScale | None:
         """The time scale by the pair of fields with the most evidence; None without motion."""
-        found = [fit.result(*pair) for pair, fit in self._fits.items() if fit.steps]
+        found: list[TimeScale] = []
+        for (positions, speeds), fit in self._fits.items():
+            if fit.steps:
+                found.append(fit.result(positions, speeds))
         found.sort(key=lambda scale: (not scale.is_evidence, not scale.is_precise))
         return found[0] if found else None
 
@@ -146,12 +149,24 @@ class _PairFit:
     """Sums of the least-squares fit of position increments on speeds times steps of the clock."""
 
     def __init__(self) -> None:
-        self.steps = 0
-        self._squares = self._products = self._increments = 0.0
-        self._path = self._speed_path = 0.0
+        self.steps = 0  # in which a joint moved
+        # Sums of x x, x y and y y, and of the magnitudes of y and x, where x is the mean
+        # speed times the step and y the increment of the position.
+        self._squares = 0.0
+        self._products = 0.0
+        self._increments = 0.0
+        self._path = 0.0
+        self._speed_path = 0.0
 
     def update(self, steps: Array, increments: Array, means: Array, usable: Mask) -> None:
-        """Include steps [n], increments of positions [n, k] and mean speeds in the steps [n, k]."""
+        """Include the next steps.
+
+        Args:
+            steps: of the clock [n], in its unit.
+            increments: of the positions of joints [n, k], rad.
+            means: mean speeds of the joints in the steps [n, k], rad/s.
+            usable: which steps count [n].
+        """
         with np.errstate(invalid="ignore", over="ignore"):
             expected = means * steps[:, None]
             wrapped = np.abs(np.abs(increments) - _TURN) < _NEAR_TURN

@@ -27,11 +27,15 @@ class CdrError(ValueError):
 
 
 class CdrBuilder:
-    """Builds one message; `blocks` are (offset, count) of its float64 sequences.
+    """Builds one message, value by value.
 
     Kinds of values, here and in `CdrParser`: B a byte, I an unsigned 32-bit number, t a
     time [ns since the epoch], s a string, S a sequence of strings, d a sequence of
     float64.
+
+    Attributes:
+        body: the message so far, its encapsulation header included.
+        blocks: (offset, count) of each sequence of float64.
     """
 
     def __init__(self) -> None:
@@ -66,7 +70,9 @@ class CdrBuilder:
         return self
 
     def _align(self, size: int) -> None:
-        self.body += bytes(-(len(self.body) - len(ENCAPSULATION)) % size)
+        """Append zeros, so that the next value is at a multiple of its size [bytes]."""
+        place = len(self.body) - len(ENCAPSULATION)
+        self.body += bytes(-place % size)
 
     def template(self) -> Template:
         """The message, to encode many like it."""
@@ -76,7 +82,11 @@ class CdrBuilder:
 class CdrParser:
     """Reads one message, encapsulation header included, from beginning to end.
 
-    `padding` are (offset, count) of the bytes skipped so far; their values mean nothing.
+    Attributes:
+        padding: (offset, count) of the bytes skipped so far, whose values mean nothing.
+
+    Raises:
+        CdrError: the message is not little-endian plain CDR.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -101,6 +111,7 @@ class CdrParser:
         return [self._value(kind) for kind in kinds]
 
     def _value(self, kind: str) -> Any:
+        """The next value, of one kind."""
         if kind == "t":
             seconds, nanoseconds = self.take("II")
             return seconds * 1_000_000_000 + nanoseconds
@@ -121,6 +132,7 @@ class CdrParser:
         return offset, count
 
     def _bytes(self, count: int) -> bytes:
+        """The next bytes; CdrError if there are fewer."""
         start = self._position
         self._position = start + count
         if self._position > len(self._data):
@@ -128,6 +140,7 @@ class CdrParser:
         return self._data[start : self._position]
 
     def _align(self, size: int) -> None:
+        """Skip the bytes in front of a value of this size [bytes]."""
         count = -(self._position - len(ENCAPSULATION)) % size
         if count:
             self.padding.append((self._position, count))
@@ -156,14 +169,19 @@ class Template:
     @cached_property
     def _columns(self) -> list[tuple[str, slice]]:
         """Field of each block in `_dtype`, and its columns among all values of a message."""
-        ends = np.cumsum([0, *(count for _, count in self.blocks)]).tolist()
-        return [(f"block{i}", slice(*ends[i : i + 2])) for i in range(len(self.blocks))]
+        columns: list[tuple[str, slice]] = []
+        start = 0
+        for number, (_, count) in enumerate(self.blocks):
+            columns.append((f"block{number}", slice(start, start + count)))
+            start += count
+        return columns
 
     @cached_property
     def _dtype(self) -> np.dtype[Any]:
+        """Record of a message: its stamp and the values of each block."""
         names = ["sec", "nanosec", *(name for name, _ in self._columns)]
         formats = ["<i4", "<u4", *(("<f8", (count,)) for _, count in self.blocks)]
-        offsets = [4, 8, *(offset for offset, _ in self.blocks)]
+        offsets = [STAMP_OFFSET, STAMP_OFFSET + 4, *(place for place, _ in self.blocks)]
         size = len(self.message)
         return np.dtype(
             {"names": names, "formats": formats, "offsets": offsets, "itemsize": size}
@@ -171,9 +189,12 @@ class Template:
 
     @cached_property
     def _constant(self) -> Mask:
+        """Which bytes [size] all messages of this layout have in common."""
         mask = np.ones(len(self.message), bool)
-        mask[2:12] = False
-        for offset, count in (*((at, 8 * n) for at, n in self.blocks), *self.padding):
+        mask[2 : STAMP_OFFSET + STAMP.size] = False  # options of CDR, and the stamp
+        for offset, count in self.blocks:
+            mask[offset : offset + 8 * count] = False
+        for offset, count in self.padding:
             mask[offset : offset + count] = False
         return mask
 

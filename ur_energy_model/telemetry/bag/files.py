@@ -26,6 +26,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
     REMOVED,
     BagMetadata,
+    TopicEntry,
     read_metadata,
     removed_samples,
 )
@@ -40,10 +41,15 @@ def bag_name(
 ) -> str:
     """Name of a new bag that does not exist in the folder.
 
-    The template is text with {arm} (type and serial number, as far as they are known),
-    {robot}, {serial}, {date}, {time} (local, of `now` in s since the epoch, or the
-    present) and {number} (first free one). InputError: it has an unknown key, or makes no
-    file name.
+    Args:
+        template: text with {arm} (type and serial number, as far as they are known),
+            {robot}, {serial}, {date}, {time} (local) and {number} (first free one).
+        info: of the recording.
+        folder: of the bag.
+        now: time of date and time [s since the epoch]; None for the present.
+
+    Raises:
+        InputError: the template has an unknown key, or makes no file name.
     """
     values = {
         "arm": "_".join(filter(None, (info.robot, info.serial))) or "robot",
@@ -73,10 +79,14 @@ def bag_name(
 
 @contextmanager
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields the path of a new directory, which is moved to `path` after success.
+    """A new directory, which is moved to `path` at the end of the block, unless it raises.
 
-    `overwrite` replaces an existing bag; nothing else is ever replaced. RecordingError:
-    the path is taken, or the disk fails.
+    Args:
+        path: of the bag.
+        overwrite: whether an existing bag is replaced; nothing else is ever replaced.
+
+    Raises:
+        RecordingError: the path is taken, or the disk fails.
     """
     if path.exists() or path.is_symlink():
         if not overwrite:
@@ -114,16 +124,23 @@ def remove_abandoned_in_bags(folder: Path) -> None:
 
 
 def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
-    """Storage files of a bag in order of time, and its metadata, None if it has none.
+    """Storage files of a bag in order of time, and its metadata.
 
-    RecordingError: no such bag, not a bag, or files are missing.
+    Args:
+        path: rosbag2 directory, or one of its files.
+
+    Returns:
+        The files, and the metadata; None for a file, and for a bag without it.
+
+    Raises:
+        RecordingError: no such bag, not a bag, or files are missing.
     """
     if path.is_file():
         return [path], None
+    if not path.exists():
+        raise RecordingError(path, "no such bag", "check the path")
     if not path.is_dir():
-        problem = (
-            "is neither a folder nor a regular file" if path.exists() else "no such bag"
-        )
+        problem = "is neither a folder nor a regular file"
         raise RecordingError(path, problem, "check the path")
     if not (path / FILE_NAME).exists():
         files = sorted(storage_files(path), key=file_number)
@@ -138,20 +155,22 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
 
 
 def in_order_of_time(files: list[Path]) -> list[Path]:
-    """Files of a bag in order of their first samples; MCAP files may be renamed into each other.
+    """Files of a bag in order of their first samples, whatever names users gave them.
 
-    Files without readable samples stay behind the one before. Other files keep their
-    order.
+    MCAP files without readable samples stay behind the one before. Bags with files of
+    another kind keep their order.
     """
-    starts = dict[Path, int]()
+    if len(files) < 2 or any(file.suffix != ".mcap" for file in files):
+        return files
+    starts = dict[Path, int]()  # log time of the first sample [ns]
     start = 0
-    all_mcap = all(file.suffix == ".mcap" for file in files)
-    for file in files if len(files) > 1 and all_mcap else ():
+    for file in files:
         with suppress(RecordingError):
             first = next(McapReader(file).blocks(TELEMETRY_TOPIC), None)
-            start = start if first is None else int(first.time[0])
+            if first is not None:
+                start = int(first.time[0])
         starts[file] = start
-    return sorted(files, key=lambda file: starts.get(file, 0))
+    return sorted(files, key=starts.__getitem__)
 
 
 def file_number(path: Path) -> tuple[int, str]:
@@ -190,7 +209,13 @@ LONGEST_FILE = 3600.0  # longest duration of a file under a budget [s]
 
 
 class BagFile(NamedTuple):
-    """A storage file: path in its bag, size, and time of the last change [s since the epoch]."""
+    """A storage file of a bag under a budget.
+
+    Attributes:
+        path: in its bag.
+        bytes: size of the file.
+        modified: time of its last change [s since the epoch].
+    """
 
     path: Path
     bytes: int
@@ -200,23 +225,33 @@ class BagFile(NamedTuple):
 class Retention(NamedTuple):
     """Budget for the bags that are recorded into a folder; None sets no limit.
 
-    `bytes` are those of all storage files; `days` is the greatest age of a file, from its
-    end.
+    Attributes:
+        bytes: size of all storage files.
+        days: greatest age of a file, from its end [days].
     """
 
     bytes: int | None = None
     days: float | None = None
 
     def is_due(self, file: BagFile, total: int, now: float) -> bool:
-        """Whether the oldest file left has to go, at this total size [bytes] and time [s]."""
+        """Whether the oldest file has to go.
+
+        Args:
+            file: the oldest one.
+            total: size of all files [bytes].
+            now: present time [s since the epoch].
+        """
         old = self.days is not None and now - file.modified > self.days * DAY
         return old or (self.bytes is not None and total > self.bytes)
 
     def __str__(self) -> str:
-        """The budget in words."""
-        size = None if self.bytes is None else f"{self.bytes / 1e9:g} GB"
-        days = None if self.days is None else f"{self.days:g} days"
-        return " and ".join(each for each in (size, days) if each is not None)
+        """The budget in words, such as "100 GB and 30 days"."""
+        limits: list[str] = []
+        if self.bytes is not None:
+            limits.append(f"{self.bytes / 1e9:g} GB")
+        if self.days is not None:
+            limits.append(f"{self.days:g} days")
+        return " and ".join(limits)
 
     @property
     def file_split(self) -> FileSplit:
@@ -230,7 +265,10 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[BagFile]:
     """MCAP files of the bags that were recorded into a folder under its budget, oldest first.
 
     Bags of other programs and commands, copies, and bags that were renamed do not count.
-    `own` has whether bags seen before count, and is brought up to date.
+
+    Args:
+        folder: of the bags.
+        own: whether each bag that was seen before counts; new bags are added.
     """
     found = []
     for bag in folder.glob("*"):
@@ -250,21 +288,27 @@ def stored_files(folder: Path, own: dict[Path, bool]) -> list[BagFile]:
 
 
 def delete_file(file: Path, contents: FileContents) -> None:
-    """Delete a storage file of a finished bag, and the bag with its last one.
+    """Delete a storage file of a finished bag, and the bag with its last file.
 
-    Where others are left, metadata.yaml is rewritten first, so that the bag is always
-    complete. RecordingError: it is damaged; OSError: the disk fails.
+    Where files are left, metadata.yaml is rewritten first, so that the bag is always
+    complete.
+
+    Args:
+        file: to be deleted.
+        contents: of that file.
+
+    Raises:
+        RecordingError: metadata.yaml is damaged.
+        OSError: the disk fails.
     """
     bag = file.parent
     metadata = read_metadata(bag)
     left = [entry for entry in metadata.files if entry.name != file.name]
     if 0 < len(left) < len(metadata.files):
-        topics = [
-            topic._replace(
-                messages=max(0, topic.messages - contents.messages.get(topic.name, 0))
-            )
-            for topic in metadata.topics
-        ]
+        topics: list[TopicEntry] = []
+        for topic in metadata.topics:
+            count = topic.messages - contents.messages.get(topic.name, 0)
+            topics.append(topic._replace(messages=max(0, count)))
         rest = replace(metadata, files=left, topics=topics)
         removed = removed_samples(metadata.custom) + metadata.samples - rest.samples
         replace(rest, custom={**metadata.custom, REMOVED: str(removed)}).write(bag)

@@ -45,7 +45,7 @@ LIBRARY = f"ur_energy_model {__version__}"
 
 
 class McapWriter:
-    """One new MCAP file that is valid after every chunk; OSError, of every method: the disk fails.
+    """One new MCAP file that is valid after every chunk.
 
     The last chunk is always followed by a footer, which the next chunk overwrites in the
     same system call: a killed process leaves a file that every reader opens. While it is
@@ -54,7 +54,14 @@ class McapWriter:
     Args:
         path: file to create; it must not exist.
         durable: wait until each chunk is on the disk, so that a power cut loses little.
-        profile: "ros2" for bags, empty for files with messages of other kinds.
+        profile: "ros2" for bags, "" for files with messages of other kinds.
+
+    Attributes:
+        path: of the file.
+        summary: of what was written so far.
+
+    Raises:
+        OSError: from every method: the disk fails.
     """
 
     def __init__(
@@ -130,36 +137,41 @@ class McapWriter:
         blocks = [block for block in blocks if len(block.records)]
         if not blocks:
             return
+        if not numbered:
+            self._number(blocks)
+        # Of each message: its block, its number in the block, and its log time.
+        counts = np.array([len(block.records) for block in blocks])
+        firsts = np.cumsum(counts) - counts
+        block_of = np.repeat(np.arange(len(blocks)), counts)
+        number_of = np.arange(len(block_of)) - np.repeat(firsts, counts)
+        times = np.concatenate([block.time for block in blocks])
+        # The same in the order of the chunk.
+        order = np.argsort(times, kind="stable")
+        blocks_in_order = block_of[order]
+        numbers_in_order = number_of[order]
+        # Consecutive messages of one block are copied at once.
+        offsets = numbers_in_order - np.arange(len(order))
+        parts: list[bytes] = []
+        for run in equal_runs(np.stack([blocks_in_order, offsets], axis=1)):
+            records = blocks[blocks_in_order[run.start]].records
+            first = int(numbers_in_order[run.start])
+            parts.append(records[first : first + run.stop - run.start].tobytes())
+        sizes = np.array([block.records.itemsize for block in blocks])[blocks_in_order]
+        places = np.empty(len(order), np.int64)
+        places[order] = np.cumsum(sizes) - sizes
+        entries = np.stack([times, places], axis=1)
+        channels = np.array([block.channel for block in blocks])[block_of]
+        index: dict[int, NDArray[np.int64]] = {}
+        for block in blocks:
+            index[block.channel] = entries[channels == block.channel]
+        self.write_body(b"".join(parts), index)
+
+    def _number(self, blocks: Sequence[MessageBlock]) -> None:
+        """Give messages their sequence numbers, which continue those of their channels."""
         sequence = dict(self.summary.counts)
-        for channel, records in () if numbered else blocks:
+        for channel, records in blocks:
             records["sequence"] = sequence[channel] + np.arange(len(records))
             sequence[channel] += len(records)
-        counts = np.array([len(records) for _, records in blocks])
-        owner = np.repeat(np.arange(len(blocks)), counts)
-        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        times = np.concatenate([block.time for block in blocks])
-        order = np.argsort(times, kind="stable")
-        places = np.empty(len(order), np.int64)
-        sizes = np.array([records.itemsize for _, records in blocks])[owner[order]]
-        places[order] = np.cumsum(sizes) - sizes
-        owners = owner[order]
-        numbers = number[order]
-        runs = equal_runs(np.stack([owners, numbers - np.arange(len(order))], axis=1))
-        body = b"".join(
-            blocks[owners[run.start]]
-            .records[numbers[run.start] :][: run.stop - run.start]
-            .tobytes()
-            for run in runs
-        )
-        entries = np.stack([times, places], axis=1)
-        channels = np.array([block.channel for block in blocks])[owner]
-        self.write_body(
-            body,
-            {
-                each: entries[channels == each]
-                for each in dict.fromkeys(channels.tolist())
-            },
-        )
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
         """Write message records as one chunk, with its message indexes, in one system call.
@@ -206,8 +218,11 @@ class McapWriter:
         """Check that what was written so far can be read back at the path.
 
         Of a file that is still open, only the beginning is compared; `close` compares the
-        rest. OSError: it was deleted, moved, replaced, cut or overwritten, or its mount
-        disappeared.
+        rest.
+
+        Raises:
+            OSError: the file was deleted, moved, replaced, cut or overwritten, or its
+                mount disappeared.
         """
         now = self.path.stat()
         if not os.path.samestat(self._opened, now):
@@ -215,11 +230,13 @@ class McapWriter:
                 errno.ENOENT, "the file has disappeared", str(self.path)
             )
         closed = self._closed
-        if closed is None or (closed.st_size, closed.st_mtime_ns) != (
-            now.st_size,
-            now.st_mtime_ns,
-        ):
-            self._compare(self.summary.chunks[: 1 if self._file >= 0 else None])
+        if closed is not None:
+            has_same_size = closed.st_size == now.st_size
+            if has_same_size and closed.st_mtime_ns == now.st_mtime_ns:
+                return
+        is_open = self._file >= 0
+        chunks = self.summary.chunks
+        self._compare(chunks[:1] if is_open else chunks)
 
     def is_intact(self) -> bool:
         """Whether what was written so far can be read back at the path, see `check`."""
@@ -232,7 +249,8 @@ class McapWriter:
     def close(self) -> None:
         """Write the summary and close the file; it is closed even if writing fails.
 
-        OSError: the disk fails, or another program changed the file.
+        Raises:
+            OSError: the disk fails, or another program changed the file.
         """
         if self._file < 0:
             return
@@ -265,13 +283,10 @@ class McapWriter:
             size = struct.pack("<Q", each.uncompressed_size)
             heads[each.chunk_start_offset] = prefix + times + size
         with open_regular(self.path) as file:
-            if any(
-                os.pread(file.fileno(), len(each), at) != each
-                for at, each in heads.items()
-            ):
-                raise OSError(
-                    errno.EIO, "another program changed the file", str(self.path)
-                )
+            for place, head in heads.items():
+                if os.pread(file.fileno(), len(head), place) != head:
+                    reason = "another program changed the file"
+                    raise OSError(errno.EIO, reason, str(self.path))
 
     def _append(self, data: bytes) -> None:
         """Write records behind the last ones, and the provisional tail behind these."""
@@ -297,4 +312,4 @@ class McapWriter:
         while view:
             written = os.pwrite(self._file, view, place)
             view = view[written:]
-            place = place + written
+            place += written

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -75,8 +74,17 @@ class ExtraMessages:
         """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
 
         Readers of a file without an index (of a killed recorder) need all messages in the
-        order of their log times: those older than `written` get it [ns], those later than
-        `until` wait for the next chunk. They all keep waiting until `confirm`.
+        order of their log times. All messages keep waiting until `confirm`.
+
+        Args:
+            file: that gets the chunk.
+            written: log time of the last message of the file [ns], which older messages
+                get.
+            until: latest log time of the chunk [ns], later messages wait for the next
+                one; None takes all.
+
+        Raises:
+            OSError: the disk fails.
         """
         blocks = []
         self._left = {}
@@ -84,12 +92,12 @@ class ExtraMessages:
             stamps = np.concatenate([part.stamp for part in parts])
             payload = np.concatenate([part.payload for part in parts])
             time = np.maximum.accumulate(np.maximum(stamps, written))
-            count = (
-                len(time) if until is None else int(np.searchsorted(time, until, "right"))
-            )
-            if count and number not in file.summary.counts:
-                file.add_channel(*self.topics[number].definitions(number))
+            count = len(time)
+            if until is not None:
+                count = int(np.searchsorted(time, until, "right"))
             if count:
+                if number not in file.summary.counts:
+                    file.add_channel(*self.topics[number].definitions(number))
                 blocks.append(MessageBlock.of(number, time[:count], payload[:count]))
             if count < len(time):
                 rest = parts[0]._replace(stamp=stamps[count:], payload=payload[count:])
@@ -104,9 +112,15 @@ class ExtraMessages:
 
 
 class MessageBag:
-    """A rosbag2 directory with one MCAP file, and `custom` pairs about its content.
+    """A rosbag2 directory with one MCAP file.
 
-    OSError, from every method: the disk fails.
+    Args:
+        path: of the directory, which is made.
+        name: of the file, without its end.
+        custom: key-value pairs about the content.
+
+    Raises:
+        OSError: from every method: the disk fails.
     """
 
     def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:
@@ -129,12 +143,11 @@ class MessageBag:
     def close(self) -> None:
         """Complete the file, and write metadata.yaml."""
         self._file.close()
-        counts = Counter(self._file.summary.counts)
-        topics = [
-            TopicEntry.of_topic(topic, counts[number])
-            for number, topic in self._messages.topics.items()
-        ]
-        file = FileEntry.of_summary(self._file.path.name, self._file.summary)
+        summary = self._file.summary
+        topics: list[TopicEntry] = []
+        for number, topic in self._messages.topics.items():
+            topics.append(TopicEntry.of_topic(topic, summary.counts.get(number, 0)))
+        file = FileEntry.of_summary(self._file.path.name, summary)
         BagMetadata([file], topics, self._custom).write(self.path)
 
     def __enter__(self) -> Self:

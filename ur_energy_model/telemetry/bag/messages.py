@@ -63,9 +63,14 @@ string frame_id
 
 
 class MessageType(NamedTuple):
-    """A message type, of ROS 2 by default, with the definitions of all types it uses.
+    """A message type, of ROS 2 by default.
 
-    `digest` is the RIHS01 hash of a ROS 2 type, else empty.
+    Attributes:
+        name: of the type, such as "std_msgs/msg/String".
+        definition: with the definitions of all types that it uses.
+        digest: RIHS01 hash of a ROS 2 type, "" for other types.
+        schema_encoding: of the definition, as MCAP files state it.
+        message_encoding: of the messages, as MCAP files state it.
     """
 
     name: str
@@ -77,11 +82,9 @@ class MessageType(NamedTuple):
     @property
     def definition_bytes(self) -> bytes:
         """The definition as it is stored."""
-        return (
-            self.definition.encode()
-            if isinstance(self.definition, str)
-            else self.definition
-        )
+        if isinstance(self.definition, str):
+            return self.definition.encode()
+        return self.definition
 
 
 DYNAMIC_JOINT_STATE = MessageType(
@@ -249,8 +252,10 @@ def topics_in(namespace: str) -> dict[int, BagTopic]:
 class Messages(NamedTuple):
     """Consecutive messages of one topic and one size.
 
-    Times [n] in ns do not decrease; the payload [n, size] is CDR with its encapsulation
-    header.
+    Attributes:
+        topic: of the messages.
+        stamp: log times [n], ns since the epoch, which do not decrease.
+        payload: CDR with its encapsulation header [n, size].
     """
 
     topic: BagTopic
@@ -265,19 +270,32 @@ class Messages(NamedTuple):
 
 # Samples.
 
-_ELEMENTS = {
-    column: (field.name, k)
-    for field in FIELDS.values()
-    for k, column in enumerate(column_names(field))
-}
-"""Field and element of an interface of a group that is no joint."""
+
+def _elements() -> dict[str, tuple[str, int]]:
+    """Field and element by the name of an interface, in a group that is no joint."""
+    found: dict[str, tuple[str, int]] = {}
+    for field in FIELDS.values():
+        for element, name in enumerate(column_names(field)):
+            found[name] = (field.name, element)
+    return found
+
+
+_ELEMENTS = _elements()
 
 
 class TelemetryLayout:
-    """An existing DynamicJointState message as the template of others; CdrError: it is not one.
+    """Where the fields are in DynamicJointState messages like an existing one.
 
-    `places` are those of each field that is complete in it among its values, in the
-    table's order.
+    Args:
+        message: the existing message.
+
+    Attributes:
+        template: of the messages.
+        places: of each complete field among the values of a message, in the order of the
+            table of fields.
+
+    Raises:
+        CdrError: it is not a DynamicJointState.
     """
 
     def __init__(self, message: bytes) -> None:
@@ -286,24 +304,26 @@ class TelemetryLayout:
         groups = [(name, *parser.take("Sd")) for name in names[:count]]
         self.template = Template(message, tuple(block for _, _, block in groups))
         joints = _joints({name: interfaces for name, interfaces, _ in groups})
-        found: dict[str, dict[int, int]] = {}
+        found: dict[str, dict[int, int]] = {}  # places by field and element
         start = 0
         for group, interfaces, (_, count) in groups:
             for place, name in enumerate(interfaces[:count], start):
                 if group not in joints:
-                    field, k = _ELEMENTS.get(name, ("", 0))
+                    field, element = _ELEMENTS.get(name, ("", 0))
                 else:
                     field = name if _is_per_joint(name) else ""
-                    k = joints.index(group)
-                found.setdefault(field, {})[k] = place
+                    element = joints.index(group)
+                found.setdefault(field, {})[element] = place
             start += count
         self.places: dict[str, tuple[int, ...]] = {}
         for name, field_of_table in FIELDS.items():
-            elements = range(
-                len(joints) if field_of_table.per_joint else field_of_table.width
-            )
-            if found.get(name, {}).keys() == {*elements}:
-                self.places[name] = tuple(found[name][k] for k in elements)
+            if name not in found:
+                continue
+            places = found[name]
+            per_joint = field_of_table.per_joint
+            width = len(joints) if per_joint else field_of_table.width
+            if places.keys() == set(range(width)):
+                self.places[name] = tuple(places[element] for element in range(width))
 
     @classmethod
     def of_fields(
@@ -318,10 +338,14 @@ class TelemetryLayout:
         Returns:
             The layout: a group for each joint, and `robot` with the other fields.
         """
-        fields = [FIELDS[name] for name in names]
-        joint = [field.name for field in fields if field.per_joint]
-        robot = [name for f in fields if not f.per_joint for name in column_names(f)]
-        groups = {**dict.fromkeys(joint_names, joint), ROBOT: robot}
+        of_joint: list[str] = []  # interfaces of each joint
+        of_robot: list[str] = []
+        for name in names:
+            if FIELDS[name].per_joint:
+                of_joint.append(name)
+            else:
+                of_robot += column_names(FIELDS[name])
+        groups = {**dict.fromkeys(joint_names, of_joint), ROBOT: of_robot}
         return cls(dynamic_joint_state_template(groups).message)
 
     def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
@@ -354,32 +378,42 @@ class TelemetryLayout:
         stamp, values = self.template.decode(messages)
         columns = {}
         for name in names:
-            place = self.places[name]
-            columns[name] = (
-                values[:, place[0]].copy() if len(place) == 1 else values[:, place]
-            )
+            places = self.places[name]
+            if len(places) == 1:
+                columns[name] = values[:, places[0]].copy()
+            else:
+                columns[name] = values[:, places]
         return stamp, columns
 
 
 def _is_per_joint(name: str) -> bool:
+    """Whether a name is that of a field whose values belong to the joints."""
     return name in FIELDS and FIELDS[name].per_joint
 
 
 def _joints(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Names of the joints: those of one UR arm in their order, others in the message's order."""
+    """Names of the joints of an arm: of a UR arm in their order, else in the message's order.
+
+    Args:
+        groups: names of the interfaces of each group of a message.
+    """
     if any(group in JOINT_NAMES for group in groups):
         return JOINT_NAMES
     first = JOINT_NAMES[0]
-    prefixes = [group.removesuffix(first) for group in groups if group.endswith(first)]
-    arms = [tuple(prefix + name for name in JOINT_NAMES) for prefix in prefixes]
-    arms = [arm for arm in arms if groups.keys() >= {*arm}]
+    arms: list[tuple[str, ...]] = []  # whose joints have a common prefix
+    for group in groups:
+        if group.endswith(first):
+            prefix = group.removesuffix(first)
+            arm = tuple(prefix + name for name in JOINT_NAMES)
+            if groups.keys() >= set(arm):
+                arms.append(arm)
     if len(arms) == 1:
         return arms[0]
-    return tuple(
-        group
-        for group, names in groups.items()
-        if group != ROBOT and any(map(_is_per_joint, names))
-    )
+    others: list[str] = []
+    for group, names in groups.items():
+        if group != ROBOT and any(_is_per_joint(name) for name in names):
+            others.append(group)
+    return tuple(others)
 
 
 def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
@@ -405,7 +439,11 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(message: bytes) -> Event:
-    """Event from a rcl_interfaces/msg/Log message. CdrError: it is not one."""
+    """Event from a rcl_interfaces/msg/Log message.
+
+    Raises:
+        CdrError: it is not such a message.
+    """
     stamp, level, kind, text = CdrParser(message).take("tBss")
     return Event(stamp, kind, text, level)
 

@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -46,7 +46,12 @@ _VERSION_PLACE = 18
 
 
 class SqliteMessages(NamedTuple):
-    """Messages of one topic and one size, in order of their log times: [n, size]."""
+    """Messages of one topic and one size.
+
+    Attributes:
+        topic: its name.
+        messages: in order of their log times [n, size].
+    """
 
     topic: str
     messages: Bytes
@@ -68,28 +73,35 @@ def sqlite_messages(
     """
     try:
         with _opened(path) as file:
-            for table, needed in _TABLES.items():
-                kinds = file.execute(_KINDS, (table,))
-                plain = [str(sql).upper()[:12] for kind, sql in kinds if kind == "table"]
-                columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
-                # Views and computed columns can make any amount of data.
-                computed = any(column[6] for column in columns)
-                lacks = needed - {column[1] for column in columns}
-                if plain != ["CREATE TABLE"] or lacks or computed:
-                    problem = f"has no table '{table}' as bags have it"
-                    raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
+            _check_tables(path, file)
             for number, topic in file.execute(_TOPICS, (end, kind)).fetchall():
                 wrong = file.execute(_SIZES, (number, largest)).fetchone()
                 if wrong is not None:
                     problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
                     raise RecordingError(path, problem, _REMEDY)
-                rows = enumerate(data for (data,) in file.execute(_MESSAGES, (number,)))
-                groups = groupby(rows, lambda row: (len(row[1]), row[0] // GROUP))
-                for (size, _), group in groups:
-                    data = np.frombuffer(b"".join(row for _, row in group), np.uint8)
-                    yield SqliteMessages(topic, data.reshape(-1, size))
+                rows = file.execute(_MESSAGES, (number,))
+                for size, group in groupby((data for (data,) in rows), len):
+                    while part := b"".join(islice(group, GROUP)):
+                        messages = np.frombuffer(part, np.uint8).reshape(-1, size)
+                        yield SqliteMessages(topic, messages)
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
         raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
+
+
+def _check_tables(path: Path, file: sqlite3.Connection) -> None:
+    """Refuse a database without the tables of rosbag2.
+
+    Views and computed columns are refused too: they can make any amount of data.
+    """
+    for table, needed in _TABLES.items():
+        found = file.execute(_KINDS, (table,))
+        plain = [str(sql).upper()[:12] for kind, sql in found if kind == "table"]
+        columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        is_computed = any(column[6] for column in columns)
+        lacking = needed - {column[1] for column in columns}
+        if plain != ["CREATE TABLE"] or lacking or is_computed:
+            problem = f"has no table '{table}' as bags have it"
+            raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
 
 
 def lacks_its_log(path: Path) -> bool:

@@ -93,16 +93,25 @@ def storage_kind(path: Path) -> StorageKind:
 
 def storage_files(folder: Path) -> list[Path]:
     """Storage files in a folder; of a file and its packed copy only the former."""
-    found = {path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}")}
-    packed = {path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}{PACKED}")}
-    return sorted(found | {path for path in packed if path.with_suffix("") not in found})
+    found = set[Path]()
+    for suffix in SUFFIXES:
+        found.update(folder.glob(f"*{suffix}"))
+    packed = set[Path]()
+    for suffix in SUFFIXES:
+        packed.update(folder.glob(f"*{suffix}{PACKED}"))
+    without_copies = {path for path in packed if path.with_suffix("") not in found}
+    return sorted(found | without_copies)
 
 
 def present_files(folder: Path, listed: Sequence[str]) -> list[Path]:
     """The storage files of a bag that metadata.yaml lists; renamed ones under their new names.
 
-    Files that are not listed stand for those that are listed and missing, if there are as
-    many.
+    Files that are not listed stand for listed files that are missing, if there are as
+    many of both.
+
+    Args:
+        folder: of the bag.
+        listed: names of the files.
 
     Raises:
         RecordingError: files are missing.
@@ -115,17 +124,20 @@ def present_files(folder: Path, listed: Sequence[str]) -> list[Path]:
     if len(others) == len(missing):
         renamed = dict(zip(missing, others, strict=True))
         return [renamed.get(file, file) for file in files]
-    first = missing[0]
-    more = f" and {len(missing) - 1} more files are" if len(missing) > 1 else " is"
-    present = [file for file in files if file.is_file()]
-    rest = "; to use the rest of it, delete metadata.yaml" if present or others else ""
-    problem = f"{first.name}{more} missing from the bag"
-    raise RecordingError(folder, problem, f"copy the whole bag again{rest}")
+    names = f"{missing[0].name} is"
+    if len(missing) > 1:
+        names = f"{missing[0].name} and {len(missing) - 1} more files are"
+    remedy = "copy the whole bag again"
+    if others or len(missing) < len(files):
+        remedy += "; to use the rest of it, delete metadata.yaml"
+    raise RecordingError(folder, f"{names} missing from the bag", remedy)
 
 
 @contextmanager
 def plain_file(path: Path, budget: Budget) -> Iterator[tuple[Path, StorageKind]]:
     """A storage file and its kind, unpacked into a temporary file if it is packed as a whole.
+
+    The temporary file is removed at the end of the block.
 
     Args:
         path: of the file.

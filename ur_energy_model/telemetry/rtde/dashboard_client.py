@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -22,7 +23,7 @@ TIMEOUT = 3.0
 A busy controller takes a second; a firewall that drops packets makes every connection to
 the controller wait this long.
 """
-LONGEST_LINE = 200
+LONGEST_LINE = 200  # of an answer [bytes]
 PAUSE = 1.0  # shortest time between two questions for the program [s]
 LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
@@ -34,7 +35,14 @@ _PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ControllerIdentity:
-    """Serial number, model as the dashboard server names it, and program; None where unknown."""
+    """What a dashboard server states about its controller.
+
+    Attributes:
+        serial: serial number of the arm, None if it is unknown.
+        model: the arm as the dashboard server names it, such as "UR5"; None if it is
+            unknown.
+        program: name of the loaded program, None without one.
+    """
 
     serial: str | None = None
     model: str | None = None
@@ -46,9 +54,8 @@ class ControllerIdentity:
         if self.serial is not None:
             return f"serial {self.serial}"
         if self.model is not None:
-            return (
-                f"not known: a {self.model} whose dashboard server has no serial number"
-            )
+            arm = f"a {self.model}"
+            return f"not known: {arm} whose dashboard server has no serial number"
         return "not known: the dashboard server is silent"
 
     def check(
@@ -58,10 +65,14 @@ class ControllerIdentity:
         before: ControllerIdentity,
         software: int | None = None,
     ) -> None:
-        """Refuse another model than `robot` or another arm than before; unknown values pass.
+        """Refuse another robot model, or another arm than before; unknown values pass.
 
-        `software`: major version of the controller's software; it distinguishes UR5e and
-        UR5.
+        Args:
+            host: address of the controller, for errors.
+            robot: description name of the expected model, None for any.
+            before: of the controller before.
+            software: major version of the controller's software, which distinguishes UR5e
+                and UR5; None if it is unknown.
 
         Raises:
             WrongRobotError: it is another robot.
@@ -77,19 +88,25 @@ class ControllerIdentity:
                 raise WrongRobotError(host, problem, remedy, field=field)
         if robot is None or self.model is None or may_be(robot, self.model, software):
             return
-        named = (
-            self.model
-            if software is None
-            else product_of_controller(self.model, software)
-        )
+        named = self.model
+        if software is not None:
+            named = product_of_controller(named, software)
         problem = f"is a {named}, not a {robot}"
         remedy = "check robot model and address"
         raise WrongRobotError(host, problem, remedy, field="robot model")
 
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
-    """Ask the dashboard server; what it does not answer in time is unknown."""
-    questions = "get serial number", "get robot model", LOADED_PROGRAM
+    """Serial number, model and program by the dashboard server of a controller.
+
+    Args:
+        host: address of the controller.
+        port: of its dashboard server.
+
+    Returns:
+        What the server answers within TIMEOUT; the rest is unknown.
+    """
+    questions = ("get serial number", "get robot model", LOADED_PROGRAM)
     serial, model, program = _answers(host, port, *questions)
     return ControllerIdentity(
         serial if _SERIAL.fullmatch(serial) else None,
@@ -106,9 +123,14 @@ def program_name(answer: str) -> str | None:
 
 
 class LoadedProgram:
-    """Name of the program that is loaded, asked for in a thread where it may have changed.
+    """Name of the loaded program, requested in a thread where it may have changed.
 
-    `name` is that of the last answer; None while it is unknown.
+    Args:
+        host: address of the controller.
+        port: of its dashboard server.
+
+    Attributes:
+        name: of the last answer; None while it is unknown.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
@@ -119,7 +141,12 @@ class LoadedProgram:
         self._thread: threading.Thread | None = None
 
     def poll(self, *, changed: bool) -> str | None:
-        """The name; if the state of the program changed, it is asked for. Never waits."""
+        """The last known name; never waits.
+
+        Args:
+            changed: whether the state of the program changed, so that the name is
+                requested again.
+        """
         self._outdated |= changed
         asking = self._thread is not None and self._thread.is_alive()
         if self._outdated and not asking and time.monotonic() - self._last >= PAUSE:
@@ -130,26 +157,39 @@ class LoadedProgram:
         return self.name
 
     def _ask(self) -> None:
+        """Request the name; without an answer it stays."""
         answer = _answers(*self._address, LOADED_PROGRAM)[0]
-        self.name = program_name(answer) if answer else self.name
+        if answer:
+            self.name = program_name(answer)
 
 
 def _answers(host: str, port: int, *questions: str) -> list[str]:
-    """Answers of the dashboard server, "" where it does not answer in time."""
+    """Answers of a dashboard server to questions, "" where it does not answer in time."""
     deadline = time.monotonic() + TIMEOUT
-    lines = list[str]()
-    try:
-        with socket.create_connection((host, port), TIMEOUT) as connection:
-            for question in ("", *questions):  # it greets first
-                connection.sendall(f"{question}\n".encode() if question else b"")
-                text = b""
-                while not text.endswith(b"\n") and len(text) < LONGEST_LINE:
-                    connection.settimeout(max(deadline - time.monotonic(), 1e-3))
-                    byte = connection.recv(1)
-                    if not byte:
-                        raise ConnectionError
-                    text += byte
-                lines.append(text.decode(errors="replace").strip())
-    except (OSError, ValueError):  # ValueError: not an address
-        pass
-    return [*lines[1:], *[""] * len(questions)][: len(questions)]
+    answers = [""] * len(questions)
+    # ValueError: the host is not an address.
+    with (
+        suppress(OSError, ValueError),
+        socket.create_connection((host, port), TIMEOUT) as connection,
+    ):
+        _line(connection, deadline)  # its greeting
+        for number, question in enumerate(questions):
+            connection.sendall(f"{question}\n".encode())
+            answers[number] = _line(connection, deadline)
+    return answers
+
+
+def _line(connection: socket.socket, deadline: float) -> str:
+    """The next line, or the beginning of a long one.
+
+    Raises:
+        OSError: it does not come in time, or the connection ends.
+    """
+    text = b""
+    while not text.endswith(b"\n") and len(text) < LONGEST_LINE:
+        connection.settimeout(max(deadline - time.monotonic(), 1e-3))
+        byte = connection.recv(1)
+        if not byte:
+            raise ConnectionError
+        text += byte
+    return text.decode(errors="replace").strip()

@@ -79,10 +79,16 @@ class PacketStream:
     def telemetry(
         self, recipe: Recipe, records: Records, arrival: int, info: RecordingInfo
     ) -> list[Telemetry]:
-        """Telemetry of the next packages, read at a host time [ns]: one batch for each clock.
+        """Telemetry of the next packages, one batch for each clock.
 
-        A gap at index 0 with `away` begins another clock. The rate of the info defines
-        what a gap is.
+        Args:
+            recipe: of the packages.
+            records: the packages [n >= 1].
+            arrival: host time at which they were read [ns].
+            info: of the recording; its rate defines which steps are gaps.
+
+        Returns:
+            Batches in order; a gap at index 0 with `away` begins another clock.
 
         Raises:
             WrongRobotError: after a lost connection, the clock is that of another
@@ -120,23 +126,34 @@ class PacketStream:
         for number, rows in enumerate(order.stretches):
             part = {name: values[rows] for name, values in columns.items()}
             times = part["timestamp"]
-            jumps = (
-                number > 0
-                or order.first_jumps
-                or self._is_restarted(times, away, arrival)
-            )
+            jumps = number > 0 or order.first_jumps
+            if not jumps:
+                jumps = self._is_restarted(times, away, arrival)
             if jumps and not math.isnan(self._last_time):
                 self._refuse_another_controller(times, away, arrival)
                 front = self._begin_another_clock(float(times[0]), away, rule)
                 gaps = [front, *_with_unusable(rule.find(times), unusable)]
             else:
-                found = rule.find_behind(self._last_time, times)
-                gaps = _with_unusable(found, unusable)
-                if gaps and gaps[0].index == 0 and self.loss is not None:
-                    gaps[0] = replace(gaps[0], cause=f"connection lost: {self.loss}")
+                gaps = self._gaps_of_same_clock(times, rule, unusable)
             batches.append(self._batch(part, tuple(gaps), arrival, info))
             away = 0.0
         return batches
+
+    def _gaps_of_same_clock(
+        self, times: Array, rule: GapRule, unusable: int
+    ) -> list[Gap]:
+        """Gaps in and in front of packages [n], s, whose clock goes on.
+
+        Args:
+            times: of the packages.
+            rule: of the recording.
+            unusable: number of packets that came and could not be used.
+        """
+        found = rule.find_behind(self._last_time, times)
+        gaps = _with_unusable(found, unusable)
+        if gaps and gaps[0].index == 0 and self.loss is not None:
+            gaps[0] = replace(gaps[0], cause=f"connection lost: {self.loss}")
+        return gaps
 
     def note_loss(self, problem: str) -> None:
         """The connection is lost; suspect packets of it are left out."""
@@ -213,12 +230,19 @@ class PacketStream:
             raise WrongRobotError(self._peer, problem, remedy)
 
     def _begin_another_clock(self, first: float, away: float, rule: GapRule) -> Gap:
-        """The gap in front of the first package of another clock, of the host's time away [s]."""
+        """The gap in front of the first package of another clock.
+
+        Args:
+            first: time of the package [s].
+            away: time without packages by the host's clock [s].
+            rule: of the recording.
+        """
         self.clock.restart()
         step = first - self._last_time
-        restarted = step < 0.0 or first < away
-        cause = RESTARTED if restarted else f"{CLOCK_JUMPED} by {step:.0f} s"
-        cause = cause if self.loss is None else f"{cause}: {self.loss}"
+        is_restarted = step < 0.0 or first < away
+        cause = RESTARTED if is_restarted else f"{CLOCK_JUMPED} by {step:.0f} s"
+        if self.loss is not None:
+            cause = f"{cause}: {self.loss}"
         return Gap(0, self._last_time, first, rule.missing(away), cause, away)
 
 
@@ -227,11 +251,17 @@ UNUSABLE = "packets that could not be used"
 
 
 def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
-    """The gaps; those of no more packets than came and were `unusable` get that cause."""
-    return [
-        replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap
-        for gap in gaps
-    ]
+    """The gaps, with the cause UNUSABLE for gaps that unusable packets explain.
+
+    Args:
+        gaps: found by the clock.
+        unusable: number of packets that came and could not be used.
+    """
+    explained: list[Gap] = []
+    for gap in gaps:
+        is_explained = 0 < gap.missing <= unusable
+        explained.append(replace(gap, cause=UNUSABLE) if is_explained else gap)
+    return explained
 
 
 def _leads(times: Array | float, arrival: int) -> Array:
@@ -242,10 +272,10 @@ def _leads(times: Array | float, arrival: int) -> Array:
 WINDOW = 1.0
 WINDOWS = 120
 """The smallest delay of each window counts: length of a window [s], number of windows."""
-MIN_WINDOWS_FOR_DRIFT = 10
-MAX_DRIFT = 500e-6
-LEVEL_QUANTILE = 0.25
-STEER_SECONDS = 0.1
+MIN_WINDOWS_FOR_DRIFT = 10  # windows from which the drift is known
+MAX_DRIFT = 500e-6  # largest drift between two clocks, relative
+LEVEL_QUANTILE = 0.25  # of the smallest delays, which counts as the usual one
+STEER_SECONDS = 0.1  # time between two corrections of the map [s]
 SLEW = (5.0, 1e-3)
 START_SLEW = (0.5, 1e-2)
 """Time in which an error of the offset decays [s] and largest slope for it; the second before the
@@ -277,9 +307,14 @@ class ClockMap:
         return (arrival - int(self._map(at))) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
-        """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
+        """Host stamps of a batch.
 
-        `arrival` is the host time at which the batch was read [ns since the epoch].
+        Args:
+            times: controller timestamps [n >= 1], s.
+            arrival: host time at which the batch was read [ns since the epoch].
+
+        Returns:
+            Increasing stamps [n], ns since the epoch.
         """
         back = times[1:] < times[:-1]
         if back.any():
@@ -310,10 +345,10 @@ class ClockMap:
         return stamps
 
     def _map(self, times: Array | float) -> NDArray[np.int64]:
+        """Host time [ns] of controller times [s] by the anchor and the slope."""
         start, stamp = self._anchor
-        return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(
-            np.int64
-        )
+        passed = (times - start) * (1.0 + self._slope)
+        return stamp + np.rint(passed * 1e9).astype(np.int64)
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""

@@ -68,8 +68,10 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 class FrameReader:
     """Cuts the bytes of a peer into packets; the 16-bit size bounds what is kept of one.
 
-    `buffer` holds the bytes that were fed and not yet taken, `largest` is the size of the
-    largest packet that is one [bytes].
+    Attributes:
+        peer: address of the peer, for errors.
+        buffer: bytes that were fed and not yet taken.
+        largest: size of the largest packet that is accepted [bytes].
     """
 
     peer: str = "peer"
@@ -103,13 +105,22 @@ class FrameReader:
         return Frame(kind, payload)
 
     def take_records(self, recipe: Recipe) -> Records | None:
-        """Records [n >= 1] of the data packages of a recipe that come next, None if none do."""
+        """The data packages of a recipe that come next.
+
+        Args:
+            recipe: of the packages.
+
+        Returns:
+            Records [n >= 1]; None if another packet, or none that is complete, comes next.
+        """
         size = recipe.frame_size
         prefix = recipe.prefix
-        whole = range(len(self.buffer) // size)
         begins = self.buffer.startswith
-        count = next((k for k in whole if not begins(prefix, k * size)), len(whole))
-        if not count:
+        whole = len(self.buffer) // size
+        count = 0
+        while count < whole and begins(prefix, count * size):
+            count += 1
+        if count == 0:
             return None
         taken = self.buffer
         self.buffer = self.buffer[count * size :]
@@ -144,15 +155,14 @@ class Recipe:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Packed, big-endian record of the values; a repeated name gets its position appended."""
-        keys: dict[str, None] = {}
-        for i, name in enumerate(self.names):
-            keys[f"{name}#{i}" if name in keys else name] = None
-        return np.dtype(
-            [
-                (key, NUMBER[kind], (WIDTH[kind],) if WIDTH[kind] > 1 else ())
-                for key, kind in zip(keys, self.kinds, strict=True)
-            ]
-        )
+        fields: list[tuple[str, str, tuple[int, ...]]] = []
+        seen = set[str]()
+        for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True)):
+            key = f"{name}#{i}" if name in seen else name
+            seen.add(key)
+            width = WIDTH[kind]
+            fields.append((key, NUMBER[kind], (width,) if width > 1 else ()))
+        return np.dtype(fields)
 
     @cached_property
     def prefix(self) -> bytes:
@@ -160,9 +170,8 @@ class Recipe:
         number = b"" if self.recipe_id is None else bytes([self.recipe_id])
         size = HEADER.size + len(number) + self.dtype.itemsize
         if size > MAX_FRAME:
-            raise ValueError(
-                f"a data package of {size} bytes does not fit its 16-bit size"
-            )
+            problem = f"a data package of {size} bytes does not fit its 16-bit size"
+            raise ValueError(problem)
         return HEADER.pack(size, PacketType.DATA_PACKAGE) + number
 
     @cached_property
@@ -177,14 +186,14 @@ class Recipe:
             KeyError: a name has no value.
         """
         record = np.empty((), self.dtype)
-        for key, name in zip(
-            cast("Sequence[str]", self.dtype.names), self.names, strict=True
-        ):
+        keys = cast("Sequence[str]", self.dtype.names)
+        for key, name in zip(keys, self.names, strict=True):
             record[key] = values[name]
         return self.prefix + record.tobytes()
 
     @cached_property
     def _framed(self) -> np.dtype[Any]:
+        """Record of a whole data package, its prefix included."""
         return np.dtype([("prefix", f"V{len(self.prefix)}"), ("values", self.dtype)])
 
     def unpack_many(self, packages: bytes | bytearray) -> Records:
@@ -199,25 +208,39 @@ class Recipe:
 
     @cached_property
     def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int | slice], ...]]:
-        """Adjacent fields of one number type as one, and name, block and place in it of each."""
-        formats: list[tuple[str, int]] = []
-        places = []
+        """A record in which adjacent fields of one number type are one block.
+
+        Returns:
+            The record, whose fields are the blocks; and for each name the number of its
+            block, and its place among the numbers of the block.
+        """
+        types: list[str] = []  # of the numbers of each block
+        widths: list[int] = []
+        places: list[tuple[str, int, int | slice]] = []
         for name, kind in zip(self.names, self.kinds, strict=True):
-            number = NUMBER[kind]
-            width = WIDTH[kind]
-            if not formats or formats[-1][0] != number:
-                formats.append((number, 0))
-            start = formats[-1][1]
-            place = start if width == 1 else slice(start, start + width)
-            places.append((name, len(formats) - 1, place))
-            formats[-1] = (number, start + width)
-        blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
+            if types[-1:] != [NUMBER[kind]]:
+                types.append(NUMBER[kind])
+                widths.append(0)
+            start = widths[-1]
+            stop = start + WIDTH[kind]
+            widths[-1] = stop
+            is_single = WIDTH[kind] == 1
+            place = start if is_single else slice(start, stop)
+            places.append((name, len(types) - 1, place))
+        blocks = []
+        for number, (kind_of_block, width) in enumerate(zip(types, widths, strict=True)):
+            blocks.append((str(number), kind_of_block, (width,)))
         return np.dtype(blocks), tuple(places)
 
     def columns(self, records: Records) -> dict[str, Array]:
-        """Values of records [n] by name: float64 [n], or [n, width] for vectors.
+        """Values of records by name.
 
-        They are contiguous where there are many, for which later work is faster then.
+        Args:
+            records: of this recipe [n].
+
+        Returns:
+            float64 [n], or [n, width] for vectors. The arrays are contiguous from FEW
+            records on, for which later work is faster then.
         """
         dtype, places = self._blocks
         view = records.view(dtype)
@@ -233,9 +256,15 @@ def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
 
     Neighbours of one type are decoded together, see `Recipe.columns`.
     """
-    number = {name: NUMBER[FIELDS[name].kind] for name in names}
-    in_order = (name for name in FIELDS if name in number)
-    return tuple(sorted(in_order, key=lambda name: (number[name] != ">f8", number[name])))
+    number_type = {name: NUMBER[FIELDS[name].kind] for name in names}
+
+    def place(name: str) -> tuple[bool, str]:
+        """Key by which fields are sorted."""
+        is_integer = number_type[name] != ">f8"
+        return is_integer, number_type[name]
+
+    in_order_of_table = [name for name in FIELDS if name in number_type]
+    return tuple(sorted(in_order_of_table, key=place))
 
 
 # Payloads of requests and replies; yes-or-no replies are one byte, versions and numbers
@@ -247,7 +276,13 @@ IN_USE = "IN_USE"
 
 
 class TextMessage(NamedTuple):
-    """A text message of the controller; level 0 exception, 1 error, 2 warning, 3 information."""
+    """A text message of the controller.
+
+    Attributes:
+        text: the message.
+        source: what sent it; "" in protocol version 1.
+        level: 0 exception, 1 error, 2 warning, 3 information.
+    """
 
     text: str
     source: str
@@ -255,7 +290,12 @@ class TextMessage(NamedTuple):
 
 
 class SetupReply(NamedTuple):
-    """Reply to a setup request: recipe number (None in version 1) and a type for each name."""
+    """Reply to a setup request.
+
+    Attributes:
+        recipe_id: number of the recipe; None in protocol version 1.
+        kinds: RTDE type of each requested name, or NOT_FOUND or IN_USE.
+    """
 
     recipe_id: int | None
     kinds: tuple[str, ...]
@@ -333,9 +373,8 @@ def encode_text_message(message: TextMessage, version: int = 2) -> bytes:
         return bytes([message.level]) + text
     text = text[:255]
     source = message.source.encode()[:255]
-    return (
-        bytes([len(text)]) + text + bytes([len(source)]) + source + bytes([message.level])
-    )
+    parts = (bytes([len(text)]), text, bytes([len(source)]), source)
+    return b"".join(parts) + bytes([message.level])
 
 
 def decode_text_message(
@@ -345,16 +384,16 @@ def decode_text_message(
     if version == 1:
         _check(len(payload) > 0, peer, "an empty text message")
         return TextMessage(payload[1:].decode(errors="replace"), "", payload[0])
+    # Length and text, length and source, and one byte with the level.
     middle = 1 + (payload[0] if payload else 0)
     end = middle + 1 + (payload[middle] if middle < len(payload) else 0)
     _check(len(payload) == end + 1, peer, "a text message whose lengths do not fit")
-    text = payload[1:middle]
-    source = payload[middle + 1 : end]
-    return TextMessage(
-        text.decode(errors="replace"), source.decode(errors="replace"), payload[end]
-    )
+    text = payload[1:middle].decode(errors="replace")
+    source = payload[middle + 1 : end].decode(errors="replace")
+    return TextMessage(text, source, payload[end])
 
 
 def _check(good: bool, peer: str, what: str) -> None:
+    """Raise ProtocolError unless a payload is good."""
     if not good:
         raise ProtocolError(peer, f"sent {what}", CHECK_PORT)
