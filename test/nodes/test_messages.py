@@ -247,10 +247,10 @@ def test_the_memory_of_huge_messages_goes_back(
     most = before
     for topic, message in made.items():
         publishers[topic].publish(message())
-        end = len(observer.history["/diagnostics"]) + 3
-        while len(observer.history["/diagnostics"]) < end:
-            observer.executor.spin_once(timeout_sec=0.05)
-            most = max(most, memory_of(process.pid))
+    end = len(observer.history["/diagnostics"]) + 3
+    while len(observer.history["/diagnostics"]) < end:
+        observer.executor.spin_once(timeout_sec=0.02)
+        most = max(most, memory_of(process.pid))
     assert most > before + 1e-6 * HUGE / 2  # they have arrived
     observer.wait(lambda: memory_of(process.pid) < before + KEPT, "memory that goes back")
     if name == "logger":
