@@ -137,6 +137,18 @@ def learn(learner: Learner, motion: Motion, seconds: float, offset: float = 0.0)
     learner.attempts()
 
 
+def test_a_design_for_a_gap_spends_time_in_it(monkeypatch):
+    monkeypatch.setattr(search, "_STAGES", SHORT)
+    gaps = gaps_among([SLOW], ROBOT, "model.yaml")
+    design = first_design(
+        DesignRequest(ROBOT, harmonics=3, gaps=gaps, objective="energy")
+    )
+    (entry,) = design.trajectory.design["for_gap"]
+    assert entry["joint"] == ROBOT.joint_names[SLOW.joint]
+    assert entry["seconds"] > 5.0
+
+
+@pytest.mark.truth
 def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     """Slow work, the trajectory for what it lacks, learning from both."""
     monkeypatch.setattr(search, "_STAGES", SHORT)
