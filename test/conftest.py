@@ -157,13 +157,26 @@ def _fresh_domains() -> Iterator[Callable[[], int]]:
 Simulate = Callable[..., subprocess.Popen[str]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def simulate() -> Iterator[Simulate]:
-    """Start simulated controllers in separate processes, which end after the module.
+    """Start simulated controllers in separate processes, which end after the test.
 
     `simulate(host, *options)` returns the process once it is ready. Without the room that
     simulates, the test is skipped.
     """
+    with _simulators() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def simulate_of_module() -> Iterator[Simulate]:
+    """The same for all tests of a module."""
+    with _simulators() as start:
+        yield start
+
+
+@contextmanager
+def _simulators() -> Iterator[Simulate]:
     needs_room("simulation")
     with running.Simulators() as simulators:
         yield simulators.start

@@ -95,14 +95,14 @@ def topics_of(bag: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def recorded(
-    simulate: Simulate,
+    simulate_of_module: Simulate,
     fresh_host: Callable[[], str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A folder with bags of two recorders of one controller: one ended, one was killed."""
     folder = tmp_path_factory.mktemp("recorded")
     host = fresh_host()
-    simulate(host, "--speed", "1")
+    simulate_of_module(host, "--speed", "1")
     command = program("ur_energy", "record", "--host", host, "--rate", "50", "--json")
     killed = subprocess.Popen(
         [*command, "-o", folder / "killed"],

@@ -60,10 +60,10 @@ MOST_ATTEMPTS = 10
 
 
 @pytest.fixture(scope="module")
-def host(simulate, fresh_host):
+def host(simulate_of_module, fresh_host):
     """Address of a simulated controller at twice the speed."""
     host = fresh_host()
-    simulate(host, *OPTIONS, robot=ROBOT.name)
+    simulate_of_module(host, *OPTIONS, robot=ROBOT.name)
     return host
 
 

@@ -36,10 +36,10 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 
 
 @pytest.fixture(scope="module")
-def controller(simulate: Simulate, fresh_host: Callable[[], str]) -> str:
+def controller(simulate_of_module: Simulate, fresh_host: Callable[[], str]) -> str:
     """Address of a simulated controller."""
     host = fresh_host()
-    simulate(host)
+    simulate_of_module(host)
     return host
 
 
