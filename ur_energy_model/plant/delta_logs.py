@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -66,16 +66,18 @@ class DeltaLog:
         table: the log; None if it is lost or damaged.
         damage: what is wrong with it, in words; None for a good log, or if there is none.
         sources: application transactions that a damaged log has.
+        numbers: of the last commits by name; Delta Lake takes long to look one up.
     """
 
     files: pa.Table
     table: DeltaTable | None = None
     damage: str | None = None
     sources: frozenset[str] = frozenset()
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, name: str = NUMBER) -> int:
         """Number of the last commit, 0 without any."""
-        return 0 if self.table is None else self.table.transaction_version(name) or 0
+        return self.numbers.get(name, 0)
 
     def has(self, source: str) -> bool:
         """Whether it has the application transaction of a source."""
@@ -115,13 +117,13 @@ class DeltaLogs:
             if known is not None and before is table and version == table.version():
                 return known
             files = _named_files(name, table)
-            numbers = [NUMBER, *(f"table:{each}" for each in TABLES if name == STORE)]
-            if any(
-                not 0 <= (table.transaction_version(n) or 0) < HIGHEST for n in numbers
-            ):
+            names = [NUMBER, *(f"table:{each}" for each in TABLES if name == STORE)]
+            numbers = {each: table.transaction_version(each) or 0 for each in names}
+            if any(not 0 <= number < HIGHEST for number in numbers.values()):
                 raise DamagedLogError("it has an impossible number")
-            self._known[name] = table, table.version(), DeltaLog(files, table)
-            return self._known[name][2]
+            log = DeltaLog(files, table, numbers=numbers)
+            self._known[name] = table, table.version(), log
+            return log
         except DamagedLogError as error:
             self._opened.pop(name, None)
             rest = (
