@@ -43,7 +43,7 @@ class Session:
     shift: float = 0.0
     cycle: float = 0.0
     lines: bool = False
-    every: int = 1
+    every: int = 5
 
     def telemetry(self) -> Telemetry:
         """Its samples."""

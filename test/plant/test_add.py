@@ -51,7 +51,7 @@ def test_sums_equal_the_estimate(
     tmp_path: Path, shift: float, moving: float, still: float
 ) -> None:
     """Also where standby power is known so late that not all can be deducted, or it is off."""
-    telemetry = Session(moving=moving, still=still, shift=shift).telemetry()
+    telemetry = Session(moving=moving, still=still, shift=shift, every=1).telemetry()
     if not shift:
         telemetry["robot_mode"][1500:2000] = 5.0
         telemetry["robot_mode"][2000:] = 3.0
@@ -93,7 +93,7 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(
     script = parse_script('def p():\n $ 1 "A"\n movej(1)\n $ 2 "A"\n movej(2)\nend')
     store = tmp_path / "store"
     for number, begin in enumerate((50, 53)):
-        session = Session(at=NOON + begin * SECOND, moving=6.0, still=6.0)
+        session = Session(at=NOON + begin * SECOND, moving=6.0, still=6.0, every=1)
         made = session.telemetry()
         turn = np.arange(len(made)) // 400 % 2
         made = changed(made, script_control_line=np.where(turn, 5.0, 3.0))
@@ -117,7 +117,7 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(
 
 def test_program_nodes_of_one_program_after_the_other_sum_to_the_seconds() -> None:
     """The step between two programs counts once, with both of its ends."""
-    made = Session(moving=6.0, still=4.0).telemetry()
+    made = Session(moving=6.0, still=4.0, every=1).telemetry()
     made = changed(
         made, script_control_line=np.where(np.arange(len(made)) // 400 % 2, 5.0, 3.0)
     )
@@ -271,7 +271,7 @@ def test_bags_are_taken_once_they_do_not_change(tmp_path: Path) -> None:
 
 def test_a_bag_that_is_recorded_is_followed_file_by_file(tmp_path: Path) -> None:
     """The rows of its files, and of the whole bag later, add up to the bag's energy."""
-    telemetry = Session(moving=6.0, still=6.0).telemetry()
+    telemetry = Session(moving=6.0, still=6.0, every=1).telemetry()
     store = tmp_path / "store"
     folder = BagFolder(tmp_path / "bags", quiet=1e3)
     path = tmp_path / "bags" / "bag"

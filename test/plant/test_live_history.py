@@ -70,7 +70,7 @@ def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveE
 
 
 def test_program_nodes_are_those_of_the_bag(tmp_path: Path) -> None:
-    telemetry = Session(at=NOON + 56 * SECOND).telemetry()
+    telemetry = Session(at=NOON + 56 * SECOND, every=1).telemetry()
     line = np.where(np.arange(len(telemetry)) // 400 % 2, 5.0, 3.0)
     telemetry = changed(telemetry, script_control_line=line)
     lived(tmp_path / "live", telemetry)
@@ -164,7 +164,7 @@ def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(
 def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     tmp_path: Path,
 ) -> None:
-    session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0, every=5)
+    session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0)
     telemetry = session.telemetry()
     store = tmp_path / "live"
     history = live(store, period=0.05)
@@ -221,7 +221,7 @@ def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> No
     """Of a recording without bus power, over an hour's end, played long after: no row twice."""
     store = tmp_path / "store"
     begin = NOON + HOUR - 4 * SECOND
-    telemetry = Session(at=begin, moving=6.0, still=6.0).telemetry()
+    telemetry = Session(at=begin, moving=6.0, still=6.0, every=1).telemetry()
     telemetry = changed(telemetry, actual_robot_current=np.full(len(telemetry), np.nan))
     history = live(store, period=0.02)
     source = estimator(history)
@@ -289,7 +289,7 @@ def test_the_total_does_not_depend_on_the_model(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
-    session = Session(moving=6.0, still=4.0)
+    session = Session(moving=6.0, still=4.0, every=1)
     telemetry = session.telemetry()
     with small_disk(tmp_path / "disk", kilobytes=256) as disk:
         store = disk.path / "store"
@@ -324,7 +324,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
 
     monkeypatch.setattr(live_hours.LiveRows, "write", hang)
     source = estimator(history)
-    telemetry = Session().telemetry()
+    telemetry = Session(every=1).telemetry()
     feed(source, telemetry.cut(slice(0, 500)))
     source.save()
     assert entered.wait(240)
