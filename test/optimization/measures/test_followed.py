@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from test.cli.conftest import Capture, answer
-from test.optimization.measures.conftest import SECONDS
+from test.optimization.measures.conftest import MakeOnce
 from test.optimization.typed_programs import typed_into
 from test.simulation.simulated_cell import (
     ABOVE_PICK,
@@ -31,13 +31,13 @@ from test.simulation.simulated_cell import (
     movej,
     program,
 )
-from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.simulation.client_interfaces import DashboardSession
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
+SECONDS = 42.0
 FIRST = 3  # line with which the loop of `program` begins
 SCRIPT = program(*PICK_AND_PLACE)
 
@@ -88,6 +88,14 @@ def assert_saved(measure: dict[str, Any], before: Path, after: Path) -> None:
     assert new_durations.mean() <= 1.01 * durations.mean()
 
 
+@pytest.fixture(scope="session")
+def before(made_once: MakeOnce) -> Path:
+    """The program as it is."""
+    return (
+        made_once("measures_before", lambda folder: ran(folder / "bag", SCRIPT)) / "bag"
+    )
+
+
 def moved_wait(script: str, action: str, title: str) -> str:
     """The program after somebody moved a wait as a measure of the kind "pose" says."""
     (wait,) = map(int, re.findall(r"\(line (\d+)\)", title))
@@ -103,19 +111,20 @@ def moved_wait(script: str, action: str, title: str) -> str:
 
 @pytest.mark.truth
 def test_waiting_in_a_cheaper_pose(
-    as_set: Path, model_file: Path, tmp_path: Path, capsys: Capture
+    before: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    pose = the_only(measures(capsys, model_file, as_set), "pose")
+    pose = the_only(measures(capsys, model_file, before), "pose")
     after = ran(tmp_path / "after", moved_wait(SCRIPT, pose["action"], pose["title"]))
-    assert_saved(pose, as_set, after)
+    assert_saved(pose, before, after)
 
 
-@pytest.mark.parametrize("kind", first_fast(["moves", "line"]))
+@pytest.mark.truth
+@pytest.mark.parametrize("kind", ["moves", "line"])
 def test_what_the_command_prints_is_typed(
-    kind: str, as_set: Path, model_file: Path, tmp_path: Path, capsys: Capture
+    kind: str, before: Path, model_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     found = [
-        each for each in measures(capsys, model_file, as_set) if each["kind"] == kind
+        each for each in measures(capsys, model_file, before) if each["kind"] == kind
     ]
     assert len(found) == {"moves": 1, "line": 3}[kind]
     measure = found[0]
@@ -123,7 +132,7 @@ def test_what_the_command_prints_is_typed(
     assert words[0] == "ur_energy"
     sheet = answer(capsys, *words[1:])["sheet"]
     after = ran(tmp_path / "after", typed_into(SCRIPT, sheet))
-    assert_saved(measure, as_set, after)
+    assert_saved(measure, before, after)
 
 
 @pytest.mark.truth
