@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import pytest
 import rclpy
+from builtin_interfaces.msg import Duration, Time
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -43,6 +44,11 @@ def message_class(name: str) -> Any:
     """Message class of package/Type or package/msg/Type."""
     parts = name.split("/")
     return getattr(importlib.import_module(f"{parts[0]}.msg"), parts[-1])
+
+
+def seconds_of(stamp: Time | Duration) -> float:
+    """Seconds of a time stamp (since the epoch) or a duration."""
+    return float(stamp.sec + stamp.nanosec * 1e-9)
 
 
 LEARNING_OFF = {"learn": "off"} if has_room("learning") else {}

@@ -17,10 +17,9 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from test.energy.known_arm import changed, motion, packets, total
-from test.nodes.conftest import LEARNING_OFF, Cell
+from test.nodes.conftest import LEARNING_OFF, Cell, seconds_of
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 

@@ -30,7 +30,7 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
-from test.nodes.conftest import LEARNING_OFF, Cell
+from test.nodes.conftest import LEARNING_OFF, Cell, seconds_of
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
 from test.telemetry.recorded_events import read_events
@@ -40,7 +40,6 @@ from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.launch_files import node_command
-from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.topics_and_services import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from test.energy.work_cycles import arm_model
-from test.nodes.conftest import LEARNING_OFF, Cell
+from test.nodes.conftest import LEARNING_OFF, Cell, seconds_of
 from test.optimization.hand_made import HOME, sampled
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
@@ -33,7 +33,6 @@ from ur_energy_model.nodes.plan_messages import (
     plan_of,
     read_plan,
 )
-from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import move
 
@@ -42,7 +41,6 @@ def test_messages_are_what_they_are_made_of() -> None:
     names = ("shoulder_pan_joint", "wrist", "total")
     stamp = convert.time_message(1_700_000_000_123_456_789)
     assert (stamp.sec, stamp.nanosec) == (1_700_000_000, 123_456_789)
-    assert convert.seconds_of(Duration(sec=2, nanosec=500_000_000)) == 2.5
     write = convert.SerializedJointStates(names)
     for turn in range(3):
         stamp = Time(sec=turn, nanosec=7)

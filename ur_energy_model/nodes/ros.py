@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
@@ -177,11 +177,6 @@ def time_message(nanoseconds: int) -> Time:
     """Time stamp from ns since the epoch."""
     seconds, rest = divmod(int(nanoseconds), 10**9)
     return Time(sec=seconds, nanosec=rest)
-
-
-def seconds_of(stamp: Time | Duration) -> float:
-    """Seconds of a time stamp (since the epoch) or a duration."""
-    return float(stamp.sec + stamp.nanosec * 1e-9)
 
 
 def joint_state(
