@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What arguments of several subcommands stand for: models, robots, and work on many bags."""
+"""Meaning of arguments of several subcommands: models, robots, work on many bags."""
 
 from __future__ import annotations
 
@@ -101,7 +101,15 @@ def chosen_model(
 def split_model(
     model: Path | None, bags: Sequence[Path]
 ) -> tuple[Path | None, list[Path]]:
-    """A model that may have been left out, so that the first bag took its place, and the bags."""
+    """Model and bags, where the first bag is in place of a model that was left out.
+
+    Args:
+        model: model file, or the first recording; None for none.
+        bags: the recordings behind it.
+
+    Returns:
+        The model file, None without one, and all recordings.
+    """
     if model is not None and (model.is_dir() or model.suffix in BAG_SUFFIXES):
         return None, [model, *bags]
     return model, list(bags)
@@ -244,7 +252,13 @@ def failed_json(failed: Sequence[BagResult[Any]]) -> list[dict[str, Any]]:
 
 
 def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:
-    """Name the bags that failed, and end the command; the exit code shows whether others did not.
+    """Name the bags that failed, and end the command with an error.
+
+    Its exit code is 3 if other bags have a result, else 1.
+
+    Args:
+        failed: the bags without a result.
+        bags: number of all bags.
 
     Raises:
         UrEnergyError: there are any.

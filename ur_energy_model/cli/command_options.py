@@ -5,8 +5,8 @@
 
 A table is a dataclass made with `option`, one field for each option or argument of the
 subcommand; the function that runs the subcommand gets an object of it. What several
-subcommands share is in `tables`, the table of `identify` as well, because rooms add to it.
-Paths are as typed; an attribute that is None was not stated.
+subcommands share is in `tables`, the table of `identify` as well, because rooms add to
+it. Paths are as typed; an attribute that is None was not stated.
 """
 
 from __future__ import annotations
@@ -255,7 +255,8 @@ class ReportOptions:
         same_arm: whether the serial numbers of model and recordings may differ.
         tariff: what energy costs, and the hours of a year.
         cycle: event that begins a cycle of the work.
-        cycle_output: digital output whose rising edge begins a cycle, for "digital_output".
+        cycle_output: digital output whose rising edge begins a cycle, for
+            "digital_output".
         json: whether the result is printed as JSON.
     """
 

@@ -18,7 +18,7 @@ from ur_energy_model.options import Option, add_options, options_of_tables
 from ur_energy_model.rooms import Given
 
 _ANY_ROBOT = "ur5e"
-"""Arm whose joint names the layouts have without --robot; all UR arms have the same joint names."""
+"""Arm of the layouts without --robot; all UR arms have the same joint names."""
 
 
 def layouts(given: Given) -> None:

@@ -188,7 +188,7 @@ def _estimated(
     same_arm: bool,
     **how: Any,
 ) -> Estimate:
-    """Energies of a recording, what it shows of the payload, and what can be done for less.
+    """Energies of a recording, with its payload, and what can be done for less.
 
     Args:
         model: with the payload that the user states.

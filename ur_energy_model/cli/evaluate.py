@@ -262,7 +262,7 @@ def _print_powers(entry: Entry) -> None:
 
 
 def _print_joint_power(bag: str, joints: Sequence[Mapping[str, Any]]) -> None:
-    """Print modelled and measured energies of the joints, or why there are no measured ones.
+    """Print modelled and measured energies of the joints, or why none are measured.
 
     Args:
         bag: name of the recording.

@@ -79,7 +79,7 @@ class Addition(Protocol):
         result: Identification,
         again: Callable[[ArmPrior], Identification],
     ) -> Identification:
-        """The identification with a prior of the room, if it is asked for; else the result.
+        """The identification with a prior of the room if it is asked for, else the result.
 
         Args:
             given: of the command.
@@ -236,7 +236,7 @@ def _print(result: Identification) -> None:
 
 
 _WALL_PARAMETERS = (*STATES, "proportional_std", "quadratic_std")
-"""Names of the standard deviations `WallModel.std`: states of the control box, then losses."""
+"""Names of the entries of `WallModel.std`: states of the control box, then losses."""
 
 
 def _wall_words(wall: WallModel) -> str:
@@ -258,7 +258,7 @@ def _wall_words(wall: WallModel) -> str:
 
 
 def _spread_words(model: EnergyModel) -> str:
-    """How much standby [W] and friction [%] differ between sessions, with 95 % confidence.
+    """Spread of standby [W] and friction [%] between sessions, with 95 % confidence.
 
     Without sessions of this arm, the values are those that are typical of others.
     """
@@ -324,7 +324,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
 
 
 def _tensors_json(model: EnergyModel) -> dict[str, Any] | None:
-    """Identified inertia tensors of the links [kg m^2]; None if they are from the robot file."""
+    """Identified inertia tensors of the links [kg m^2]; None for the robot file's."""
     tensors = model.link_tensors
     if tensors is None:
         return None

@@ -29,7 +29,7 @@ _REMEDY = "import it with {options}"
 _HIDDEN = ("fields", "contradictions", "controller_constants")
 """Entries of JSON that a table does not show: long ones, and sentences."""
 _LONGEST_LOOK = 120.0
-"""Time span of the samples from which the arm is recognised where --robot is missing [s]."""
+"""Time span of the samples by which the arm is recognised without --robot [s]."""
 
 
 def import_csv(given: Given) -> None:
@@ -90,7 +90,7 @@ def import_csv(given: Given) -> None:
 
 
 class _SampleChecks:
-    """Compares the samples of CSV files with the stated arm and the units of current and time.
+    """Compares samples of CSV files with the stated arm and units of current and time.
 
     Attributes:
         constants: fit of the torque constants that the controller states.
@@ -114,8 +114,8 @@ class _SampleChecks:
     ) -> tuple[Contradiction, ...]:
         """Contradictions for which the files are refused.
 
-        A wrong unit of time or a wrong arm makes currents look wrong, so that currents are
-        compared only where time and arm agree.
+        A wrong unit of time or a wrong arm makes currents look wrong, so that currents
+        are compared only where time and arm agree.
 
         Args:
             telemetry: the files, read to their end.

@@ -1,10 +1,10 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands of `ur_energy`: which there are, which one a command line means, their list.
+"""The commands of `ur_energy`: their list, and the one that a command line means.
 
-The list of commands is the help that is asked for most often. It is made without argparse,
-which is slow to import.
+The list of commands is the help that is asked for most often. It is made without
+argparse, which is slow to import.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def _model(
 
     Returns:
         A function of what the first samples state, which returns the model and the model
-        in words. It raises ControllerError where neither the user nor the controller names
-        the arm.
+        in words. It raises ControllerError where neither the user nor the controller
+        names the arm.
     """
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:

@@ -97,7 +97,7 @@ def _outcome(call: Call, name: str) -> int:
 
 
 def _discard_output() -> None:
-    """Replace stdout, so that Python can flush and close it at its end without an error."""
+    """Replace stdout, so that Python can flush and close it without an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

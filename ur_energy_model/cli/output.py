@@ -41,8 +41,8 @@ def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
     Args:
-        value: of dictionaries, lists, dataclasses, arrays and numbers; arrays become lists,
-            paths text, NaN and infinity null.
+        value: of dictionaries, lists, dataclasses, arrays and numbers; arrays become
+            lists, paths text, NaN and infinity null.
     """
     import json
 
@@ -135,7 +135,7 @@ JOINT = "_joint"
 
 
 def ask(question: str) -> str:
-    """Ask the user at the terminal; the question is on stderr, the answer without line end."""
+    """Ask the user on stderr; returns the line that is typed, without its end."""
     print(one_line(question), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
@@ -143,11 +143,12 @@ def ask(question: str) -> str:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> None:
-    """Print a table on stdout: numbers with four significant digits, first column left-aligned.
+    """Print a table on stdout; numbers have four significant digits.
 
-    A table that is too wide gets headings of several lines, joints without "_joint", and
-    no space around its columns, in this order. Outside a terminal it may still have more
-    than WIDTH columns, because numbers and the words that name a row are never broken.
+    The first column is left-aligned, the others are right-aligned. A table that is too
+    wide gets headings of several lines, joints without "_joint", and no space around its
+    columns, in this order. Outside a terminal it may still have more than WIDTH columns,
+    because numbers and the words that name a row are never broken.
 
     Args:
         title: line above the table.
@@ -203,9 +204,10 @@ def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
 
 
 def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
-    """Narrower headings, step by step: each step breaks the longest heading at its last space.
+    """Narrower headings: each step breaks the longest heading at its last space.
 
-    Only headings of columns of numbers are broken, until none is longer than LONG_HEADING.
+    Only headings of columns of numbers are broken, until none is longer than
+    LONG_HEADING.
 
     Args:
         headings: of the columns.
@@ -312,8 +314,8 @@ def progress(title: str) -> Iterator[Callable[..., None]]:
         title: of the task.
 
     Yields:
-        A function that shows how far the task is: it takes the fraction that is done (0 to
-        1, NaN if unknown) and, where it changes, what is being done.
+        A function that shows how far the task is: it takes the fraction that is done (0
+        to 1, NaN if unknown) and, where it changes, what is being done.
     """
     from rich import progress as rich
     from rich.console import Console

@@ -42,7 +42,7 @@ from ur_energy_model.typing import Array
 
 
 def payload(given: Given) -> None:
-    """`ur_energy payload`: identify the payload, or calibrate the drives with a known one.
+    """`ur_energy payload`: identify the payload, or calibrate with a known payload.
 
     Raises:
         UrEnergyError: the model, a recording or an option cannot be used.
@@ -100,15 +100,15 @@ def _refuse_generic(model: EnergyModel, options: PayloadOptions) -> None:
 def _calibrated_constants(
     model: EnergyModel, found: PayloadEstimate
 ) -> list[dict[str, Any]]:
-    """Torque constants of each joint before and after the calibration with a known payload.
+    """Torque constants of the joints before and after calibration with a known payload.
 
     Args:
         model: before the calibration.
         found: with the constants that the known payload shows.
 
     Returns:
-        Entries "name", "model", "calibrated" and "std" (standard deviation) of each joint;
-        constants are on the motor side [N m/A].
+        Entries "name", "model", "calibrated" and "std" (standard deviation) of each
+        joint; constants are on the motor side [N m/A].
     """
     entries: list[dict[str, Any]] = []
     for j, joint in enumerate(model.joints):
@@ -224,7 +224,7 @@ def _torque_constants(
 
 
 def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -> None:
-    """Print the parameters with standard deviations, and how well they explain the torque.
+    """Print the parameters with standard deviations, and the errors of the torque.
 
     Args:
         result: base parameters in kg, m and combinations of them, and their errors.

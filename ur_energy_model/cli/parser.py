@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command line of `ur_energy`: the values that it states for the options of a command.
+"""The command line of `ur_energy`: values of the options of a command.
 
 The tables of the command make one parser of argparse, which splits the command line into
 words and writes the help. What the words mean is in the tables (`options`).
@@ -84,7 +84,7 @@ def call_of(command: Command, words: Sequence[str]) -> Call:
 
 
 def command_tables(command: Command) -> tuple[type, ...]:
-    """The tables of a command: its own, and the tables of the extensions of its subjects."""
+    """The tables of a command: its own, and those that extensions of its subjects add."""
     return tables_of(command.options, command.subjects)
 
 

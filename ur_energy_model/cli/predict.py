@@ -68,11 +68,11 @@ def predict(given: Given) -> None:
 
 
 def _with_recorded_setup(chosen: ChosenModel, session: Path) -> EnergyModel:
-    """The model; a generic one with the mounting and payload of a recording of the same day.
+    """The model; a generic one gets mounting and payload from a recording.
 
     Args:
         chosen: the model as the user has named it.
-        session: the recording.
+        session: the recording, of the same day as the motion.
 
     Raises:
         UrEnergyError: the recording cannot be used.

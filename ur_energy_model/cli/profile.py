@@ -45,7 +45,7 @@ from ur_energy_model.report.profile import (
 from ur_energy_model.rooms import Given
 
 SHOWN = 8
-"""Columns of the table of nodes in a terminal; the page has also columns per cycle and joint."""
+"""Columns of the table of nodes in a terminal; the page has more, per cycle and joint."""
 BAR = 12
 """Cells of the longest bar in the listing of a script."""
 SHARE_SHOWN = 0.005

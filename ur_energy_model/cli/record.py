@@ -56,7 +56,7 @@ _HIDDEN = ("contradictions", "controller_constants")
 
 
 def record(given: Given) -> None:
-    """`ur_energy record`: record until the duration is over, Ctrl-C, or the arm stays away.
+    """`ur_energy record`: record until the end of the duration, Ctrl-C, or a failure.
 
     Raises:
         IncompleteRecordingError: less is in the bag than was asked for.
@@ -113,7 +113,8 @@ class _OpenedSource(NamedTuple):
     """A source of samples that is connected.
 
     Attributes:
-        metered: samples of the controller, with the readings of the meter if there is one.
+        metered: samples of the controller, with the readings of the meter if there is
+            one.
         meter: None for none.
     """
 
@@ -186,7 +187,7 @@ def _recorder_options(options: RecordOptions) -> RecorderOptions:
 
 
 class _SampleChecks:
-    """Compares samples, while they are recorded, with the stated arm and a power meter."""
+    """Compares samples with the stated arm and a power meter while they are recorded."""
 
     def __init__(self, robot: RobotDescription | None, meter: str | None) -> None:
         """Begin without samples.

@@ -49,7 +49,7 @@ def note_packing() -> None:
 def controller_constants(
     bag: Path, robot: RobotDescription | None
 ) -> tuple[ControllerConstants | None, list[Contradiction]]:
-    """Torque constants that the controller states in a bag, and what contradicts their units.
+    """Torque constants that the controller states in a bag, and contradictions of units.
 
     They are read from the finished bag, so that recording is never delayed.
 

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""`ur_energy report`: the HTML report of a model and recordings, and its figures as files."""
+"""`ur_energy report`: HTML report of a model and recordings, and figures as files."""
 
 from __future__ import annotations
 

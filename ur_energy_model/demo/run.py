@@ -119,7 +119,7 @@ class Recorded:
 def run_demo(
     output: Path, robot: str, host: str, seconds: float, seed: int | None
 ) -> None:
-    """Record, identify, estimate live, and print the tables of the paper beside the truth.
+    """Record, identify, estimate live, and print the paper's tables with the truth.
 
     Args:
         output: folder for all files; one of an earlier demo is replaced.
@@ -333,8 +333,8 @@ def evaluate_run(
 def print_tables(evaluated: Evaluated) -> None:
     """Print energies (Table VIII), torque (Table V) and current (Table VII) errors.
 
-    They have the form of the tables of Clochiatti et al. 2024, with the true values beside
-    the estimated ones.
+    They have the form of the tables of Clochiatti et al. 2024, with the true values
+    beside the estimated ones.
     """
     _print_energies(evaluated)
     names = evaluated.energy.names
@@ -433,7 +433,8 @@ def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
 
     Returns:
         `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and
-        `bus_energy` that the supply delivers to the whole arm, standby included; all in J.
+        `bus_energy` that the supply delivers to the whole arm, standby included; all in
+        J.
     """
     content = json.loads(truth_file.read_text(encoding="utf-8"))
     with np.load(truth_file.with_name(content["arrays"])) as rows:
@@ -501,7 +502,7 @@ class EnergyMonitor:
         return f"/energy {self.latest[TOTAL_POWER.name]:5.1f} W{modelled} {energy:6.0f} J"
 
     def note_end(self) -> None:
-        """Write a line about the energies at the end, if the estimator has published any."""
+        """Write a line about the final energies, if the estimator has published any."""
         if TOTAL_ENERGY.name not in self.latest:
             return
         model = self.latest.get(MODEL_ENERGY.name, float("nan"))

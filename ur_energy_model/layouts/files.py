@@ -90,7 +90,7 @@ class ArmTopics:
             )
 
     def name_of(self, topic: topics.Topic) -> str:
-        """Full name of a topic, such as "/cell1/energy"; absolute names stay as they are."""
+        """Full name of a topic, such as "/cell1/energy"; absolute names stay."""
         namespace = self.namespace.strip("/")
         if topic.name.startswith("/"):
             return topic.name
@@ -309,7 +309,7 @@ SUBSCRIBER = {
     "boolean_strings_to_number": "true",
     "remove_suffix_from_strings": "true",
 }
-"""Settings of the subscriber; settings that a layout lacks are false or zero, not the defaults."""
+"""Settings of the subscriber; those that a layout lacks are false or zero."""
 PLOT_STYLE = {
     "mode": "TimeSeries",
     "style": "Lines",
@@ -331,7 +331,7 @@ def live_layout(arm: ArmTopics) -> str:
 
 
 def server_layout(arm: ArmTopics) -> str:
-    """Layout of PlotJuggler that subscribes to the topic energy of a Foxglove server, as XML.
+    """Layout of PlotJuggler that subscribes to energy of a Foxglove server, as XML.
 
     Args:
         arm: whose energies are plotted.
@@ -430,8 +430,8 @@ def rviz_layout(arm: ArmTopics) -> str:
     """The configuration of rviz: grid, robot model, and spheres of the powers.
 
     Args:
-        arm: whose robot_description and energy/markers are shown; the frame of its base is
-            the fixed frame.
+        arm: whose robot_description and energy/markers are shown; the frame of its base
+            is the fixed frame.
 
     Returns:
         YAML.
@@ -496,8 +496,8 @@ _LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str] | None, str]] = {
     "grafana/energy.json": (None, "Grafana, metrics of Prometheus"),
     "prometheus/prometheus.yml": (None, "Prometheus"),
 }
-"""By the path of each file: the function that makes it, None for a file of config/ that is the same
-for every arm, and what the file is for."""
+"""By the path of each file: the function that makes it, None for a file of config/ that
+is the same for every arm, and what the file is for."""
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}
 """What each file is for, by its path relative to the folder of the layouts."""
 

@@ -61,10 +61,10 @@ TEXT_ABOVE = 0.25
 
 
 class PowerMarkers:
-    """One sphere per joint, coloured by its power, and the total power as text above the arm.
+    """A sphere per joint, coloured by its power, and the total power as text above.
 
-    The message is made once and then updated, because making Marker messages takes most of
-    the time of a publication.
+    The message is made once and then updated, because making Marker messages takes most
+    of the time of a publication.
 
     Args:
         frame: of the base of the arm.
@@ -118,8 +118,8 @@ class PowerMarkers:
 
 MARKER_RATE = 10.0  # rate of energy/markers [Hz]
 CHECK_PERIOD = 0.25
-"""Time between two checks which topics have subscribers [s]; a check of all topics takes longer
-than one publication."""
+"""Time between two checks which topics have subscribers [s]; a check of all topics takes
+longer than one publication."""
 ANSWER_REASONS = ("changed", "begins_away", "not_optimized", "not_measured")
 """Attributes of `PlanAnswer` that are published as texts."""
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
@@ -209,8 +209,8 @@ class EnergyPublishers:
             place: as for `messages`.
             snapshot: powers and energies.
             nanoseconds: host time of its newest sample, since the epoch.
-            values: rows of `energy_values` for this snapshot: energies [J], powers [W] and
-                standard uncertainties of the energies [J].
+            values: rows of `energy_values` for this snapshot: energies [J], powers [W]
+                and standard uncertainties of the energies [J].
         """
         subscribed = self._subscribed
         found: dict[str, bytes] = {}

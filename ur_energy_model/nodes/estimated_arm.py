@@ -114,7 +114,7 @@ class EstimatorCompanion:
         """
 
     def poll(self, arm: EstimatedArm) -> None:
-        """Use what has happened since the last call, about a second ago, and write lines."""
+        """Use what happened since the last call about a second ago, and write lines."""
 
     def model_values(self) -> dict[str, object]:
         """Figures for the status of the model on /diagnostics, also before `begin`."""
@@ -293,12 +293,12 @@ class EstimatedArm:
     # Steps of the thread that reads the samples.
 
     def take(self, batch: Telemetry, attempt: int) -> None:
-        """Compare the arm with the next samples, and hand them to the companions; never waits.
+        """Compare the arm with the next samples, and hand them to the companions.
 
         Args:
             batch: samples that follow the previous ones.
-            attempt: how many times the source was opened; the companions get a bag that is
-                played again only once.
+            attempt: how many times the source was opened; the companions get a bag that
+                is played again only once.
         """
         self._not_compared.append(batch)
         waited = float(batch.time[-1] - self._not_compared[0].time[0])
@@ -380,12 +380,12 @@ class EstimatedArm:
         self.use_model(self.base, 0, "")
 
     def use_friction(self, friction: SessionFriction | None) -> None:
-        """Compute with the present friction of the joints; None for the model's friction."""
+        """Compute with the present friction of the joints; None for the model's."""
         with self._lock:
             self.estimator.calculator.use_friction(friction)
 
     def model_was_written(self) -> None:
-        """A companion has written the model in use to the model file: no change to load."""
+        """Do not load the model file again: a companion has written the model in use."""
         self._modified = self._modification_time()
 
     def write_lines(self, snapshot: Snapshot | None) -> None:
@@ -442,7 +442,7 @@ class EstimatedArm:
 
     @property
     def arm_warning(self) -> str | None:
-        """That the samples are of another type of arm, or the model of another arm; else None.
+        """That samples or model are of another arm, in words; None if they are not.
 
         Remedies name parameters of the node in place of options of commands.
         """
@@ -469,7 +469,7 @@ class EstimatedArm:
             raise WrongRobotError(self.path or "", problem, "give a model of this robot")
 
     def _modification_time(self) -> int | None:
-        """When the model file was last changed [ns since the epoch]; None without a file."""
+        """Time of the last change of the model file [ns]; None without a file."""
         if self.path is None:
             return None
         try:

@@ -10,8 +10,8 @@ reading only:
 - The executor's thread answers services, and once a second (`_report`) publishes summary
   and diagnostics, saves the counters, and uses changed and learned models.
 
-Plans are predicted in a thread of their own (`plan_predictions`). What rooms do beside the
-estimator, such as learning, is in their companions (`estimated_arm`).
+Plans are predicted in a thread of their own (`plan_predictions`). What rooms do beside
+the estimator, such as learning, is in their companions (`estimated_arm`).
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySou
 SWITCH_INTERVAL = 0.001
 """Time after which Python interrupts a thread that computes for one that is ready [s].
 
-While a plan is optimized, the reading thread regains the interpreter some ten times for each
-batch, and must be done before the next batch. With shorter times other threads interrupt each
-batch, too, which in cell_node takes a twelfth of the processor time."""
+While a plan is optimized, the reading thread regains the interpreter some ten times for
+each batch, and must be done before the next batch. With shorter times other threads
+interrupt each batch, too, which in cell_node takes a twelfth of the processor time."""
 
 
 class EstimatorNode(ManagedNode):
-    """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
+    """Integrates energy and publishes it, in the thread that reads the packets.
 
     A batch of packets covers several publish periods. Their publications are spread over
     the time until the next batch; publications within SHORTEST_BATCH are sent together,
@@ -303,7 +303,7 @@ class EstimatorNode(ManagedNode):
         return self._arm.estimator
 
     def _source(self) -> TelemetrySource:
-        """Make the source of samples: a driver's topic, a bag, or the controller itself."""
+        """Make the source of samples: a driver's topic, a bag, or the controller."""
         given = self.parameters
         if self._given_source is not None:
             return self._given_source()
@@ -351,10 +351,11 @@ class EstimatorNode(ManagedNode):
         The samples pass these modules on their way to the topic:
 
         - `energy.live` collects them, with `telemetry.samples`.
-        - `energy.calculator` leaves out impossible samples (`telemetry_checks`), finds gaps
-          (`meter`) and computes `powers` from the model (`energy_model`, `drives`,
+        - `energy.calculator` leaves out impossible samples (`telemetry_checks`), finds
+          gaps (`meter`) and computes `powers` from the model (`energy_model`, `drives`,
           `friction`) and the standby power of the `session`.
-        - `energy.counters` integrate the powers, and `energy.cycles` finds cycles of work.
+        - `energy.counters` integrate the powers, and `energy.cycles` finds cycles of
+          work.
         - `energy.topics` takes the numbers from a snapshot, and `energy_publishers` hands
           them to `ros`, at the times of `telemetry.source.Decimator`.
 
@@ -485,7 +486,7 @@ class EstimatorNode(ManagedNode):
         self._health.record_publication(stamp)
 
     def _report(self) -> None:
-        """Publish summary and diagnostics, save the counters, use changed and learned models."""
+        """Publish summary and diagnostics, save counters, use changed and learned models."""
         reader = self._reader
         arm = self._arm
         health = self._health
@@ -517,7 +518,7 @@ class EstimatorNode(ManagedNode):
         health.write_lines(reader, self.robot_name)
 
     def _on_cycle(self, cycle: Cycle) -> None:
-        """Publish a complete cycle and hand it to the sinks (called with the lock held)."""
+        """Publish a complete cycle and hand it to the sinks; the lock is held."""
         self._sinks.note_cycle(cycle)
         self._energy.publish_cycle(cycle, self._estimator().channels)
 

@@ -4,8 +4,8 @@
 """Health of the estimator: its parts on /diagnostics, and lines for the operator.
 
 The reading thread records what it does (`record_batch`, `record_publication`,
-`record_missed`); once a second the executor's thread makes the parts and lines. The counts
-of one report may be off by one batch, since they have no lock.
+`record_missed`); once a second the executor's thread makes the parts and lines. The
+counts of one report may be off by one batch, since they have no lock.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MISSED_SHARE = 0.02  # share of publications whose absence is a warning
 BUSY = "publish_rate is not reached: the processor is busy, or the rate too high"
 LATE = "samples came late and together: the network or the controller had stalled"
 LATE_SHARE = 0.6
-"""Samples of a batch count as late if the reader waited for them for more than this share of the
-time span of the batch; otherwise this program was behind."""
+"""Samples of a batch count as late if the reader waited for them for more than this share
+of the time span of the batch; otherwise this program was behind."""
 
 
 class EstimatorHealth:
@@ -194,7 +194,8 @@ class EstimatorHealth:
     def _rates(self, now: float) -> dict[str, object]:
         """Rates [Hz] and latencies [ms] since the last report.
 
-        The latency of a publication is the time since the host stamp of its newest sample.
+        The latency of a publication is the time since the host stamp of its newest
+        sample.
 
         Args:
             now: time of the report, by the monotonic clock [s].
@@ -501,7 +502,7 @@ def _origin(made_by: Mapping[str, Any], age: float | None) -> str:
 
 
 def _held_out(validation: Sequence[Mapping[str, Any]]) -> str | None:
-    """Largest power and energy errors of the held-out recordings in words; None without any.
+    """Largest errors of the held-out recordings in words; None without recordings.
 
     Recordings of a fitted motion or of another arm do not count.
 

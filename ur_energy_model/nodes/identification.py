@@ -3,8 +3,8 @@
 
 """identification_node: identifies a model from bags on request.
 
-Identification takes minutes: it runs in the thread of the service's callback (or in one of
-its own at the start), while the executor's other thread reports its progress.
+Identification takes minutes: it runs in the thread of the service's callback (or in one
+of its own at the start), while the executor's other thread reports its progress.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ CONSTANTS = (
     "winding_resistance",
     "back_emf_constant",
 )
-"""Attributes of a joint's model that the result states, with their standard deviations."""
+"""Attributes of a joint's model that the result has, with standard deviations."""
 
 
 def result_statuses(result: Identification) -> list[DiagnosticStatus]:
@@ -203,7 +203,7 @@ def errors_of(entry: Mapping[str, Any]) -> str:
 
 
 def bus_figures(result: Identification) -> dict[str, object]:
-    """Standby power [W], and the power errors of fit and validation by the name of the bag."""
+    """Standby power [W], and power errors of fit and validation by name of the bag."""
     model = result.model
     figures: dict[str, object] = {"standby_W": model.bus.standby}
     for kind, entries in (("fit", model.fit), ("validation", model.validation)):

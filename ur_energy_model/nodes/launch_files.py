@@ -119,7 +119,7 @@ def switch(name: str, default: str, text: str) -> LaunchArgument:
 
 
 def _launch_parameters(node: str) -> list[LaunchArgument]:
-    """Arguments of all parameters of a node that are marked for launch, of rooms as well."""
+    """Arguments of all parameters of a node, and of rooms, that are marked for launch."""
     names = [entry.name for entry in NODES[node] if entry.launch]
     return parameter_arguments(node, *names)
 
@@ -199,7 +199,7 @@ def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | 
 
 
 def identify(arguments: Arguments) -> Iterator[Started]:
-    """One identification, with the bags of the arguments; launch ends after it by default.
+    """One identification, after which launch ends by default.
 
     Args:
         arguments: text of all launch arguments.
@@ -216,7 +216,7 @@ def identify(arguments: Arguments) -> Iterator[Started]:
 def changed_parameters(
     node: str, arguments: Arguments, *, without: Collection[str] = ()
 ) -> dict[str, Value]:
-    """Values of launch arguments that differ from the default of the parameter of that name.
+    """Values of launch arguments that differ from the defaults of the parameters.
 
     Arguments with the default are left out, so that a parameter file of the user can set
     these parameters.
@@ -374,10 +374,10 @@ def launch_files() -> dict[str, LaunchFile]:
 
 
 def description(file: str) -> LaunchDescription:
-    """What launch/<file>.launch.py describes: its arguments, and what it starts with them.
+    """The launch description of launch/<file>.launch.py: arguments and processes.
 
-    The processes are chosen once the values of the arguments are known. An error then ends
-    launch with its line, and nothing is started.
+    The processes are chosen once the values of the arguments are known. An error then
+    ends launch with its line, and nothing is started.
 
     Args:
         file: name of the launch file, such as "energy".
@@ -448,7 +448,7 @@ def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
         raise ValueError(f"respawn_delay:={delay} is not a number") from error
 
     def remember_failure(event: ProcessExited, context: LaunchContext) -> None:
-        """Launch returns 1 at its end if the process has failed; other nodes go on until then."""
+        """Let launch return 1 at its end if the process has failed; other nodes go on."""
         if event.returncode:
             text = f"{event.process_name} ended with exit code {event.returncode}"
             context.asyncio_loop.call_exception_handler({"message": text})

@@ -274,7 +274,7 @@ class ConnectionLines:
 
 
 def identity(info: RecordingInfo) -> str:
-    """What is known of a controller, such as ": ur5e, serial 20195599999, software 5.11.1.0".
+    """What is known of a controller, such as ": ur5e, serial 201955, software 5.11.1.0".
 
     Empty for a source that is not a controller.
     """

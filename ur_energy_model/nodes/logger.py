@@ -49,7 +49,7 @@ from ur_energy_model.telemetry.source import TelemetrySource
 
 
 class LoggerNode(ManagedNode):
-    """Connects in a thread while active, so that the controller may start later than the node.
+    """Connects in a thread while active: the controller may start after the node.
 
     Args:
         source: makes the source of samples, for nodes that share one; None to connect by
@@ -178,7 +178,8 @@ class LoggerNode(ManagedNode):
         """Publish joint_states of new samples, and compare a meter with the arm.
 
         Args:
-            batch: samples, with the readings of the power meter; the reading thread calls.
+            batch: samples, with the readings of the power meter; the reading thread
+                calls.
         """
         self._samples += len(batch)
         self._last_arrival = time.monotonic()
@@ -194,7 +195,7 @@ class LoggerNode(ManagedNode):
         return str(bag)
 
     def _stop_recording(self) -> str:
-        """Service ~/stop_recording: finish the bag; the response has its number of samples."""
+        """Service ~/stop_recording: finish the bag; the response has its samples."""
         bag = self._active_session().stop_bag()
         self._write_lines()
         return f"{bag.bag}: {bag.samples} samples, {bag.losses.samples} lost"
@@ -236,7 +237,7 @@ class LoggerNode(ManagedNode):
         return self._session
 
     def _write_lines(self) -> None:
-        """Write lines about clock, connection, recording and recovered bags, where due."""
+        """Write lines that are due: clock, connection, recording and recovered bags."""
         session = self._session
         self.lines.clock_steps()
         self._connection.update(session.link, session.info)
@@ -273,7 +274,7 @@ class LoggerNode(ManagedNode):
         self.publish_parts(parts)
 
     def _meter_part(self, meter: Meter) -> Part:
-        """Status of the power meter, with a line where it cannot be used or contradicts."""
+        """Status of the power meter, with a line about what is wrong with it."""
         problem = meter.problem
         line = None
         if problem is not None:
@@ -288,7 +289,7 @@ class LoggerNode(ManagedNode):
         return OK, "sends readings", values
 
     def _connection_part(self) -> Part:
-        """Status of the connection: rate since the last report, losses, and who answers."""
+        """Status of the connection: rate since the last report, losses, identity."""
         now = time.monotonic()
         link = self._session.link
         info = self._session.info

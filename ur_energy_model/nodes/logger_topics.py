@@ -48,7 +48,7 @@ from ur_energy_model.telemetry.source import Decimator
 
 DEPTH = 50  # messages that are not examined yet; a driver repeats itself
 STAMPS_KEPT = 1000
-"""Number of own messages whose stamps are kept, to distinguish them from messages of others."""
+"""Own messages whose stamps are kept, to distinguish them from other messages."""
 JUDGED_AFTER = 2.0
 """Time for which the messages of another publisher are awaited at the start [s]."""
 GONE_AFTER = 10.0  # silence after which another publisher no longer counts [s]
@@ -89,7 +89,7 @@ class JointStatesPublisher:
         node.on_discard(self._unsubscribe)
 
     def publish(self, batch: Telemetry) -> None:
-        """Publish the samples that are due, if they are subscribed and no other node does.
+        """Publish samples that are due, if they are subscribed and no other node does.
 
         Positions are in rad, velocities in rad/s, and efforts the motor currents in A, as
         the UR driver has them.
@@ -123,15 +123,18 @@ class JointStatesPublisher:
             self._publisher.publish(message)
 
     def poll(self) -> str | None:
-        """Find out who publishes the topic; called about once a second, in the executor's thread.
+        """Find out which nodes publish the topic.
 
-        Another node counts from its first message with joints of this arm until GONE_AFTER
-        of silence. While another publisher of the topic is there, this node begins to
-        publish only JUDGED_AFTER after its start, because the messages of the other one
-        may have the joints of this arm.
+        It is called about once a second, in the executor's thread.
+
+        Another node counts from its first message with joints of this arm until
+        GONE_AFTER of silence. While another publisher of the topic is there, this node
+        begins to publish only JUDGED_AFTER after its start, because the messages of the
+        other one may have the joints of this arm.
 
         Returns:
-            A line when another node begins to publish the joints, or has ended, else None.
+            A line when another node begins to publish the joints, or has ended, else
+            None.
         """
         now = time.monotonic()
         topic = self._topic
@@ -187,10 +190,10 @@ RECORDED = {
 """Message type of ROS, and message type in bags, by the name of the type."""
 MOST_TAKEN = 1000  # messages of a topic that are taken at once
 LARGEST_RECORDED = 1_000_000
-"""Largest message for the bags [bytes]; messages of an estimator have less than 20,000."""
+"""Largest message for the bags [bytes]; an estimator's have less than 20,000."""
 MOST_AWAY_NS = 10_000_000_000
-"""Largest distance of a stamp from the present [ns]; a message with another stamp is recorded at
-the present time, because no sample of this arm has such a stamp."""
+"""Largest distance of a stamp from the present [ns]; a message with another stamp is
+recorded at the present time, because no sample of this arm has such a stamp."""
 
 
 class EnergyRecording:
@@ -275,7 +278,7 @@ class EnergyRecording:
             self.lost += numbers[-1] - before - len(numbers)
 
     def part(self) -> Part:
-        """Status of the energy topics in bags: a warning if messages are lost or refused."""
+        """Status of the energy topics in bags; a warning if messages are missing."""
         problems: list[str] = []
         if self.lost:
             problems.append(f"{self.lost} messages are lost")

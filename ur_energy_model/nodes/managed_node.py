@@ -1,11 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Base class of the nodes: parameters, what a node works with, reports, and the lifecycle.
+"""Base class of the nodes: parameters, topics and services, reports, lifecycle.
 
 A node is unconfigured, inactive or active. `open` makes what it works with (publishers,
-subscriptions, services, timers), all of which is destroyed at clean-up; `start` and `stop`
-are called at activation and deactivation. `process` has the program that runs nodes.
+subscriptions, services, timers), all of which is destroyed at clean-up; `start` and
+`stop` are called at activation and deactivation. `process` has the program that runs
+nodes.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ class ManagedNode(LifecycleNode):
     def add_polled_subscription(
         self, message_type: type, topic: Topic
     ) -> PolledSubscription:
-        """A subscription whose serialized messages a thread of the node takes in batches."""
+        """A subscription whose serialized messages are taken in batches."""
         subscription = PolledSubscription(self, message_type, topic)
         self.on_discard(subscription.destroy)
         return subscription
@@ -238,8 +239,8 @@ class ManagedNode(LifecycleNode):
         """Publish the parts of the node on /diagnostics, if that is subscribed.
 
         Args:
-            parts: statuses by the name of the part; one about the names of the node in the
-                graph is added.
+            parts: statuses by the name of the part; one about the names of the node in
+                the graph is added.
             hardware: serial number or type of the arm.
             stamp: of the message; None for the present time.
         """
@@ -272,7 +273,7 @@ class ManagedNode(LifecycleNode):
             logger.error(text)
 
     def words(self, error: UrEnergyError) -> str:
-        """Text of an error; the options that it carries are named as this node's parameters."""
+        """Text of an error, with the names of parameters in place of options."""
         names: dict[str, str] = {}
         for entry in self._table.values():
             names |= dict.fromkeys(entry.flags, entry.name)
@@ -369,7 +370,7 @@ class ManagedNode(LifecycleNode):
             )
 
     def _transition(self, action: Callable[[], None]) -> TransitionCallbackReturn:
-        """Result of a transition: FAILURE after an error of this package, ERROR after others.
+        """Result of a transition: FAILURE after errors of this package, ERROR after others.
 
         After FAILURE the node has its former state, and a line has the reason.
 

@@ -26,8 +26,8 @@ from ur_energy_model.files import config_file
 
 _M_MMAP_THRESHOLD = -3
 LARGE_BLOCK = 1 << 20
-"""Size from which blocks are given back at once [bytes]: above what samples and messages of an arm
-need, whose blocks are reused."""
+"""Size from which blocks are given back at once [bytes]: above what samples and messages
+of an arm need, whose blocks are reused."""
 
 OWN_SETTINGS = (
     "FASTRTPS_DEFAULT_PROFILES_FILE",
@@ -48,7 +48,7 @@ def give_back_memory() -> None:
 
 
 def give_back_large_blocks() -> bool:
-    """Let glibc give blocks of LARGE_BLOCK back when they are freed; False with other libraries."""
+    """Let glibc give freed blocks of LARGE_BLOCK back; False with other libraries."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

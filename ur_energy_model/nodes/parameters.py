@@ -27,17 +27,17 @@ from ur_energy_model.sinks.options import SUBJECT
 
 AUTO = "auto"  # a friction law for each joint
 SHORTEST_BATCH = 0.008
-"""Time span of the packets that are decoded together [s]: shorter publish periods share a batch."""
+"""Time span of packets that are decoded together [s]; shorter periods share a batch."""
 COMPUTED_TOGETHER = 0.08
-"""Time span of the packets that the estimator computes together [s]. Its publications are paced,
-and so come up to this time later.
+"""Time span of the packets that the estimator computes together [s]. Its publications are
+paced, and so come up to this time later.
 
-One batch takes 1.5 ms of processor time, nearly independent of the number of samples, because
-other programs have used the caches meanwhile: batches of 0.04 s would take half as much time
-again."""
+One batch takes 1.5 ms of processor time, nearly independent of the number of samples,
+because other programs have used the caches meanwhile: batches of 0.04 s would take half
+as much time again."""
 LONGEST_BATCH = 0.08
-"""Longest time span of the packets that are decoded together, for publish periods that are longer
-[s]."""
+"""Longest time span of the packets that are decoded together, for publish periods that
+are longer [s]."""
 
 
 # fmt: off
@@ -80,8 +80,8 @@ class LiveParameters:
     def batch_seconds(self) -> float:
         """Time span of the samples that are decoded together [s].
 
-        As many whole publish periods as fit into `shortest_batch`, at least one, and never
-        more than LONGEST_BATCH.
+        As many whole publish periods as fit into `shortest_batch`, at least one, and
+        never more than LONGEST_BATCH.
         """
         period = 1.0 / self.publish_rate
         return min(LONGEST_BATCH, period * max(1, int(self.shortest_batch / period + 1e-9)))
@@ -137,7 +137,7 @@ class LoggerParameters(LiveParameters):
 
 @dataclass(frozen=True)
 class IdentificationParameters:
-    """Parameters of the node `identification`; most may change between two identifications."""
+    """Parameters of the node `identification`; most may change at any time."""
 
     robot_model: str = option(
         "", "name of the robot or path of a robot file; empty for the robot that the bags name",
@@ -284,14 +284,15 @@ def nodes() -> dict[str, Node]:
 
 
 def tables(node: Node) -> tuple[type, ...]:
-    """The tables whose options are the parameters of a node, in the order of declaration."""
+    """The tables of the parameters of a node, in the order of declaration."""
     return (NodeParameters, *tables_of(node.parameters, node.subjects))
 
 
 def declared(node: Node) -> tuple[Option, ...]:
     """The parameters of a node, in the order in which it declares them.
 
-    An option that two tables share, as the tables of two kinds of sinks do, is there once.
+    An option that two tables share, as the tables of two kinds of sinks do, is there
+    once.
     """
     found: dict[str, Option] = {}
     for table in tables(node):
@@ -305,8 +306,8 @@ def given_of(node: Node, values: Mapping[str, Any]) -> Given:
 
     Args:
         node: the node.
-        values: of its parameters by name, with the types of the tables' fields; the others
-            have their defaults.
+        values: of its parameters by name, with the types of the tables' fields; the
+            others have their defaults.
     """
     return Given(*(table_of(table, values) for table in tables(node)))
 
@@ -319,7 +320,8 @@ def ignored_parameters(node: Node, given: Given) -> Iterator[str]:
         given: the objects of all of its tables.
 
     Yields:
-        A line for each, such as "bag is ignored: it needs source:=bag, and source is rtde".
+        A line for each, such as "bag is ignored: it needs source:=bag, and source is
+        rtde".
     """
     for table in tables(node):
         values: Any = given.of(table)

@@ -34,7 +34,7 @@ from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 LARGEST_MESSAGE = 8 << 20
-"""Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
+"""Largest serialized plan [bytes], some 40,000 points with all derivatives."""
 MOST_JOINTS = 100
 """Most joints that a plan may name; joints of other arms and axes may be among them."""
 LONGEST_TEXT = 1000  # of a frame or a joint [bytes]
@@ -147,7 +147,7 @@ def plan_of(message: PlanMessage, names: Sequence[str], start: Array | None) -> 
 
 
 _BODY = 4
-"""Bytes of encapsulation in front of the body; the second one states the order of bytes."""
+"""Bytes of encapsulation in front of the body; the second has the order of bytes."""
 _LEAST_POINT = 24
 """Bytes of a point without values: four counts and a duration."""
 _WORD = 8

@@ -74,14 +74,14 @@ class PlanAnswer:
 
 
 START_TOLERANCE = TOLERANCE[-1]
-"""Distance of a joint from the first point of a plan that is reported [rad]: a motion that begins
-farther away is not taken for the motion of the plan, and not measured."""
+"""Distance of a joint from the first point of a plan that is reported [rad]: a motion
+that begins farther away is not taken for the motion of the plan, and not measured."""
 MOST_WAITING = 2 * LARGEST_MESSAGE
 """Most bytes of the plans that wait."""
 
 
 class PlanOptimizer(Protocol):
-    """Finds the same motion for less energy (extensions of "plans" provide a function)."""
+    """Finds the same motion for less energy; provided by extensions of "plans"."""
 
     def __call__(
         self,

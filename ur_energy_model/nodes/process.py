@@ -8,8 +8,8 @@ and wakes the executor, and then calls ours, which only sets a flag. Repeated Ct
 not interrupt the clean-up.
 
 An exception that nothing in this package expects is a fault of the package. It is logged
-as one line, its traceback goes into a file, and the process ends with exit code 1, so that
-a launch file or systemd can start it again.
+as one line, its traceback goes into a file, and the process ends with exit code 1, so
+that a launch file or systemd can start it again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ SHUTDOWN_TIMEOUT = 5.0  # longest wait for running callbacks [s]
 
 
 def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
-    """Run nodes in one process until SIGINT, SIGTERM or SIGHUP; it ignores these afterwards.
+    """Run nodes in one process until SIGINT, SIGTERM or SIGHUP.
+
+    Afterwards the process ignores these signals.
 
     Args:
         make: makes the nodes, once ROS is initialized.
@@ -144,7 +146,7 @@ def _run(
 
 
 def begin(nodes: Iterable[ManagedNode]) -> bool:
-    """Configure all nodes before the first one is activated; False if a transition failed.
+    """Configure all nodes, then activate all; False if a transition failed.
 
     A node that is active may pass samples to others. Nodes whose `autostart` is false are
     left to their lifecycle manager.
@@ -160,8 +162,8 @@ class UnexpectedErrors:
     """Takes the exceptions that nothing in this package expects, from any thread.
 
     The first one is logged as one line and ends the process; all tracebacks go into a
-    file. After a signal has shut ROS down, only exceptions of the clean-up are logged; all
-    others are consequences of the shutdown.
+    file. After a signal has shut ROS down, only exceptions of the clean-up are logged;
+    all others are consequences of the shutdown.
 
     Args:
         outcome: its result is the exit code of the process, and ends it.
@@ -196,12 +198,15 @@ class UnexpectedErrors:
             self.report(error, f"thread {'unknown' if thread is None else thread.name!r}")
 
     def log(self, error: BaseException, place: str, consequence: str = "") -> bool:
-        """Log the error if it is the first, and keep its traceback; returns whether it was.
+        """Log the error if it is the first, and keep its traceback.
 
         Args:
             error: what was raised.
             place: where.
             consequence: what follows from it, such as "; the process ends".
+
+        Returns:
+            Whether it was the first.
         """
         program = Path(sys.argv[0]).stem or "node"
         details = ""

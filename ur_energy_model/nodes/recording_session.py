@@ -36,9 +36,9 @@ T = TypeVar("T")
 
 RECONNECT_PERIOD = 1.0  # pause before a failed source is replaced [s]
 RESUME_PERIOD = 5.0
-"""Pause before a bag is tried again that could not be begun, or that ended by itself [s]."""
+"""Pause before a new bag after one that could not be begun, or ended by itself [s]."""
 RECOVERY_TIMEOUT = 5.0
-"""Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
+"""Longest wait at the end for the recovery of a bag, which the next start repeats [s]."""
 STATE_PERIOD = 0.2  # period of checks whether the source or the bag has ended [s]
 
 
@@ -125,8 +125,9 @@ class RecordingSession:
 
     @property
     def link(self) -> LinkStatus:
-        """State of the connection, with the reason where there is none; once stopped, the last.
+        """State of the connection, or of the last one once the session is stopped.
 
+        Without a connection it has the reason.
         The losses include the losses of all earlier sources.
         """
         if self._final is not None:
@@ -140,7 +141,7 @@ class RecordingSession:
         )
 
     def _status(self) -> LinkStatus:
-        """State of the connection of the present source, with the losses of all so far."""
+        """State of the present source's connection, with the losses of all so far."""
         present = self._present  # read once: the session's thread replaces it
         status = present.source.status
         return replace(status, losses=present.lost_before + status.losses)
@@ -269,7 +270,7 @@ class RecordingSession:
                 self._begun(recorder.start)
 
     def _begun(self, action: Callable[[], T]) -> T | None:
-        """What an action that begins a bag returns; None if it is refused, with `refusal`."""
+        """Result of an action that begins a bag; None, with `refusal`, if it fails."""
         self._next_bag = time.monotonic() + RESUME_PERIOD
         try:
             begun = action()

@@ -33,7 +33,7 @@ from ur_energy_model.typing import Array
 
 
 def quality(topic: Topic) -> QoSProfile:
-    """Quality of service of a topic: KEEP_LAST with its depth, reliable or not, latched or not.
+    """Quality of service of a topic: KEEP_LAST, with its depth, reliability and durability.
 
     A new profile for each call: parameters `qos_overrides.<topic>...` change it in place.
     """
@@ -56,7 +56,7 @@ def overrides(topic: Topic) -> QoSOverridingOptions | None:
 
 
 MOST_BYTES = 16_000_000
-"""Size of the messages that are taken at once [bytes]; a little more where the last is large."""
+"""Size of messages that are taken at once [bytes]; the last one may exceed it."""
 
 
 class _NeverExecuted(CallbackGroup):
@@ -73,7 +73,7 @@ class _NeverExecuted(CallbackGroup):
 
 
 class PolledSubscription:
-    """A subscription whose serialized messages wait in the middleware until they are taken.
+    """A subscription whose messages wait in the middleware until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a
     core and falls behind on a busy machine; to take messages in batches takes two.
@@ -109,8 +109,8 @@ class PolledSubscription:
             most: largest number of messages; they end earlier after MOST_BYTES.
 
         Returns:
-            Serialized messages, and the numbers by which their publishers count them; None
-            in place of the numbers where the middleware does not report them.
+            Serialized messages, and the numbers by which their publishers count them;
+            None in place of the numbers where the middleware does not report them.
         """
         messages: list[bytes] = []
         numbers: list[Any] = []
@@ -142,7 +142,7 @@ class PolledSubscription:
             return []
 
     def connected_publishers(self) -> int | None:
-        """Number of publishers whose messages the middleware delivers to this subscription.
+        """Number of publishers whose messages reach this subscription.
 
         A publisher that was discovered is connected a little later, and never if its
         quality of service does not suit the subscription.
@@ -203,8 +203,9 @@ def joint_state(
 class SerializedJointStates:
     """JointState messages with the same names, serialized in a tenth of the usual time.
 
-    rclpy serializes one message, whose bytes are kept: stamp and numbers have a fixed size
-    and place in them, as the names do not change. For each message these are overwritten.
+    rclpy serializes one message, whose bytes are kept: stamp and numbers have a fixed
+    size and place in them, as the names do not change. For each message these are
+    overwritten.
 
     Args:
         names: of the entries [n].

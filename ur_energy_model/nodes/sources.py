@@ -238,7 +238,7 @@ class JointStatesSource(ClosedOnExit):
         self._report_refused(now)
 
     def _report_refused(self, now: float) -> None:
-        """Write at most every PERIOD how many messages were refused while others are used."""
+        """Write a line at most every PERIOD about messages that were refused."""
         refused = self._stream.refused
         count = refused.total() - self._reported
         if not count or now - self._reported_at < PERIOD:

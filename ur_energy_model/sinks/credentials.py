@@ -8,8 +8,8 @@
       password: a long one
 
 Secrets are never on the command line, where every user of the machine reads them. What a
-section holds, and which variables of the environment complete it, is stated by the kind of
-sink (`SinkKind.secrets`) in a chapter `credentials` of its own.
+section holds, and which variables of the environment complete it, is stated by the kind
+of sink (`SinkKind.secrets`) in a chapter `credentials` of its own.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ REMEDY = "correct the line; docs/live.md shows the file"
 def read_section(path: Path, name: str, read: Callable[[YamlTree], T], without: T) -> T:
     """The section of one kind of sink.
 
-    The other sections are not read, but their names must be names of kinds that are there.
-    The section of a kind that is not installed, or a misspelt name, is refused rather than
+    The other sections are not read, but their names must be names of kinds that are
+    there. The section of a kind that is not installed, or a misspelt name, is refused
+    rather than
     ignored: a sink would otherwise work without the secrets that its user has stated.
 
     Args:

@@ -315,7 +315,7 @@ class LiveArm:
         self._last: Telemetry
 
     def start(self, sinks: SinkGroup) -> None:
-        """Start reading; the sinks are updated in the reading thread, and closed by their owner."""
+        """Start reading; the caller closes the sinks, which the reading thread updates."""
         self._sinks = sinks
         self.reader.start()
 
@@ -364,7 +364,7 @@ class LiveArm:
             )
 
     def _arm_warning(self, estimator: LiveEstimator) -> str | None:
-        """That the samples are of another type of arm, or the model of another arm; else None."""
+        """That samples or model are of another arm, in words; None if they are not."""
         if self._arm_type is not None:
             contradiction = self._arm_type.contradiction
             if contradiction is not None:

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the live view shows: an arm as lines of text, with bars, for a terminal of any size."""
+"""The live view: an arm as lines of text, with bars, for a terminal of any size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAME = 20
 POWER = 9
 ENERGY = 11
 SMALL = 7
-"""Width of the columns that a narrow terminal does not show: efficiency and temperature."""
+"""Width of efficiency and temperature, which a narrow terminal does not show."""
 LEAST_BAR = 4
 LEAST_AXIS = 12
 """Least width of the bars with which the ends of their axis are written above them."""
@@ -127,7 +127,7 @@ class BarAxis(NamedTuple):
         return cls(left, width - left, -low, high)
 
     def bar(self, power: float, *, ascii_only: bool = False) -> Text:
-        """The bar of a power [W]: from zero to the right, or to the left where it is negative."""
+        """The bar of a power [W], from zero to the right, or to the left if negative."""
         watts_per_column = self.high / self.right
         if self.left:
             watts_per_column = max(watts_per_column, -self.low / self.left)
@@ -158,8 +158,8 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
     """A curve as text: a character for each value, higher for larger values.
 
     Args:
-        values: the last ones are shown; the largest has the full height, zero and negative
-            ones the least height, NaN a blank.
+        values: the last ones are shown; the largest has the full height, zero and
+            negative ones the least height, NaN a blank.
         width: of the text, which is padded on the left [characters].
         ascii_only: whether the heights are ASCII characters, in place of blocks.
     """
@@ -208,7 +208,7 @@ def joules(value: float) -> str:
 
 
 def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """Channels of the whole arm that are shown: total, and model where it is another value."""
+    """Channels of the arm that are shown: total, and model where it is another value."""
     if snapshot.total_source.name == "modelled":
         return ("total",)
     return ("total", "model")
@@ -227,7 +227,7 @@ def arm_powers(snapshot: Snapshot) -> dict[str, float]:
 
 
 def arm_energies(snapshot: Snapshot) -> dict[str, str]:
-    """Energies of the whole arm since reset as text, with 95 % intervals and their sources.
+    """Energies of the whole arm since reset as text, with 95 % intervals and sources.
 
     Returns:
         "total", "model" unless nothing of the total was measured, and "wall".
@@ -274,8 +274,8 @@ class LiveView:
     """Lays out what a live view shows, on a terminal of any size.
 
     Attributes:
-        history: powers of "total", "model" and "wall" in the last SECONDS seconds [W], the
-            oldest first; NaN where they were not known.
+        history: powers of "total", "model" and "wall" in the last SECONDS seconds [W],
+            the oldest first; NaN where they were not known.
     """
 
     def __init__(self, *, ascii_only: bool = False) -> None:
@@ -292,7 +292,7 @@ class LiveView:
         self._largest = 0.0
 
     def add(self, state: LiveState) -> None:
-        """Add a state whose powers are means over a second; nothing while no samples arrive."""
+        """Add a state whose powers are means over a second, if samples arrive."""
         if state.reading is not None and state.silence is None:
             powers = arm_powers(state.reading.snapshot)
             for name, past in self.history.items():
@@ -348,7 +348,7 @@ class LiveView:
         return [*blocks, problems, sinks]
 
     def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
-        """Power, its history and the energy of the whole arm, model and wall; and standby.
+        """Powers, their history and energies of arm, model and wall; and standby.
 
         Args:
             snapshot: of the arm.
@@ -420,7 +420,8 @@ def _head(state: LiveState, reading: ArmReading, width: int) -> Text:
     Args:
         state: whether samples arrive.
         reading: of the arm.
-        width: of the terminal [characters]; where the model is too long, its end is shown.
+        width: of the terminal [characters]; where the model is too long, its end is
+            shown.
     """
     name = reading.arm
     robot = reading.robot

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where energies go besides ROS: kinds of sinks, their common options, and their addresses.
+"""Sinks of energies besides ROS: their kinds, common options and addresses.
 
 Each kind of sink is a room that adds to the subject "sinks": a `SinkKind`, and a table of
 its options. Commands and nodes with that subject make the sinks that the user has stated
@@ -101,7 +101,7 @@ def sink_kinds() -> tuple[SinkKind, ...]:
 
 
 def common_options(given: Given) -> SinkOptions:
-    """The options that all kinds have in common; their defaults where there is no kind."""
+    """The options that all kinds have in common; their defaults without any kind."""
     return given.of(SinkOptions) if sink_kinds() else SinkOptions()
 
 
@@ -136,7 +136,7 @@ def _listener(kind: SinkKind, address: Address) -> socket.socket:
 
 @dataclass(frozen=True)
 class Address:
-    """Host name or IP address, and port; where a server listens, port 0 takes a free one."""
+    """Host name or IP address, and port; a server with port 0 takes a free port."""
 
     host: str
     port: int

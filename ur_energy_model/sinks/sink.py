@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a sink is, the readings that it gets, the thread that delivers them, and how it is made."""
+"""Sinks: the readings that they get, the threads that deliver, and their factories."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ArmReading:
         arm: name of the arm, the label of everything a sink publishes.
         stamp: host time of the last sample [ns since 1970, UTC].
         joints: names of the joints, prefix included, n.
-        snapshot: powers, energies and states; powers are means since the previous reading.
+        snapshot: powers, energies and states; powers are means since the previous
+            reading.
         link: state of the connection, with lost samples.
         cycles: completed since the previous reading.
         model: the model in use, in words.
@@ -73,7 +74,7 @@ class ArmReading:
         return float(cycle.reading.net[self.snapshot.channels.arm["total"]])
 
     def figures_of(self, cycle: Cycle) -> dict[str, float | str | None]:
-        """Number, energies [J], times [s], largest total power [W] and program of a cycle."""
+        """Number, energies [J], times [s], peak total power [W] and program of a cycle."""
         channels = self.snapshot.channels
         net = cycle.reading.net
         source = cycle.total_source(channels)
@@ -95,7 +96,8 @@ class ArmReading:
 class ArmActions:
     """What clients of a sink may request of an arm.
 
-    Sinks call the actions in threads of their own, so each must take the estimator's lock.
+    Sinks call the actions in threads of their own, so each must take the estimator's
+    lock.
 
     Attributes:
         reset: sets the counters since reset to zero; its argument is the reason.
@@ -172,7 +174,7 @@ class Sink:
         raise NotImplementedError
 
     def offer(self, reading: ArmReading) -> None:
-        """Take a reading; never blocks, never raises. What is left out is counted as dropped."""
+        """Take a reading, or count it as dropped; never blocks, never raises."""
         raise NotImplementedError
 
     def _serve(self) -> None:

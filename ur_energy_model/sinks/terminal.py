@@ -222,7 +222,7 @@ def text_line(state: LiveState) -> str:
 
 
 def last_text_line(state: LiveState) -> str:
-    """What was counted up to the end, and the dearest parts of the program, for people."""
+    """The energies at the end and the dearest parts of the program, for people."""
     reading = state.reading
     if reading is None:
         return text_line(state)
@@ -275,7 +275,7 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
 
 
 def _reading_json(reading: ArmReading) -> dict[str, Any]:
-    """Entries of JSON about an arm: its model, powers [W], energies since reset [J], times [s]."""
+    """Entries of JSON about an arm: model, powers [W], energies [J] and times [s]."""
     snapshot = reading.snapshot
     channels = snapshot.channels
     net = snapshot.since_reset.net

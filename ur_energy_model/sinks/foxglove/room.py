@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the room adds to the package: a server for Foxglove and Lichtblick, and MCAP files."""
+"""What the room adds to the package: a server for Foxglove, and MCAP files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Foxglove: readings as messages, sent by a WebSocket server or written into MCAP files."""
+"""Foxglove: readings as messages of a WebSocket server, or in MCAP files."""
 
 from __future__ import annotations
 
@@ -397,8 +397,8 @@ def allow_many_connections() -> None:
 class FoxgloveDelivery(ServerListener):
     """Serves readings to any number of clients; see `Delivery`.
 
-    Every client that reaches the address may read, also a page of any site in a browser of
-    this machine: the SDK does not check the header Origin. Clients can read only.
+    Every client that reaches the address may read, also a page of any site in a browser
+    of this machine: the SDK does not check the header Origin. Clients can read only.
 
     Attributes:
         address: where it listens.
@@ -523,7 +523,7 @@ class FoxgloveDelivery(ServerListener):
 CHUNK_SECONDS = 1.0
 """Time between two writes, and so the most that a killed process loses [s]."""
 MOST_CHUNKS = 3600
-"""Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
+"""Chunks of a file, an hour; the index is in memory until the file is complete."""
 
 
 def mcap_sink(

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Brokers and connections to them: MQTT 3.1.1, with TLS, given up at the first problem."""
+"""Connections to brokers: MQTT 3.1.1, with TLS, given up at the first problem."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ur_energy_model.sinks.options import Address
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 """Default port by scheme, as registered with IANA."""
 KEEP_ALIVE = 15
-"""Longest silence on a connection [s]; after 1.5 times that, the broker publishes the last-will
-message."""
+"""Longest silence on a connection [s]; after 1.5 times that, the broker publishes the
+last-will message."""
 LONGEST_WAIT = 10.0
 """Longest time for an answer of the broker [s]."""
 
@@ -180,7 +180,7 @@ class BrokerConnection:
         self._requested = time.monotonic()
 
     def close(self) -> None:
-        """Flush the queue and disconnect in order: the broker drops the last-will message.
+        """Flush the queue and disconnect; the broker drops the last-will message.
 
         Raises:
             ConnectionError: the connection is lost, or the broker does not answer.
@@ -191,7 +191,7 @@ class BrokerConnection:
         self._client.disconnect()
 
     def abandon(self) -> None:
-        """Close at once: the broker publishes the last-will message, unless `close` was called."""
+        """Close at once; without `close` the broker publishes the last-will message."""
         client = self._client
         # Without callbacks there is no cycle of objects, so memory is freed at once.
         client.on_connect = None
@@ -209,7 +209,7 @@ class BrokerConnection:
         reason: ReasonCode,
         _properties: Any,
     ) -> None:
-        """Subscribe once the broker has accepted the connection, or keep why it has not."""
+        """Subscribe once the broker accepts the connection, or keep its refusal."""
         if reason.is_failure:
             self._refusal = f"the broker refuses the connection: {reason}"
             return

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What MQTT brokers ask for: section `mqtt` of the file of credentials, or the environment."""
+"""Credentials for MQTT brokers, from a file (section `mqtt`) or the environment."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
 """An edge node of Sparkplug B: the readings that wait, and the messages made of them.
 
 Source of topics and rules: the Sparkplug specification 3.0.0 (Eclipse Foundation, 2022).
-The edge node is an estimator, its devices are arms. A birth (NBIRTH of the node, DBIRTH of
-a device) states all metrics, data (DDATA) those that have changed, a death (NDEATH, DDEATH)
-that none arrive any more.
+The edge node is an estimator, its devices are arms. A birth (NBIRTH of the node, DBIRTH
+of a device) states all metrics, data (DDATA) those that have changed, a death (NDEATH,
+DDEATH) that none arrive any more.
 """
 
 from __future__ import annotations
@@ -244,8 +244,8 @@ REBIRTH = "Node Control/Rebirth"
 LONGEST_STATE = 1000
 """Longest state of a host that is read; it needs some 50 [bytes]."""
 MOST_HOSTS = 64
-"""Largest number of host applications that are distinguished; for further ones, births are not sent
-again."""
+"""Largest number of host applications that are distinguished; for further ones, births
+are not sent again."""
 SEQUENCE = 256
 """The numbers seq and bdSeq count from 0 to 255."""
 LONGEST_NUMBER = 16
@@ -267,7 +267,9 @@ class Message(NamedTuple):
 
 
 class BirthNumbers:
-    """The bdSeq of one connection after the other, 0 to 255, over restarts where there is a file.
+    """The bdSeq of one connection after the other, 0 to 255.
+
+    With a file the numbers continue after a restart.
 
     Hosts assign an NDEATH to its NBIRTH by this number. If each start began with 0 again,
     the last-will message of a process that was killed, which the broker publishes late,
@@ -275,7 +277,7 @@ class BirthNumbers:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Read the number of the last connection; a file without a number counts as none."""
+        """Read the number of the last connection, if a file has one."""
         self._path = path
         self._last = -1
         if path is not None:
@@ -343,7 +345,7 @@ class EdgeNode:
         return self._topic("NCMD"), f"{STATES}+"
 
     def will(self, now: int) -> Message:
-        """NDEATH, the last-will message of the next connection, which gets the next bdSeq."""
+        """NDEATH, the last-will message of the next connection, with the next bdSeq."""
         self._births.advance()
         self._devices.clear()
         return self.death(now)

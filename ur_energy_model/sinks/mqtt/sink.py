@@ -27,7 +27,7 @@ BATCH = 50
 POLL = 0.05
 """Longest time between polls for new readings [s]."""
 BIRTH_PAUSE = 1.0
-"""Shortest time between two births of the node, however many commands request them [s]."""
+"""Shortest time between two births of the node that commands request [s]."""
 SILENCE = 5.0
 """Time without readings after which an arm is dead to hosts [s]."""
 

@@ -37,7 +37,7 @@ class OpcuaCredentials:
 def read_credentials(
     path: Path | None, environment: Mapping[str, str] | None = None
 ) -> OpcuaCredentials:
-    """Credentials of a file, and the user of the environment unless the file has that name.
+    """Credentials of a file, and the user of the environment if the file lacks it.
 
     Args:
         path: None for the environment only.

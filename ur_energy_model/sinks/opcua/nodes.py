@@ -82,15 +82,15 @@ MAIN = "Main"
 MODEL = "Model"
 BUS = "Bus"
 PART_POINTS = {name.title(): channel for name, channel in PARTS.items()}
-"""Points whose energies, with the energies of the joints, sum to the energy of MAIN; and their
-channels."""
+"""Points whose energies, with the energies of the joints, sum to the energy of MAIN; and
+their channels."""
 AGAIN = (MODEL, BUS)
 """Points with the energy of MAIN once more, as the model or as the bus has it."""
 JOULES_PER_WATT_HOUR = 3600.0
 ACCURACY_CLASSES: tuple[float, ...] = (
     0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 5.0, 10.0, 20.0,
 )  # fmt: skip
-"""Classes 1 to 14 of the domain "percent of the actual reading" [%]; 15 is more than the last."""
+"""Classes 1 to 14 of the domain "percent of the actual reading" [%]; 15 is above."""
 UNKNOWN_CLASS = 0
 
 
@@ -118,10 +118,13 @@ class Measurand(NamedTuple):
 POWER = Measurand(
     "DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds.HasComponent
 )
+# Energies at the arm's 48 V supply since the last reset.
 IMPORT = Measurand("DcEnergyTotalImportHp", 1023)
+"""Consumed."""
 EXPORT = Measurand("DcEnergyTotalExportHp", 1026)
+"""Fed back."""
 SUM = Measurand("DcEnergyTotalSumHp", 1029)
-"""Of the arm's 48 V supply: consumed, fed back and their difference, since the last reset."""
+"""Consumed less fed back."""
 
 
 class Measurement(NamedTuple):
@@ -138,7 +141,7 @@ class Measurement(NamedTuple):
 
     @property
     def accuracy_class(self) -> int:
-        """Number of the smallest class of ACCURACY_CLASSES that covers the interval, from 1.
+        """Number, from 1, of the smallest class of ACCURACY_CLASSES with the interval.
 
         It is one more than the number of classes where the interval is wider than all of
         them, and UNKNOWN_CLASS where the interval is not known.
@@ -155,8 +158,8 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Measurand, Measuremen
     """All measurements of a reading, by metering point.
 
     MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to
-    MAIN. BUS is there only where it is measured. Import and export have the uncertainty of
-    their difference.
+    MAIN. BUS is there only where it is measured. Import and export have the uncertainty
+    of their difference.
 
     Args:
         reading: of the arm.
@@ -295,7 +298,7 @@ class AddressSpace:
     """
 
     def __init__(self, server: Server) -> None:
-        """An address space without these types, of a server that is initialised, not started."""
+        """An address space without these types; the server is initialised, not started."""
         self.server = server
         self.spaces: dict[str, int] = {BASE: 0}
 
@@ -314,8 +317,8 @@ class AddressSpace:
         """Identifier of a node.
 
         Args:
-            node: a text in the namespace OWN, a namespace and a number, or a number in the
-                namespace of OPC UA.
+            node: a text in the namespace OWN, a namespace and a number, or a number in
+                the namespace of OPC UA.
         """
         if isinstance(node, str):
             return ua.NodeId(node, self.spaces[OWN])
@@ -366,7 +369,8 @@ def _point_values(
 class MachineNodes:
     """The nodes of one arm, which are added and written with its readings.
 
-    Each node has a key: "" is the machine, whose identifier in OWN is the name of the arm.
+    Each node has a key: "" is the machine, whose identifier in OWN is the name of the
+    arm.
     The identifier of any other node is `arm/key`.
     """
 
@@ -380,7 +384,7 @@ class MachineNodes:
         self._status = ua.StatusCodes.Good
 
     def _id(self, key: NodeNumber) -> ua.NodeId:
-        """Identifier of a node of this arm by its key, or of a node of a specification."""
+        """Identifier of a node of this arm by its key, or of a specification's node."""
         if isinstance(key, str):
             key = f"{self._arm}/{key}" if key else self._arm
         return self._space.id(key)
@@ -573,7 +577,7 @@ class MachineNodes:
                 await self._add_measurement(point, quantity)
 
     async def _add_contains(self, point: str) -> None:
-        """State that the energy of MAIN includes the energy of a point, in both directions."""
+        """Add references, in both directions, that MAIN includes the energy of a point."""
         items: list[ua.AddReferencesItem] = []
         for start, forward, end in ((MAIN, True, point), (point, False, MAIN)):
             item = ua.AddReferencesItem(

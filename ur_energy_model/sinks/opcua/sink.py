@@ -175,7 +175,7 @@ class OpcuaDelivery:
         password: str | None = None,
         certificate: Any = None,
     ) -> User | None:
-        """The user of a client; called by asyncua, for which this object is the user manager.
+        """The user of a client; asyncua calls this object as its user manager.
 
         Args:
             iserver: the server of asyncua; not used.
@@ -271,7 +271,7 @@ class OpcuaDelivery:
 
 
 def application_uri() -> str:
-    """Name of the server among all applications; the certificate has it too (OPC 10000-6, 6.2)."""
+    """Name of the server as an application, also in its certificate (OPC 10000-6, 6.2)."""
     return f"urn:{socket.gethostname()}:ur_energy_model"
 
 

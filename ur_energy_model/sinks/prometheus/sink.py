@@ -34,7 +34,7 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 """Values of one metric by the values of its labels; empty where they are unknown."""
 
 SILENCE = 5.0
-"""Time without readings after which gauges are left out, because their values are old [s]."""
+"""Time without readings after which gauges, whose values are old, are left out [s]."""
 REQUEST_TIMEOUT = 5.0
 """Longest time for request and answer of a client together [s]."""
 MOST_CONNECTIONS = 16
@@ -125,7 +125,7 @@ class _Handler(WSGIRequestHandler):
     """Answers the requests of one connection."""
 
     def handle(self) -> None:
-        """Answer, with one deadline for request and answer, however slowly a client sends."""
+        """Answer with one deadline for request and answer together."""
         timer = threading.Timer(REQUEST_TIMEOUT, _break_off, [self.connection])
         timer.daemon = True
         timer.start()
@@ -180,7 +180,7 @@ class MetricsServer(ThreadingWSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread; beyond the number, the oldest is broken off."""
+        """Answer a connection in a thread; the oldest is ended if there are too many."""
         self._open[request] = None
         for slow in list(self._open)[:-MOST_CONNECTIONS]:
             _break_off(slow)
@@ -284,7 +284,7 @@ class ArmMetrics:
         return {(state.name.lower(),): value for state, value in values.items()}
 
     def part_energies(self) -> Values:
-        """Net energies of joints and other parts, which sum to the net energy of the arm [J]."""
+        """Net energies of joints and other parts, which sum to the arm's [J]."""
         net = self.snapshot.lifetime.net
         found = dict(self.joint_parts(net, "electrical_power"))
         for name, channel in PARTS.items():
@@ -306,7 +306,7 @@ class ArmMetrics:
         return {(): float(self.columns.deviations_of_model(now.power, now.seconds))}
 
     def cycle_figure(self, name: str) -> Values:
-        """A figure of the last cycle by its name in CycleFigures; empty before the first."""
+        """A field of CycleFigures of the last cycle; empty before the first cycle."""
         if self.last_cycle is None:
             return {}
         return {(): getattr(self.last_cycle, name)}
