@@ -3,11 +3,11 @@
 
 """The saving of a changed program from ordinary production: cycles before and after the change.
 
-Compared are the measured totals of the cycles as they are; nothing is corrected. The
+The measured totals of the cycles are compared as they are; nothing is corrected. The 95 %
 interval comes from the scatter of the cycles, or, where a side has several sessions, from
-that of the sessions: the cycles of one session have standby power and friction in common.
-What the two sides are seen not to have in common widens it: the power of parts of the
-cycle that the change left alike, and the temperature of the joints. Where nothing is
+the scatter of the sessions: the cycles of one session have standby power and friction in
+common. Differences that are not the program's widen the interval: another power in parts of
+the cycle that the change left alike, and another temperature of the joints. Where nothing is
 measured, the energies of one model are compared, whose errors are mostly common to both
 sides.
 """
@@ -33,36 +33,41 @@ from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
 SAME_SESSION = 4.0 * 3600.0
-"""Longest time between two recordings of one session [s]: then the joints are cold, and another
-start of the arm is likely."""
+"""Longest time between two recordings of one session [s]: after it the joints are cold, and
+another start of the arm is likely."""
 STANDBY_SPREAD = 2.0
+"""Standard deviation of the standby power between sessions of one arm [W]."""
 FRICTION_SPREAD = 0.06
-"""Standard deviations between sessions of one arm: of standby power [W], and of the energy of
-motion, relative. They count where one session on each side cannot show them."""
+"""Relative standard deviation of the energy of motion between sessions of one arm. Both spreads
+count where one session on each side cannot show them."""
 PRIOR = 8.0  # number of sessions that these spreads were seen in
 WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
 NEAR = 0.02
-"""Distance within which two programs are at the same point [rad]: it may be taught anew."""
+"""Distance within which two programs are at the same point [rad]: points may be taught anew."""
 ALIKE = 0.01  # relative difference of durations up to which two moves are the same motion
 LONGER = 1.8
-"""Factor on the duration of a cycle from which on it may hold two of the other side's."""
+"""Factor on the duration of a cycle from which on it may hold two cycles of the other side."""
 CERTAIN = 0.999
-"""Confidence from which on a difference of parts that are alike counts as one."""
+"""Confidence from which on a difference of parts that are alike counts as a difference."""
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
 """Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The productions before a change, or after it: at least one."""
+    """The productions before a change, or after it.
+
+    Attributes:
+        productions: recordings or days, at least one.
+    """
 
     productions: Sequence[Production]
 
     def sessions(self) -> list[Array]:
-        """Energies of the cycles of each session, J.
+        """Energies of the cycles of each session [cycles], J.
 
-        Recordings that follow each other within `SAME_SESSION` are one session; one whose
-        time of day is unknown is a session of its own.
+        Recordings that follow each other within `SAME_SESSION` are one session; a recording
+        whose time of day is unknown is a session of its own.
         """
         found: list[list[Array]] = []
         latest = -np.inf
@@ -76,7 +81,7 @@ class Side:
         return [np.concatenate(cycles) for cycles in found]
 
     def source(self) -> TotalSource:
-        """Where the totals come from, by the number of cycles."""
+        """Where the totals come from; each cycle counts alike."""
         counts = np.array([len(each.energy) for each in self.productions], dtype=float)
         shares = np.array([each.total_source.share for each in self.productions])
         return TotalSource.of(float(counts @ shares), float(counts.sum()))
@@ -103,7 +108,7 @@ class Side:
 
     @property
     def numbers_of_moves(self) -> list[int]:
-        """Different numbers of moves that a cycle has, ascending; of known points only."""
+        """Different numbers of moves that a cycle has, ascending; none where points are unknown."""
         return sorted({len(points) for points in self.known("points")})
 
 
@@ -142,7 +147,7 @@ class ProductionSaving:
 
     @property
     def saving(self) -> float:
-        """Per cycle [J]."""
+        """Saving per cycle [J]; negative if a cycle takes more energy after the change."""
         return self.energy - self.new_energy
 
     @property
@@ -184,34 +189,31 @@ def compare(
         before: recordings or days before the change, at least one.
         after: recordings or days after it, at least one.
     """
-    first = Side(before)
-    second = Side(after)
-    old = first.sessions()
-    new = second.sessions()
-    old_means = np.array([float(cycles.mean()) for cycles in old])
-    new_means = np.array([float(cycles.mean()) for cycles in new])
-    notes = _notes(first, second)
+    old = Side(before)
+    new = Side(after)
+    old_sessions = old.sessions()
+    new_sessions = new.sessions()
+    old_means = np.array([float(cycles.mean()) for cycles in old_sessions])
+    new_means = np.array([float(cycles.mean()) for cycles in new_sessions])
+    notes = _notes(old, new)
     alike = None
-    if len(old) == 1 and len(new) == 1:
-        difference = Difference.of_means(old[0], new[0])
+    if len(old_sessions) == 1 and len(new_sessions) == 1:
         alike = _alike(before[0].parts, after[0].parts)
-        seen = _of_session(first, second, alike)
-        notes += seen.notes
-        difference = difference.widened(seen.variance, seen.freedom)
+        error = _of_session(old, new, alike)
+        notes += error.notes
+        difference = Difference.of_means(old_sessions[0], new_sessions[0])
+        difference = difference.widened(error.variance, error.freedom)
     else:
         difference = Difference.of_groups(old_means, new_means)
-    difference = difference.widened(_of_warmth(first, second))
+    difference = difference.widened(_of_warmth(old, new))
     if not all(each.is_measured for each in (*before, *after)):
-        difference = difference.widened(_of_model(first, second))
-    if not _same_work(first, second):
+        difference = difference.widened(_of_model(old, new))
+    if not _same_work(old, new):
         difference = Difference(difference.value, np.nan, 0.0)
         notes.append(
             "A cycle of one side may hold several of the other's, by their durations: the interval "
             "is unknown. Record more cycles of both."
         )
-    serials = {each.serial for each in (*before, *after)}
-    pairs = combinations(serials, 2)
-    one_arm = all(same_serial(one, other) is not False for one, other in pairs)
     interval = difference.interval
     return ProductionSaving(
         before,
@@ -219,15 +221,21 @@ def compare(
         energy=float(old_means.mean()),
         new_energy=float(new_means.mean()),
         interval=interval,
-        differences=tuple(_differences(first, second)),
+        differences=tuple(_differences(old, new)),
         notes=tuple(notes),
-        proven=bool(interval[0] > 0.0 and one_arm),
+        proven=bool(interval[0] > 0.0 and _one_arm((*before, *after))),
         alike_power=None if alike is None else -alike.power.value,
     )
 
 
+def _one_arm(productions: Sequence[Production]) -> bool:
+    """Whether the productions can be of one arm, by the serial numbers that are known."""
+    pairs = combinations({each.serial for each in productions}, 2)
+    return all(same_serial(one, other) is not False for one, other in pairs)
+
+
 def _notes(before: Side, after: Side) -> list[str]:
-    """What is compared, what is left out, and whether cycles or sessions scatter."""
+    """Sentences on what is compared, what is left out, and whether cycles or sessions scatter."""
     notes = []
     old_source = before.source()
     new_source = after.source()
@@ -258,7 +266,7 @@ def _notes(before: Side, after: Side) -> list[str]:
 
 
 def _apart(before: Side, after: Side) -> bool:
-    """Whether the two sides are known to be of different sessions."""
+    """Whether the two sides are known to be of different sessions, by their times of day."""
     every = [*before.productions, *after.productions]
     if any(each.begin is None or each.end is None for each in every):
         return False
@@ -266,7 +274,10 @@ def _apart(before: Side, after: Side) -> bool:
 
 
 def _motion_energy(production: Production) -> float:
-    """Energy of a cycle above that of resting as long; half of it all where that is unknown [J]."""
+    """Energy of a cycle above the energy of resting as long [J].
+
+    Half of the energy counts where the power at rest is unknown.
+    """
     energy = float(production.energy.mean())
     if production.idle is None:
         return 0.5 * energy
@@ -277,7 +288,7 @@ def _of_model(before: Side, after: Side) -> float:
     """Variance of the error of the model in the saving [J^2].
 
     Where both energies were calculated by one model, its errors are mostly common to
-    both. The rows of a store have the deviation of each alone.
+    both. Days of a store have the deviation of each energy alone: their variances add up.
     """
     old: list[ModelledCycles] = before.known("modelled")
     new: list[ModelledCycles] = after.known("modelled")
@@ -289,7 +300,7 @@ def _of_model(before: Side, after: Side) -> float:
 
 
 def _mean_net(modelled: Sequence[ModelledCycles]) -> Array:
-    """Integrals of a mean cycle [channels], J, of recordings that count alike."""
+    """Integrals of a mean cycle [channels], J; each recording counts alike."""
     means = [each.net.mean(axis=0) for each in modelled]
     return np.asarray(np.mean(means, axis=0))
 
@@ -312,12 +323,12 @@ def _same_work(before: Side, after: Side) -> bool:
 
 
 class SessionError(NamedTuple):
-    """What one session on each side may add to the saving, beside the scatter of the cycles.
+    """The error of a saving because each side has one session, besides the scatter of cycles.
 
     Attributes:
-        variance: J^2.
+        variance: of the error [J^2].
         freedom: degrees of freedom of the variance.
-        notes: for people.
+        notes: sentences about the error, for people.
     """
 
     variance: float
@@ -326,10 +337,15 @@ class SessionError(NamedTuple):
 
 
 def _of_session(before: Side, after: Side, alike: AlikeParts | None) -> SessionError:
-    """Standby power and friction of two sessions, as the parts that are alike show them.
+    """The error by which standby power and friction of two sessions differ.
 
-    Sessions that are known to be different, and have no move alike, may differ by as much
-    as those of other arms do.
+    Parts of the cycle that are alike show it. Sessions that are known to be different, and
+    have no move alike, may differ by the usual spreads between sessions.
+
+    Args:
+        before: one session before the change.
+        after: one session after it.
+        alike: power of the parts that the change left alike; None without any.
     """
     apart = _apart(before, after)
     every = [*before.productions, *after.productions]
@@ -361,7 +377,10 @@ def _of_session(before: Side, after: Side, alike: AlikeParts | None) -> SessionE
 
 
 def _of_warmth(before: Side, after: Side) -> float:
-    """Variance from joints that are warmer on one side [J^2]; 0 where that is unknown."""
+    """Variance of the saving from joints that are warmer on one side [J^2].
+
+    It is 0 where temperatures are unknown.
+    """
     old = before.mean("temperature")
     new = after.mean("temperature")
     if old is None or new is None:
@@ -376,7 +395,7 @@ class AlikeParts:
     """Parts of the cycle that the change left as they were.
 
     Attributes:
-        power: of their mean power, before less after [W].
+        power: difference of their mean power, before less after [W].
         moves: whether a move is among them.
     """
 
@@ -385,16 +404,23 @@ class AlikeParts:
 
 
 def _alike(before: Sequence[CyclePart], after: Sequence[CyclePart]) -> AlikeParts | None:
-    """How the power of the parts differs that are alike on both sides; None without any.
+    """Compare the power of the parts that are alike on both sides.
 
     A settled rest is alike at the same point. A move is alike if it leads from the same
     point to the same one in the same time, and begins from a settled rest or follows a
     move that is alike: else the bus capacitor is charged differently at its begin.
+
+    Args:
+        before: parts of a cycle before the change, in order.
+        after: parts of a cycle after it, in order.
+
+    Returns:
+        The difference; None without such parts, or where nothing shows their scatter.
     """
     pairs = _pairs(before, after)
     if not pairs:
         return None
-    weights = np.array([min(one.duration, other.duration) for one, other in pairs])
+    weights = [min(one.duration, other.duration) for one, other in pairs]
     old = np.average([one.power for one, _ in pairs], axis=0, weights=weights)
     new = np.average([other.power for _, other in pairs], axis=0, weights=weights)
     if len(old) == 0 or len(new) == 0 or len(old) == len(new) == 1:
@@ -408,7 +434,7 @@ def _pairs(
 ) -> list[tuple[CyclePart, CyclePart]]:
     """Parts before and after that are alike, each at most once.
 
-    A cycle goes round: its first part follows its last one.
+    Cycles are closed: the first part of a cycle follows its last part.
     """
     same = set()
     for i, one in enumerate(before):
@@ -428,21 +454,23 @@ def _pairs(
 
 
 def _same_motion(one: CyclePart, other: CyclePart) -> bool:
-    """Whether two parts are rests at one point, or moves on one way in one time."""
+    """Whether two parts are rests at one point, or moves between the same points in one time."""
     if one.moves != other.moves or len(one.start) != len(other.start):
         return False
-    far = max(np.abs(one.start - other.start).max(), np.abs(one.end - other.end).max())
-    longer = abs(one.duration - other.duration)
+    start_distance = np.abs(one.start - other.start).max()
+    end_distance = np.abs(one.end - other.end).max()
+    if max(start_distance, end_distance) >= NEAR:
+        return False
     tolerance = ALIKE * max(one.duration, other.duration) + max(one.tick, other.tick)
-    as_long = longer <= tolerance
-    return bool(far < NEAR and (as_long or not one.moves))
+    as_long = abs(one.duration - other.duration) <= tolerance
+    return as_long or not one.moves
 
 
 # What else changed.
 
 
 def _differences(before: Side, after: Side) -> Iterator[str]:
-    """What else changed from before to after, one sentence each."""
+    """What else changed from before to after, or is not known on both sides: sentences."""
     yield from _changed_name(before, after, "serial")
     yield from _changed_name(before, after, "program")
     points_known = bool(before.known("points") and after.known("points"))
@@ -468,6 +496,7 @@ _NAMES = {
 
 
 def _changed_name(before: Side, after: Side, name: str) -> Iterator[str]:
+    """A sentence if the known texts of an attribute of `_NAMES` differ."""
     what, meaning = _NAMES[name]
     old = before.names(name)
     new = after.names(name)
@@ -476,7 +505,7 @@ def _changed_name(before: Side, after: Side, name: str) -> Iterator[str]:
 
 
 def _changed_points(before: Side, after: Side) -> Iterator[str]:
-    """Numbers of moves that differ, or points that are elsewhere; the points are known."""
+    """A sentence if numbers of moves differ, or points are elsewhere; the points are known."""
     old_numbers = " or ".join(map(str, before.numbers_of_moves))
     new_numbers = " or ".join(map(str, after.numbers_of_moves))
     if old_numbers != new_numbers:
@@ -491,28 +520,36 @@ def _changed_points(before: Side, after: Side) -> Iterator[str]:
 
 
 def _distance(before: Array, after: Array) -> float:
-    """Largest distance of points [moves, n], rad; infinite for other numbers of moves.
+    """Largest distance of points before and after a change, rad.
 
     A cycle may begin with another one of its moves: the nearest beginning counts.
+
+    Args:
+        before: points at which the moves start [moves, n], rad.
+        after: the same; infinite is the distance for another number of moves.
     """
     if before.shape != after.shape:
         return np.inf
-    turned = [np.roll(after, turn, axis=0) for turn in range(len(after))]
-    return min(float(np.abs(before - each).max()) for each in turned)
+    distances = []
+    for moves in range(len(after)):
+        turned = np.roll(after, moves, axis=0)
+        distances.append(float(np.abs(before - turned).max()))
+    return min(distances)
 
 
 def _changed_payload(before: Side, after: Side) -> Iterator[str]:
-    """A payload that is another one; those of both sides are known."""
+    """A sentence if the payload differs; the payloads of both sides are known."""
     old = np.array(
         sorted(set(before.known("payload")))
     )  # smallest and largest [k, 2], kg
     new = np.array(sorted(set(after.known("payload"))))
-    if np.abs(old.mean(axis=0) - new.mean(axis=0)).max() > NOTABLE["payload"]:
+    difference = np.abs(old.mean(axis=0) - new.mean(axis=0))
+    if difference.max() > NOTABLE["payload"]:
         yield f"The payload changed from {old.max():.2f} kg to {new.max():.2f} kg at most."
 
 
 def _changed_state(before: Side, after: Side) -> Iterator[str]:
-    """Joints that are warmer or colder, and another speed slider."""
+    """Sentences about joints that are warmer or colder, and about another speed slider."""
     old = before.mean("temperature")
     new = after.mean("temperature")
     if old is not None and new is not None and abs(new - old) > NOTABLE["temperature"]:

@@ -19,7 +19,7 @@ from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
 from ur_energy_model.energy.cycles import Mark, Marks
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Totals
 from ur_energy_model.energy.powers import Channels, PowerTable
-from ur_energy_model.telemetry.samples import host_times, run_starts
+from ur_energy_model.telemetry.samples import Telemetry, host_times, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
 
 SECOND = 1_000_000_000  # ns
@@ -30,7 +30,11 @@ _LATEST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class TimeRanges:
-    """Ascending stretches of time that do not overlap: `edges` [ranges, 2], ns since 1970 UTC."""
+    """Ascending stretches of time that do not overlap.
+
+    Attributes:
+        edges: begin and end of each [ranges, 2], ns since 1970 UTC.
+    """
 
     edges: Times
 
@@ -58,14 +62,15 @@ class TimeRanges:
         return TimeRanges.of([*self.pairs(), *later.pairs()], SECOND)
 
     def without(self, others: TimeRanges) -> TimeRanges:
-        """The parts that are outside other ranges."""
-        free = (
-            np.array([_EARLIEST, *others.edges.ravel(), _LATEST]).reshape(-1, 2).tolist()
-        )
-        return TimeRanges.of(pair for gap in free for pair in self.within(*gap).pairs())
+        """The parts of these ranges that are outside other ranges."""
+        edges = np.array([_EARLIEST, *others.edges.ravel(), _LATEST])
+        free: list[tuple[int, int]] = []
+        for begin, end in edges.reshape(-1, 2).tolist():
+            free += self.within(begin, end).pairs()
+        return TimeRanges.of(free)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Begin and end of each [ns]."""
+        """Begin and end of each range [ns]."""
         return [(int(start), int(end)) for start, end in self.edges]
 
     def overlaps(self, start: int, end: int) -> bool:
@@ -97,23 +102,34 @@ NOTHING = TimeRanges.of(())  # no time at all
 
 @dataclass(frozen=True)
 class PartTable:
-    """Consecutive parts, one entry each."""
+    """Consecutive parts of a recording, one entry each; a part is within one second.
 
-    # begin, end: host time of the first and last sample, ns, in one second
+    Attributes:
+        begin: host time of the first sample of each part [parts], ns since 1970 UTC.
+        end: host time of the last sample of each part [parts], ns since 1970 UTC.
+        covered: whether another source covers the part [parts].
+        samples: number of samples [parts].
+        bus_measured: whether bus power was measured at all samples of the part [parts].
+        accounted: time integrated over [parts], s.
+        unaccounted: time in gaps, without energy [parts], s.
+        peak: largest total power [parts], W.
+        net: integrals of the powers [parts, channels], J.
+        temperature: sums of the joint temperatures over the samples that have them, degC,
+            and the number of these samples in a last column [parts, n + 1].
+        scaling: sum of the speed scaling over the samples that have it, and the number of
+            these samples [parts, 2].
+    """
+
     begin: Times
     end: Times
-    covered: Mask  # whether another source covers the part
+    covered: Mask
     samples: Indices
-    bus_measured: Mask  # whether bus power was measured at all of its samples
-    # accounted, unaccounted, peak: time, s; largest total power, W
+    bus_measured: Mask
     accounted: Array
     unaccounted: Array
     peak: Array
-    net: Array  # integrals of the powers [parts, channels], J
-    # sums over the samples that have joint temperatures [parts, n], degC, and their
-    # number in a last column
+    net: Array
     temperature: Array
-    # sum over the samples that have a speed scaling, and their number [parts, 2]
     scaling: Array
 
     def __len__(self) -> int:
@@ -125,20 +141,24 @@ class PartTable:
         return np.asarray(self.begin // SECOND)
 
     def cut(self, rows: slice | Mask | Indices) -> PartTable:
-        """Some of the parts."""
+        """Some of the parts, by their numbers, a mask [parts] or a slice."""
         return PartTable(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @classmethod
     def join(cls, tables: Sequence[PartTable]) -> PartTable:
-        """Consecutive tables as one; at least one."""
-        return cls(
-            *(np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls))
-        )
+        """Consecutive tables, at least one, as one table."""
+        columns = {}
+        for field in fields(cls):
+            columns[field.name] = np.concatenate(
+                [getattr(table, field.name) for table in tables]
+            )
+        return cls(**columns)
 
     def ranges(self) -> TimeRanges:
-        """Time that the parts cover which no other source covers; pauses of a second end it."""
+        """Time that the parts cover, and no other source; pauses of more than a second end it."""
         own = ~self.covered
-        joined = own[1:] & own[:-1] & (np.abs(self.begin[1:] - self.end[:-1]) <= SECOND)
+        near = np.abs(self.begin[1:] - self.end[:-1]) <= SECOND
+        joined = own[1:] & own[:-1] & near  # whether a part goes on in the next one
         starts = np.flatnonzero(own & ~np.append(False, joined))
         ends = np.flatnonzero(own & ~np.append(joined, False))
         edges = np.column_stack([self.begin[starts], self.end[ends]])
@@ -185,55 +205,58 @@ class EnergyParts:
         behind = np.append(first[1:], len(times))
         before = self.meter.totals
         after = self.meter.integrate_steps(table.steps, table.power, behind[:-1].tolist())
-        gained = Totals(
-            *(
-                np.diff(each, axis=0, prepend=old)
-                for old, each in zip(before, after, strict=True)
-            )
-        )
+        gained = []
+        for totals_before, totals_after in zip(before, after, strict=True):
+            gained.append(np.diff(totals_after, axis=0, prepend=totals_before))
+        energies = Totals(*gained)
         arm = self._channels.arm
         peak = np.maximum.reduceat(table.power[:, arm["total"]], first)
+        measured = table.power[:, arm["measured"]] > 0.0
         readings = [*before.readings(), *after.readings()]  # at the begin of each part
         for begin, reading, power in zip(begins, readings, peak.tolist(), strict=False):
             if begin in marked:
                 self._mark(times, begin, reading, marked[begin])
             self._counter.observe(power)
         self._end = int(times[-1])
+        temperature, scaling = self._states(samples)
+        parts = PartTable(
+            begin=times[first],
+            end=times[behind - 1],
+            covered=covered[first],
+            samples=behind - first,
+            bus_measured=np.logical_and.reduceat(measured, first),
+            accounted=energies.accounted,
+            unaccounted=energies.unaccounted,
+            peak=peak,
+            net=energies.net,
+            temperature=_finite_sums(temperature, first),
+            scaling=_finite_sums(scaling, first),
+        )
+        self._parts.append(parts)
+        self.waiting += len(parts)
 
-        def sums(values: Array) -> Array:
-            """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
-            finite = np.isfinite(values).all(axis=1, keepdims=True)
-            counted = np.hstack([np.where(finite, values, 0.0), finite])
-            return np.add.reduceat(counted, first, axis=0)
+    def _states(self, samples: Telemetry) -> tuple[Array, Array]:
+        """Joint temperatures [samples, n], degC, and speed scaling [samples, 1]; NaN if unknown.
 
+        The speed scaling is the slider times the limiter.
+        """
         columns = samples.columns
         unknown = np.full((len(samples), 1), np.nan)
         joints = len(self._channels.joints)
-        warmth = columns.get("joint_temperatures", unknown.repeat(joints, axis=1))
-        scaling = columns.get("speed_scaling", unknown[:, 0])
-        # slider times limiter
-        scaling = scaling * columns.get("target_speed_fraction", 1.0)
-        self._parts.append(
-            PartTable(
-                begin=times[first],
-                end=times[behind - 1],
-                covered=covered[first],
-                samples=behind - first,
-                bus_measured=np.logical_and.reduceat(
-                    table.power[:, arm["measured"]] > 0.0, first
-                ),
-                accounted=gained.accounted,
-                unaccounted=gained.unaccounted,
-                peak=peak,
-                net=gained.net,
-                temperature=sums(warmth),
-                scaling=sums(scaling[:, None]),
-            )
-        )
-        self.waiting += len(first)
+        temperature = columns.get("joint_temperatures", unknown.repeat(joints, axis=1))
+        slider = columns.get("speed_scaling", unknown[:, 0])
+        scaling = slider * columns.get("target_speed_fraction", 1.0)
+        return temperature, scaling[:, None]
 
     def _mark(self, times: Times, begin: int, reading: MeterReading, mark: Mark) -> None:
-        """Take a mark at a row of samples at these times, with the energies before it."""
+        """Count a mark of a cycle.
+
+        Args:
+            times: host times of the samples [samples], ns since 1970 UTC.
+            begin: sample at which the cycle begins.
+            reading: energies before this sample.
+            mark: the mark.
+        """
         last = int(times[0]) if self._end is None else self._end
         before = int(times[begin - 1]) if begin else last
         self.cycles += self._counter.mark(before, reading, mark)
@@ -256,3 +279,18 @@ class EnergyParts:
         parts = PartTable.join(self._parts)
         self._parts = [parts]
         return parts
+
+
+def _finite_sums(values: Array, first: Indices) -> Array:
+    """Sums over the samples of each part whose values are all finite.
+
+    Args:
+        values: of the samples [samples, k].
+        first: first sample of each part [parts].
+
+    Returns:
+        Sums, and the number of samples in a last column [parts, k + 1].
+    """
+    finite = np.isfinite(values).all(axis=1, keepdims=True)
+    counted = np.hstack([np.where(finite, values, 0.0), finite])
+    return np.asarray(np.add.reduceat(counted, first, axis=0))

@@ -61,10 +61,6 @@ class SourceRecord:
     left_out: float
     settings: str | None = None
 
-    def table(self) -> pa.Table:
-        """The record as a row of the table `sources`."""
-        return records_table([self])
-
     @classmethod
     def of(cls, rows: pa.Table) -> list[Self]:
         """Records from rows of the table `sources`."""

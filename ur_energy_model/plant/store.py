@@ -50,7 +50,12 @@ from ur_energy_model.plant.schema import (
     model_key,
     model_row,
 )
-from ur_energy_model.plant.sources import COUNTED, SourcePart, SourceRecord
+from ur_energy_model.plant.sources import (
+    COUNTED,
+    SourcePart,
+    SourceRecord,
+    records_table,
+)
 from ur_energy_model.plant.store_changes import StoreChanges
 from ur_energy_model.plant.store_content import FileChange, StoreContent
 from ur_energy_model.plant.store_files import (
@@ -166,7 +171,7 @@ class HistoryStore:
         """The row of `models` for the model of a source; None if there is none, or it is lost."""
         with self._problems("read"):
             files = self._log.read().select("models")
-            good = [file for file in files if self._content.is_good(file)]
+            good = [file for file in files if self._files.is_good(file)]
             rows = self._files.dataset("models", good).to_table().to_pylist()
         for row in rows:
             if row["model"] == record.model and row["robot"] == record.robot:
@@ -246,8 +251,6 @@ class HistoryStore:
         tables: Mapping[str, pa.Table],
         ranges: TimeRanges,
         model: ModelRow | None = None,
-        *,
-        checked: bool = True,
     ) -> SourceRecord | None:
         """Write a source; one whose rows were lost or changed is written again.
 
@@ -256,7 +259,6 @@ class HistoryStore:
             tables: rows by name of the table.
             ranges: host time that the rows cover; nothing where it is not known.
             model: with which its energies were computed.
-            checked: whether other sources must not cover the same time.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile; nothing
@@ -277,8 +279,7 @@ class HistoryStore:
                 nonlocal again
                 if self._content.is_whole(state, source):
                     return None  # another process was faster
-                if checked:
-                    self._changes.check_free(state, arm, source, ranges)
+                self._changes.check_free(state, arm, source, ranges)
                 again = self._content.record(state, source) is not None
                 kept, gone = self._changes.cut_out(state, record)
                 models = (
@@ -322,7 +323,9 @@ class HistoryStore:
             problem = f"its stamps are on {days} days"
             raise RecordingError(source, problem, "record again with a host clock")
         named = _without_content(model)
-        files = [self._files.write("sources", "", "", source, record.table(), {})]
+        files = [
+            self._files.write("sources", "", "", source, records_table([record]), {})
+        ]
         for table, parts in pieces.items():
             for _, day, rows, covered in parts:
                 part = {source: SourcePart(len(rows), covered, record, named)}

@@ -140,7 +140,7 @@ class StoreChanges:
                 continue
             if file.source is not None:
                 replaced = file.source == source
-            elif file.lost or not self._content.is_good(file):
+            elif file.lost or not self._files.is_good(file):
                 replaced = self._is_last_of(state, file, source)
             else:
                 replaced = file.may_hold(source) and source in self._files.parts(file)
@@ -182,7 +182,7 @@ class StoreChanges:
         """
         made = []
         for group in groups:
-            if len(group) < 2 or not all(map(self._content.is_good, group)):
+            if len(group) < 2 or not all(map(self._files.is_good, group)):
                 continue
             table = group[0].table
             arm = group[0].arm or ""

@@ -42,10 +42,6 @@ class StoreContent:
         self.files = files
         self._records: dict[str, list[SourceRecord]] = {}  # by path of their file
 
-    def is_good(self, file: StoredFile) -> bool:
-        """Whether a file is there as it was written."""
-        return self.files.is_good(file)
-
     def records(self, state: State) -> list[SourceRecord]:
         """Records of the table `sources` that can be read."""
         found: list[SourceRecord] = []
@@ -73,7 +69,7 @@ class StoreContent:
     def _records_of(self, file: StoredFile) -> list[SourceRecord]:
         """Records of a file; none if it is lost."""
         if file.path not in self._records:
-            if not self.is_good(file):
+            if not self.files.is_good(file):
                 return []
             rows = self.files.dataset("sources", [file]).to_table()
             self._records[file.path] = SourceRecord.of(rows)
@@ -97,7 +93,7 @@ class StoreContent:
         for file in state.select(arm=record.arm):
             if not may_have_had(file, record):
                 continue
-            if file.lost or not self.is_good(file):
+            if file.lost or not self.files.is_good(file):
                 continue
             if part := self.files.parts(file).get(source):
                 rows[file.table] += part.rows
@@ -117,7 +113,7 @@ class StoreContent:
             # A row of a second may cover time until the end of the next one.
             if file.times is not None and file.times[1] + 2 * SECOND < start:
                 continue
-            if file.source == besides or file.lost or not self.is_good(file):
+            if file.source == besides or file.lost or not self.files.is_good(file):
                 continue
             for source, part in self.files.parts(file).items():
                 if source != besides:
@@ -126,7 +122,7 @@ class StoreContent:
 
     def model_names(self, state: State) -> set[tuple[str, str]]:
         """Keys of models and types of arms of the rows of `models` in good files."""
-        files = [file for file in state.select("models") if self.is_good(file)]
+        files = [file for file in state.select("models") if self.files.is_good(file)]
         rows = self.files.dataset("models", files).to_table(columns=["model", "robot"])
         return {(row["model"], row["robot"]) for row in rows.to_pylist()}
 
