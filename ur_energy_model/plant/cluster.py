@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Work on many bags by the workers of a Dask cluster."""
+"""Work on many bags by the workers of a Dask cluster, in place of processes of this machine.
+
+Each bag is a task. The package and the bags have to be on all machines, under the same paths
+and in the same version; a worker that lacks one of them reports it as the result of its task.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +61,17 @@ def run_task(
     given: tuple[Any, ...],
     origin: tuple[Path, bool, str],
 ) -> BagResult[Result]:
-    """Do the work on a bag as the user named it, in the process of a worker.
+    """Do the work on a bag, in the process of a worker.
 
-    `origin`, where the task comes from: absolute path of the bag, whether it is there,
-    our version.
+    Args:
+        work: function of the path of the bag and of what is given.
+        bag: path as the user named it, for the result.
+        given: further arguments of the work.
+        origin: absolute path of the bag, whether the bag is there on the machine of the
+            command, and the version of the package there.
+
+    Returns:
+        The result; with a reason where worker and command differ, or the work failed.
     """
     path, exists, version = origin
     host = socket.gethostname()
@@ -96,8 +107,15 @@ class DaskBags:
 
     Only so many bags are at the cluster as keep its workers busy: memory does not grow
     with the number of bags. The scheduler gives the bags of a worker that dies to other
-    workers, and gives up a bag with which several died. ClusterError: the scheduler does
-    not answer any more, no worker comes, or the workers lack this package.
+    workers, and gives up a bag with which several workers died.
+
+    Args:
+        client: of the cluster.
+        address: of its scheduler.
+
+    Raises:
+        ClusterError: (when results are read) the scheduler does not answer any more, no
+            worker comes within PATIENCE, or the workers lack this package.
     """
 
     def __init__(self, client: Client, address: str) -> None:
@@ -113,40 +131,61 @@ class DaskBags:
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """See `BagExecutor`."""
+        """Results of the work in the order of the bags, as of `BagExecutor`."""
         sent: deque[Future[Any]] = deque()
-        last_seen = time.monotonic()
+
+        def report(threads: int) -> None:
+            """Report how many bags are done."""
+            if progress is not None:
+                done = number + sum(future.done() for future in sent)
+                text = f"{self._address}: waiting for a worker"
+                if threads:
+                    workers = "worker" if threads == 1 else "workers"
+                    text = f"{done} of {len(bags)} bags, {threads} {workers}"
+                progress(done / len(bags), text)
+
         try:
             for number, bag in enumerate(bags):
                 ahead = max(_LEAST_AHEAD, _AHEAD * self._threads())
-                for k in range(number + len(sent), min(number + ahead, len(bags))):
-                    origin = (bags[k].absolute(), bags[k].exists(), __version__)
-                    task = (work, bags[k], () if given is None else (given[k],), origin)
+                for later in range(number + len(sent), min(number + ahead, len(bags))):
+                    path = bags[later]
+                    origin = (path.absolute(), path.exists(), __version__)
+                    own = () if given is None else (given[later],)
+                    task = (work, path, own, origin)
                     sent.append(self._client.submit(run_task, *task, pure=False))
-                # Not result(timeout=...): on a busy machine it fails in many ways besides
-                # that.
-                glance = time.monotonic() + _GLANCE
-                while not sent[0].done():
-                    time.sleep(_STEP)
-                    if time.monotonic() < glance:
-                        continue
-                    threads = self._threads()
-                    now = time.monotonic()
-                    glance = now + _GLANCE
-                    last_seen = now if threads else last_seen
-                    if now - last_seen > PATIENCE:
-                        problem = f"has had no worker for {PATIENCE:.0f} s"
-                        remedy = f"start workers with: dask worker {self._address}"
-                        raise ClusterError(self._address, problem, remedy)
-                    if progress is not None:
-                        done = number + sum(future.done() for future in sent)
-                        text = f"{done} of {len(bags)} bags, {threads} worker{'s' * (threads > 1)}"
-                        waits = f"{self._address}: waiting for a worker"
-                        progress(done / len(bags), text if threads else waits)
+                self._wait_for(sent[0], report)
                 yield self._result(bag, sent.popleft())
         finally:
             with postponed(), suppress(Exception):  # the cluster may be gone
                 self._client.cancel(list(sent), force=True)
+
+    def _wait_for(self, future: Future[Any], report: Callable[[int], None]) -> None:
+        """Wait until a task is done.
+
+        Args:
+            future: the task. Not future.result(timeout=...): on a busy machine it also fails
+                in other ways.
+            report: called every _GLANCE with the number of bags that are worked on.
+
+        Raises:
+            ClusterError: the cluster has no worker for PATIENCE.
+        """
+        last_seen = time.monotonic()
+        glance = last_seen + _GLANCE
+        while not future.done():
+            time.sleep(_STEP)
+            now = time.monotonic()
+            if now < glance:
+                continue
+            threads = self._threads()
+            glance = time.monotonic() + _GLANCE
+            if threads:
+                last_seen = now
+            if now - last_seen > PATIENCE:
+                problem = f"has had no worker for {PATIENCE:.0f} s"
+                remedy = f"start workers with: dask worker {self._address}"
+                raise ClusterError(self._address, problem, remedy)
+            report(threads)
 
     def _threads(self) -> int:
         """Bags on which the cluster can work at the same time."""
@@ -156,7 +195,7 @@ class DaskBags:
         raise self._lost
 
     def _result(self, bag: Path, future: Future[Any]) -> BagResult[Any]:
-        """The result of a task that is done."""
+        """The result of a task that is done; ClusterError if the cluster cannot be used."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -181,7 +220,12 @@ _SCHEMES = ("tcp", "tls")
 
 @contextmanager
 def running_cluster(address: str) -> Iterator[DaskBags]:
-    """A cluster that runs already; TLS by Dask's configuration.
+    """The executor of a cluster that runs already, for a `with` statement.
+
+    Certificates and keys for TLS come from Dask's configuration.
+
+    Args:
+        address: of the scheduler, such as tcp://10.0.0.5:8786.
 
     Raises:
         ClusterError: the address is malformed, needs keys for TLS that are not

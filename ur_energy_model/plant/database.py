@@ -3,8 +3,8 @@
 
 """HistoryDatabase: the tables of a store in DuckDB, for SQL that only reads them.
 
-Arrow reads the files, whether they are in a folder or on an S3 server; DuckDB sees the
-tables and nothing else: it has no access to files, networks, settings or variables of
+Arrow reads the files, whether they are in a folder or on an S3 server. DuckDB has access to
+the tables and nothing else: neither to files, networks and settings, nor to variables of
 Python.
 """
 
@@ -41,9 +41,12 @@ UTC = ZoneInfo("UTC")
 
 @dataclass(frozen=True)
 class Period:
-    """A period from its first instant to the first one after it, None where it is open.
+    """A period of time that a question is about.
 
-    Days, hours and shifts begin in its zone.
+    Attributes:
+        start: first instant; None if it is open.
+        end: first instant after the period; None if it is open.
+        zone: time zone in which days, hours and shifts begin.
     """
 
     start: datetime | None = None
@@ -54,10 +57,15 @@ class Period:
     def from_text(
         cls, first: str | None = None, last: str | None = None, zone: str = "UTC"
     ) -> Period:
-        """The period between two ISO 8601 dates or times that a user gives, in an IANA zone.
+        """The period between two dates or times that a user gives.
 
-        A date as `last` is in it. InputError: no date, no known zone, or an end before
-        the start.
+        Args:
+            first: ISO 8601 date or time; None for an open begin.
+            last: ISO 8601 date, which is included, or time; None for an open end.
+            zone: IANA name of the time zone of times without one.
+
+        Raises:
+            InputError: no date, no known zone, or an end before the start.
         """
         where = time_zone(zone)
         start = None if first is None else instant(first, "--from", where)
@@ -69,23 +77,29 @@ class Period:
     @property
     def days(self) -> tuple[str | None, str | None]:
         """First and last UTC day that it touches, YYYY-MM-DD; None where it is open."""
-        first = (
-            None
-            if self.start is None
-            else f"{self.start.astimezone(timezone.utc):%Y-%m-%d}"
-        )
-        if self.end is None:
-            return first, None
-        last = self.end.astimezone(timezone.utc) - timedelta(microseconds=1)
-        return first, f"{last:%Y-%m-%d}"
+        first = None
+        if self.start is not None:
+            first = f"{self.start.astimezone(timezone.utc):%Y-%m-%d}"
+        last = None
+        if self.end is not None:
+            last_instant = self.end.astimezone(timezone.utc) - timedelta(microseconds=1)
+            last = f"{last_instant:%Y-%m-%d}"
+        return first, last
 
 
 def instant(
     text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False
 ) -> datetime:
-    """The time that a date or time names; of a date as an end, the midnight after it.
+    """The time that a date or time names.
 
-    InputError: no date; the message names the option.
+    Args:
+        text: ISO 8601 date or time.
+        option: that has the text, for the error.
+        zone: of a text without a zone.
+        end: whether a date stands for the midnight after it, not for its begin.
+
+    Raises:
+        InputError: the text is no date.
     """
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
@@ -102,8 +116,8 @@ def instant(
 
 
 MEMORY_GB = 2.0  # that DuckDB may use; buffers of Arrow come on top of it
-# rows of a result that are in memory at a time; DuckDB computes as many at once
 BATCH = 2_048
+"""Rows of a result that are in memory at a time; DuckDB computes as many at once."""
 LOCKED = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
@@ -113,23 +127,37 @@ LOCKED = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""A query that needs more than the memory ends with an error; it does not fill the disk."""
+"""Settings of the connection. A query that needs more than the memory ends with an error, as
+there is no directory for temporary files."""
+_LISTS = [
+    column.name
+    for column in TABLES["joint_seconds"]
+    if column.name not in ("second", "joint", "source")
+]
+"""Columns of joint_seconds that are lists of `seconds`, without their prefix "joint_"."""
 _JOINT_SECONDS = ", ".join(
-    f"unnest({'joints' if name == 'joint' else f'joint_{name}'}) AS {name}"
-    for name, *_ in TABLES["joint_seconds"]
-    if name not in ("second", "source")
+    ["unnest(joints) AS joint", *(f"unnest(joint_{name}) AS {name}" for name in _LISTS)]
 )
 
 
 class SqlError(InputError):
-    """SQL that cannot be run."""
+    """SQL that cannot be run.
+
+    Args:
+        problem: what is wrong with it.
+        remedy: what the user can do.
+    """
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__("SQL", problem, remedy)
 
 
 class TooLargeError(SqlError):
-    """SQL that needs more memory than it may have [GB]."""
+    """SQL that needs more memory than it may have.
+
+    Args:
+        memory_gb: that it may have [GB].
+    """
 
     def __init__(self, memory_gb: float) -> None:
         remedy = "sum up in the query, or query fewer days or arms"
@@ -137,7 +165,12 @@ class TooLargeError(SqlError):
 
 
 class QueryResult(NamedTuple):
-    """Rows of a result in batches, read once as they are computed."""
+    """Rows of a result.
+
+    Attributes:
+        schema: of the rows; names of columns are unique.
+        batches: of rows, which are read once as they are computed.
+    """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -146,9 +179,18 @@ class QueryResult(NamedTuple):
 class HistoryDatabase(ClosedOnExit):
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
-    Tables that the store does not have yet are empty. The rows are those of
-    a period, whose zone is that of dates and hours, and of some arms, () for all.
-    `holdings` are the files that they are read from, and what is lost.
+    Tables that the store does not have yet are empty.
+
+    Args:
+        store: whose tables they are.
+        period: time of the rows; dates and hours are in its zone. None for all, in UTC.
+        arms: names of the arms of the rows; () for all.
+        memory_gb: memory that DuckDB may use [GB].
+        threads: that DuckDB may use; None for one per core.
+
+    Attributes:
+        period: time of the rows.
+        holdings: files that the rows are read from, and what is lost.
 
     Raises:
         StoreError: the store cannot be read.
@@ -169,30 +211,12 @@ class HistoryDatabase(ClosedOnExit):
         self._connection = duckdb.connect(":memory:")
         try:
             first, last = self.period.days
-            holdings = store.holdings(first, last, arms)
-            self.holdings = holdings
-            # here it is a view of seconds
+            self.holdings = store.holdings(first, last, arms)
             for table in TABLES.keys() - {"joint_seconds"}:
-                rows = store.rows(table, holdings)
+                rows = store.rows(table, self.holdings)
                 columns = "*"
                 if table not in UNDIVIDED:
-                    # The conditions also select files: those of other days and arms stay
-                    # closed.
-                    time = ds.field(TABLES[table][0].name)
-                    day = ds.field("day")
-                    start = self.period.start
-                    end = self.period.end
-                    instants = pa.timestamp("us", tz="UTC")
-                    if start is not None:
-                        rows = rows.filter(
-                            (day >= first) & (time >= pa.scalar(start, instants))
-                        )
-                    if end is not None:
-                        rows = rows.filter(
-                            (day <= last) & (time < pa.scalar(end, instants))
-                        )
-                    if arms:
-                        rows = rows.filter(ds.field("arm").isin(list(arms)))
+                    rows = self._selected(table, rows, arms)
                     columns = "* REPLACE (CAST(day AS DATE) AS day)"
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
@@ -212,28 +236,63 @@ class HistoryDatabase(ClosedOnExit):
             self.close()
             raise
 
+    def _selected(
+        self, table: str, rows: ds.Dataset, arms: tuple[str, ...]
+    ) -> ds.Dataset:
+        """Rows of the period and of some arms.
+
+        The conditions on day and arm also select files: files of other days and arms stay
+        closed.
+
+        Args:
+            table: name of a table that is divided by day and arm.
+            rows: of the table.
+            arms: names of the arms; () for all.
+        """
+        first, last = self.period.days
+        time = ds.field(TABLES[table][0].name)
+        day = ds.field("day")
+        instants = pa.timestamp("us", tz="UTC")
+        if self.period.start is not None:
+            start = pa.scalar(self.period.start, instants)
+            rows = rows.filter((day >= first) & (time >= start))
+        if self.period.end is not None:
+            end = pa.scalar(self.period.end, instants)
+            rows = rows.filter((day <= last) & (time < end))
+        if arms:
+            rows = rows.filter(ds.field("arm").isin(list(arms)))
+        return rows
+
     def close(self) -> None:
         """Release memory and files."""
         self._thread.shutdown()
         self._connection.close()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Rows of a small result by column name.
+        """Rows of a small result: values by name of the column, NULL as None.
 
-        SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
+        Raises:
+            SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
         """
         with self.stream(sql) as result:
             return [row for batch in result.batches for row in batch.to_pylist()]
 
     def columns(self, sql: str) -> dict[str, Any]:
-        """Columns of a small result as arrays of numpy, by name. SqlError: as `rows`."""
+        """Columns of a small result as arrays [rows], by name; NULL is NaN in columns of numbers.
+
+        Raises:
+            SqlError: as `rows`.
+        """
         with self.stream(sql) as result:
             table = pa.Table.from_batches(result.batches, result.schema)
         return {name: table[name].to_numpy() for name in table.column_names}
 
     @contextmanager
     def stream(self, sql: str) -> Iterator[QueryResult]:
-        """Rows of a result of any length, in batches; names of columns are unique.
+        """Rows of a result of any length, in batches, for a `with` statement.
+
+        Args:
+            sql: one SELECT or EXPLAIN statement.
 
         Raises:
             SqlError: as `rows`; also while the batches are read.
@@ -266,7 +325,7 @@ class HistoryDatabase(ClosedOnExit):
             ) from None
 
     def _wait_for(self, work: Callable[[], Any]) -> Any:
-        """Result of work of the engine, in a thread: Ctrl-C must be able to end it."""
+        """Result of work of DuckDB, in a thread, so that Ctrl-C can interrupt it."""
         try:
             return self._thread.submit(work).result()
         except KeyboardInterrupt:
@@ -275,20 +334,20 @@ class HistoryDatabase(ClosedOnExit):
 
 
 def unique(names: list[str]) -> list[str]:
-    """Names of columns; one that repeats an earlier one has a number behind it."""
-    found: dict[str, None] = {}
+    """Names of columns; a name that repeats an earlier one gets a number behind it."""
+    found: list[str] = []
     for name in names:
         candidate = name
         number = 1
         while candidate in found:
             candidate = f"{name}_{number}"
             number = number + 1
-        found[candidate] = None
-    return list(found)
+        found.append(candidate)
+    return found
 
 
 def _no_formula(name: str) -> str:
-    """A column of texts that no spreadsheet takes for formulas."""
+    """SQL of a column of texts, with a quote before texts that spreadsheets take for formulas."""
     formula = f"regexp_matches({name}, '^[=+\\-@\\t\\r\\n]')"
     return f"if({formula}, '''' || {name}, {name})"
 
@@ -305,9 +364,23 @@ def export_csv(
     """Write rows of a table to a CSV file in order of arm and time, a day in memory at a time.
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy`
-    for `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and what the
-    store holds. StoreError, SqlError: the store cannot be read; OSError: the file cannot
-    be written.
+    for `joint_energy`; times are UTC, ISO 8601.
+
+    Args:
+        store: whose rows they are.
+        table: name of a table with joints.
+        path: of the file.
+        period: time of the rows; None for all.
+        arms: names of the arms of the rows; () for all.
+        progress: called with the share that is done, and a text.
+
+    Returns:
+        Number of rows, and what the store holds.
+
+    Raises:
+        StoreError: the store cannot be read.
+        SqlError: the store cannot be read, or needs more memory than it may have.
+        OSError: the file cannot be written.
     """
     time = TABLES[table][0].name
     count = 0
@@ -318,23 +391,10 @@ def export_csv(
         lists = database.rows(
             f"SELECT joints FROM {table} GROUP BY 1 ORDER BY min(arm), 1"
         )
-        joints = dict.fromkeys(name for row in lists for name in row["joints"] or ())
-        columns = {"arm": _no_formula("arm"), "day": "day"}
-        for name, kind, *_ in TABLES[table]:
-            if kind == "numbers":
-                for joint in joints:
-                    place = (
-                        f"list_position(joints, '{joint.replace(chr(39), chr(39) * 2)}')"
-                    )
-                    columns[f"{joint}_{name.removeprefix('joint_')}"] = f"{name}[{place}]"
-            elif kind == "time":
-                columns[name] = (
-                    f"strftime(timezone('UTC', {name}), '%Y-%m-%dT%H:%M:%S.%fZ')"
-                )
-            elif kind == "text":
-                columns[name] = _no_formula(name)
-            elif kind != "texts":
-                columns[name] = name
+        joints: dict[str, None] = {}  # in order, each once
+        for row in lists:
+            joints |= dict.fromkeys(row["joints"] or ())
+        columns = _csv_columns(table, list(joints))
         headings = [cell_text(name) for name in columns]
         select = f"SELECT {', '.join(columns.values())} FROM {table}_files"
         days = database.rows(f"SELECT DISTINCT arm, day FROM {table}_files ORDER BY 1, 2")
@@ -342,8 +402,8 @@ def export_csv(
             schema = pa.schema(zip(headings, result.schema.types, strict=True))
         with pyarrow.csv.CSVWriter(out, schema) as writer:
             for done, row in enumerate(days, start=1):
-                arm = row["arm"].replace("'", "''")
-                of_day = f"WHERE arm = '{arm}' AND day = '{row['day']}' ORDER BY {time}"
+                arm = _quoted(row["arm"])
+                of_day = f"WHERE arm = {arm} AND day = '{row['day']}' ORDER BY {time}"
                 with database.stream(f"{select} {of_day}") as result:
                     for batch in result.batches:
                         writer.write_batch(
@@ -353,3 +413,33 @@ def export_csv(
                 if progress is not None:
                     progress(done / len(days), f"{count} rows")
         return count, database.holdings
+
+
+def _csv_columns(table: str, joints: list[str]) -> dict[str, str]:
+    """Columns of a CSV file as SQL, by heading.
+
+    Args:
+        table: name of the table.
+        joints: names of the joints of all arms.
+    """
+    columns = {"arm": _no_formula("arm"), "day": "day"}
+    for name, kind, *_ in TABLES[table]:
+        if kind == "numbers":
+            quantity = name.removeprefix("joint_")
+            for joint in joints:
+                place = f"list_position(joints, {_quoted(joint)})"
+                columns[f"{joint}_{quantity}"] = f"{name}[{place}]"
+        elif kind == "time":
+            utc = f"timezone('UTC', {name})"
+            columns[name] = f"strftime({utc}, '%Y-%m-%dT%H:%M:%S.%fZ')"
+        elif kind == "text":
+            columns[name] = _no_formula(name)
+        elif kind != "texts":
+            columns[name] = name
+    return columns
+
+
+def _quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"

@@ -4,8 +4,8 @@
 """LiveHistory: the history that the live estimator writes, and LiveRows: its rows.
 
 Every minute, the rows of the seconds that are over are committed as a small file; at the
-end of an hour one file replaces those of the minutes. A store that cannot be written
-costs no sample: rows wait in memory, for some hours, and are written once it can be.
+end of an hour one file replaces the files of the minutes. A store that cannot be written
+costs no sample: rows stay in memory, for some hours, until the store can be written again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,8 +47,11 @@ from ur_energy_model.telemetry.samples import arm_name, with_host_time
 
 HOUR = 3600 * SECOND  # ns
 MOST_ROWS = 24 * 3600
+"""Rows of a table that stay in memory while a store cannot be written."""
 MOST_PARTS = 6 * 3600
-"""Rows of a table, and parts before they are rows, that wait while a store cannot be written."""
+"""Parts that stay in memory, before they are rows, while a store cannot be written."""
+LIVE_TABLES = ("cycles", "health", "program_nodes", "seconds")
+"""Tables that are written live; rows of joints follow from `seconds`."""
 
 
 class LiveRows:
@@ -63,7 +66,7 @@ class LiveRows:
 
     Attributes:
         parts: of the seconds that were not collected yet.
-        lost: number of seconds that had to be given up.
+        lost: number of seconds that were lost because a store could not be written.
     """
 
     def __init__(
@@ -87,16 +90,26 @@ class LiveRows:
         self._cycles: list[Cycle] = []  # complete ones
         self._newest = 0  # hour of the newest part
         self._model: ModelRow | None = None
-        names = ("cycles", "health", "program_nodes", "seconds")
-        self._rows: dict[str, list[Rows]] = {table: [] for table in names}
-        """Rows that are not in the store; those of joints follow from `seconds`."""
+        self._rows: dict[str, list[Rows]] = {table: [] for table in LIVE_TABLES}
+        """Rows by table that are not in the store."""
         self._files: dict[int, list[str]] = {}
-        """Paths of the files of an hour that is not over."""
+        """Paths of the files of hours that are not over, by number of the hour."""
+
+    def continues(self, arm: str, keys: SourceKeys, channels: Channels) -> bool:
+        """Whether powers of an arm, with these keys and channels, belong to these rows."""
+        same_arm = self.arm == arm and self.keys == keys
+        return same_arm and self.channels.names == channels.names
 
     def update(
         self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
     ) -> None:
-        """Take powers that follow those of the last call, and the marks of cycles in them."""
+        """Take powers that follow those of the last call.
+
+        Args:
+            table: powers of consecutive samples.
+            cycles: marks of cycles in them.
+            calculator: that has computed them; another one ends the minute in progress.
+        """
         if self._health is None or calculator is not self._calculator:
             self._collect_minutes(last=True)
             self._calculator = calculator
@@ -119,21 +132,27 @@ class LiveRows:
         if self.parts.waiting:
             self._newest = int(self.parts.so_far().begin[-1]) // HOUR
             over = self.parts.so_far() if last else self.parts.take()
-            self._taken += [] if over is None else [over]
+            if over is not None:
+                self._taken.append(over)
         if last:
             self.parts = EnergyParts(self.channels)
         while sum(map(len, self._taken)) > MOST_PARTS:
             self.lost += len(self._taken.pop(0))
-        for table in ("cycles", "health", "program_nodes", "seconds"):
-            while sum(len(rows) for rows, _ in self._rows[table]) > MOST_ROWS:
-                rows, _ = self._rows[table].pop(0)
-                self.lost += len(rows) if table == "seconds" else 0
+        for table, waiting in self._rows.items():
+            while sum(len(rows) for rows, _ in waiting) > MOST_ROWS:
+                rows, _ = waiting.pop(0)
+                if table == "seconds":
+                    self.lost += len(rows)
 
     def _collect_minutes(self, *, last: bool) -> None:
+        """Take the rows of the minutes that are over.
+
+        Args:
+            last: whether the minute in progress ends.
+        """
         if self._health is not None:
-            self._rows["health"].append(
-                (self._health.rows(self.keys, last=last), NOTHING)
-            )
+            health = self._health.rows(self.keys, last=last)
+            self._rows["health"].append((health, NOTHING))
             self._rows["program_nodes"].append((self._nodes.rows(self.keys), NOTHING))
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
@@ -156,16 +175,17 @@ class LiveRows:
             start = min(cycle.start for cycle in self._cycles)
             others = store.covered(self.arm, start, besides=self.keys.source)
             own = [
-                each for each in self._cycles if not others.overlaps(each.start, each.end)
+                cycle
+                for cycle in self._cycles
+                if not others.overlaps(cycle.start, cycle.end)
             ]
-            self._rows["cycles"].append(
-                (cycle_rows(own, self.keys, self.channels), NOTHING)
-            )
+            rows = cycle_rows(own, self.keys, self.channels)
+            self._rows["cycles"].append((rows, NOTHING))
             self._cycles = []
         try:
             self._write(store)
         except OverlapError:  # another process has just added a recording of this time
-            self._rows["seconds"] = self._left(store, self._rows["seconds"])
+            self._rows["seconds"] = self._uncovered(store, self._rows["seconds"])
             self._write(store)
         for hour, paths in list(self._files.items()):
             if last or hour < self._newest:
@@ -178,63 +198,69 @@ class LiveRows:
         Raises:
             OverlapError: another process has added time of them; nothing is written.
         """
-        joints = [
-            (joint_rows(with_arm(each, self.arm)), NOTHING)
-            for each, _ in self._rows["seconds"]
-        ]
-        tables = {**self._rows, "joint_seconds": joints}
-        hours = {table: _by_hour(table, rows) for table, rows in tables.items()}
-        files = {
-            table: [LivePart(*part) for _, *part in by_hour]
-            for table, by_hour in hours.items()
-        }
-        if any(files.values()):
-            paths = store.write_live(self.arm, self.keys.source, files, self._model)
-            for table, by_hour in hours.items():
-                for (hour, *_), path in zip(by_hour, paths[table], strict=True):
+        joints: list[Rows] = []
+        for seconds, _ in self._rows["seconds"]:
+            joints.append((joint_rows(with_arm(seconds, self.arm)), NOTHING))
+        parts: dict[str, list[LivePart]] = {}
+        hours: dict[str, list[int]] = {}  # number of the hour of each part, by table
+        for table, rows_of_table in {**self._rows, "joint_seconds": joints}.items():
+            parts[table] = []
+            hours[table] = []
+            for begin, day, rows, covered in _by_hour(table, rows_of_table):
+                parts[table].append(LivePart(day, rows, covered))
+                hours[table].append(begin // HOUR)
+        if any(parts.values()):
+            paths = store.write_live(self.arm, self.keys.source, parts, self._model)
+            for table, of_table in hours.items():
+                for hour, path in zip(of_table, paths[table], strict=True):
                     self._files.setdefault(hour, []).append(path)
         for rows in self._rows.values():
             rows.clear()
 
     def _seconds(self, store: HistoryStore, parts: PartTable) -> Rows:
-        """Rows of the seconds, without what other sources cover."""
+        """Rows of `seconds`, and the time that they cover, without what other sources cover."""
         others = store.covered(self.arm, int(parts.begin[0]), besides=self.keys.source)
         covered = parts.covered | others.holds(parts.begin) | others.holds(parts.end)
         marked = replace(parts, covered=covered)
         rows = second_rows(marked, self.keys, self.channels)
         return rows, marked.ranges().without(others)
 
-    def _left(self, store: HistoryStore, rows: list[Rows]) -> list[Rows]:
-        """Rows without the seconds that others cover now."""
-        start = min((int(ranges.edges[0, 0]) for _, ranges in rows if ranges), default=0)
+    def _uncovered(self, store: HistoryStore, rows: list[Rows]) -> list[Rows]:
+        """Rows of `seconds` without the seconds whose middle other sources cover now."""
+        start = min((ranges.pairs()[0][0] for _, ranges in rows if ranges), default=0)
         others = store.covered(self.arm, start, besides=self.keys.source)
+        found: list[Rows] = []
+        for seconds, ranges in rows:
+            begin = seconds["second"].cast("int64").to_numpy() * 1000
+            free = seconds.filter(~others.holds(begin + SECOND // 2))
+            found.append((free, ranges.without(others)))
+        return found
 
-        def free(each: pa.Table) -> pa.Table:
-            begin = each["second"].cast("int64").to_numpy() * 1000
-            return each.filter(~others.holds(begin + SECOND // 2))
 
-        return [(free(each), ranges.without(others)) for each, ranges in rows]
-
-
-def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, TimeRanges]]:
-    """Rows of each hour: its number, their day, they and the time that they cover."""
-    if not any(len(each) for each, _ in rows):
-        return []
-    ranges = reduce(TimeRanges.joined, (each for _, each in rows), NOTHING)
-    together = pa.concat_tables(each for each, _ in rows)
-    return [
-        (begin // HOUR, *part) for begin, *part in divided(table, together, ranges, HOUR)
-    ]
+def _by_hour(
+    table: str, rows: list[Rows]
+) -> Iterator[tuple[int, str, pa.Table, TimeRanges]]:
+    """Divide rows of a table by hours, as `divided` does; nothing without any row."""
+    if any(len(each) for each, _ in rows):
+        ranges = NOTHING
+        for _, covered in rows:
+            ranges = ranges.joined(covered)
+        together = pa.concat_tables(each for each, _ in rows)
+        yield from divided(table, together, ranges, HOUR)
 
 
 PERIOD = 60.0  # between two writings [s]
 MOST_WAITING = 4 * 3600
-"""Parts, mostly seconds, that wait while the store does not answer; then they are lost."""
-LAST_CHANCE = 5.0  # longest time that closing waits for the store [s]
+"""Parts, mostly seconds, that stay in memory while the store does not answer; further ones are
+lost."""
+LAST_CHANCE = 5.0  # longest time that closing takes for the store [s]
 
 
 class LiveHistory:
     """Writes the history of one arm in a thread of its own.
+
+    Another arm, model or set of channels begins new rows; the former rows are written with
+    what they were computed with.
 
     Args:
         address: of the store.
@@ -268,7 +294,7 @@ class LiveHistory:
         self._changed = threading.Condition()
         self._closing = False
         self._rows: list[LiveRows | None] = [None]
-        """The last ones are in use; those before get no more powers."""
+        """The last rows are in use; the rows before get no more powers."""
         self._lost = 0
         self._hour = int(time.time()) // 3600
         self._problem: str | None = None
@@ -277,12 +303,12 @@ class LiveHistory:
 
     @property
     def address(self) -> str:
-        """Of the store."""
+        """Address of the store."""
         return self._store.address
 
     @property
     def problem(self) -> str | None:
-        """Why rows wait or are lost, in one line; None if all are written."""
+        """Why rows are not written yet, or lost, in one line; None if all are written."""
         lost = f"{self._lost} s of history are lost" if self._lost else None
         return "; ".join(filter(None, (self._problem, lost))) or None
 
@@ -305,10 +331,9 @@ class LiveHistory:
         with self._changed:
             if self._closing:
                 return
-            before = self._rows[-1]
-            same = (arm, keys, channels.names)
-            rows = before
-            if rows is None or (rows.arm, rows.keys, rows.channels.names) != same:
+            rows = self._rows[-1]
+            if rows is None or not rows.continues(arm, keys, channels):
+                before = rows
                 rows = LiveRows(arm, keys, channels, self._path, self._script)
                 if before is not None and before.arm == arm:
                     # The step to the first sample with another model begins with the last
@@ -322,32 +347,37 @@ class LiveHistory:
             if rows.parts.waiting > MOST_WAITING:
                 dropped = rows.parts.take()
                 rows.parts.cycles.clear()
-                self._lost += 0 if dropped is None else len(dropped)
+                if dropped is not None:
+                    self._lost += len(dropped)
 
     def use_model(self, model: str) -> None:
-        """Continue with powers of another model, see `model_key`."""
+        """Continue with powers of another model.
+
+        Args:
+            model: key of the model, see `model_key`.
+        """
         with self._changed:
             self._model = model
 
     def _write(self) -> None:
         """Write all rows so far; for the thread of this object."""
         with self._changed:
-            count = len(self._rows) - 1
-            last = self._rows[-1]
+            former = len(self._rows) - 1
+            in_use = self._rows[-1]
             everything = [rows for rows in self._rows if rows is not None]
             for rows in everything:
-                rows.collect(last=rows is not last)
+                rows.collect(last=rows is not in_use)
         for rows in everything:
             self._lost = self._lost + rows.lost
             rows.lost = 0
-            rows.write(self._store, last=rows is not last)
+            rows.write(self._store, last=rows is not in_use)
         hour = int(time.time()) // 3600
-        if hour != self._hour and hour % 24 == int(self._source[-2:], 16) % 24:
-            # once a day, each writer at an hour of its own
+        own_hour = int(self._source[-2:], 16) % 24  # differs from writer to writer
+        if hour != self._hour and hour % 24 == own_hour:  # once a day
             self._store.compact(least=MOST_SMALL)
         self._hour = hour
         with self._changed:
-            del self._rows[:count]
+            del self._rows[:former]
 
     def close(self) -> None:
         """Write all rows, for LAST_CHANCE at most, and end the thread."""
@@ -358,6 +388,7 @@ class LiveHistory:
         self._thread.join(LAST_CHANCE)
 
     def _run(self) -> None:
+        """Write the rows every period, and once more when the history is closed."""
         closing = False
         while not closing:
             with self._changed:

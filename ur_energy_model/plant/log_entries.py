@@ -3,8 +3,8 @@
 
 """Entries of the logs: files that count, as rows of a table (`FILES`) and as actions of Delta Lake.
 
-What a log states of a file is believed as far as its path is one of the store's own;
-table, day, arm and checksum are those in the path.
+An entry is believed if the path of the file has the form of the store's own paths. Table,
+day, arm and checksum are taken from the path, all else from the entry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ur_energy_model.plant.store_files import OWN_PATHS, StoredFile
 
 STORE = "_store"
 """Folder of the store's log; Delta Lake leaves out names that begin with an underscore."""
-MOST_RANGES = 200  # of the time that a file covers, in a log
+MOST_RANGES = 200
+"""Stretches of the time that a file covers, up to which an entry of a log states them."""
 _INSTANT = pa.timestamp("us", tz="UTC")
 _STORE_SCHEMA = pa.schema(
     [
@@ -39,7 +40,8 @@ _STORE_SCHEMA = pa.schema(
         ("lost", pa.string()),
     ]
 )
-"""Of the log of the store: columns of statistics about files, which are not a table."""
+"""Columns of the log of the store. They only have statistics about files: no file of the store
+has these columns."""
 FILES = pa.schema(
     [
         ("path", pa.string()),
@@ -58,7 +60,7 @@ FILES = pa.schema(
         ("written", pa.int64()),  # when the file was first named [ms]
     ]
 )
-"""Files that a log names, see `StoredFile`."""
+"""Table of the files that a log names, a row each, see `StoredFile`."""
 
 
 def delta_schema(table: str) -> pa.Schema:
@@ -70,14 +72,18 @@ def delta_schema(table: str) -> pa.Schema:
 
 
 def partitions(name: str) -> list[str] | None:
-    """Columns by which a log is divided."""
+    """Columns by which a log is divided; None for a log that is not divided.
+
+    Args:
+        name: of a table, or STORE.
+    """
     if name == STORE:
         return ["table", "day", "lost"]
     return None if name in UNDIVIDED else ["day"]
 
 
 def log_schema(name: str) -> pa.Schema:
-    """Schema of a log."""
+    """Schema of a log, by the name of its table or STORE."""
     return _STORE_SCHEMA if name == STORE else delta_schema(name)
 
 
@@ -85,43 +91,46 @@ def log_schema(name: str) -> pa.Schema:
 
 
 def stored_files(files: pa.Table) -> list[StoredFile]:
-    """From rows of FILES."""
+    """Files from rows of `FILES`; ranges of time that make no sense count as unknown."""
     found = []
     for row in files.to_pylist():
-        known = row["start"] is not None and row["end"] is not None
+        times = None
+        if row["start"] is not None and row["end"] is not None:
+            times = (row["start"] * 1000, row["end"] * 1000)
         covered = None
-        with suppress(ValueError, TypeError):
-            covered = (
-                None
-                if row["covered"] is None
-                else ranges_from(json.loads(row["covered"]))
-            )
-        found.append(
-            StoredFile(
-                path=row["path"],
-                size=row["size"],
-                crc32=int(row["crc32"], 16),
-                rows=row["rows"],
-                day=row["day"],
-                arm=row["arm"],
-                sources=(row["first_source"] or "", row["last_source"] or ""),
-                times=(row["start"] * 1000, row["end"] * 1000) if known else None,
-                covered=covered,
-                lost=row["lost"],
-                written=None if row["written"] is None else row["written"] * 10**6,
-            )
+        if row["covered"] is not None:
+            with suppress(ValueError, TypeError):
+                covered = ranges_from(json.loads(row["covered"]))
+        written = None
+        if row["written"] is not None:
+            written = row["written"] * 10**6
+        file = StoredFile(
+            path=row["path"],
+            size=row["size"],
+            crc32=int(row["crc32"], 16),
+            rows=row["rows"],
+            day=row["day"],
+            arm=row["arm"],
+            sources=(row["first_source"] or "", row["last_source"] or ""),
+            times=times,
+            covered=covered,
+            lost=row["lost"],
+            written=written,
         )
+        found.append(file)
     return found
 
 
 def named(files: pa.Table) -> dict[str, tuple[int | None, bool]]:
-    """Size and loss of files by path."""
-    columns = (files[name].to_pylist() for name in ("path", "size", "lost"))
-    return {path: (size, lost) for path, size, lost in zip(*columns, strict=True)}
+    """Size [bytes] and whether it is lost, of each file of rows of `FILES`, by path."""
+    paths = files["path"].to_pylist()
+    sizes = files["size"].to_pylist()
+    lost = files["lost"].to_pylist()
+    return dict(zip(paths, zip(sizes, lost, strict=True), strict=True))
 
 
 def files_of_log(name: str, actions: pa.Table) -> pa.Table:
-    """Files that a log names, those of the store's own.
+    """Files that a log names, as far as their paths are the store's own.
 
     Args:
         name: of the log: a table, or STORE.
@@ -131,71 +140,73 @@ def files_of_log(name: str, actions: pa.Table) -> pa.Table:
     Returns:
         Rows of `FILES`, in the order of the actions.
     """
-    store = name == STORE
-    source = "model" if name == "models" else "source"
-    instant = "time" if store else TABLES[name][0].name
+    source = _source_column(name)
+    instant = "time" if name == STORE else TABLES[name][0].name
 
-    def column(*names: str, kind: pa.DataType) -> pa.ChunkedArray:
-        for each in names:
-            if each in actions.schema.names:
-                with suppress(pa.ArrowException):
-                    return actions[each].cast(kind)
+    def column(heading: str, kind: pa.DataType) -> pa.ChunkedArray:
+        """A column of the actions; nulls if it is missing, or of another kind."""
+        if heading in actions.schema.names:
+            with suppress(pa.ArrowException):
+                return actions[heading].cast(kind)
         return pa.chunked_array([pa.nulls(len(actions), kind)])
 
-    def times(end: str) -> pa.ChunkedArray:
-        found = f"{end}.{instant}"
-        if found not in actions.schema.names or pa.types.is_string(actions[found].type):
+    def times(heading: str) -> pa.ChunkedArray:
+        """A column of times as microseconds since 1970; texts are not believed."""
+        if heading in actions.schema.names and pa.types.is_string(actions[heading].type):
             return pa.chunked_array([pa.nulls(len(actions), pa.int64())])
-        return column(found, kind=_INSTANT).cast(pa.int64())
+        return column(heading, _INSTANT).cast(pa.int64())
 
-    path = column("path", kind=pa.string())
-    if not store:
+    path = column("path", pa.string())
+    if name != STORE:
         path = pc.binary_join_element_wise(f"{name}/", path, "")
-    empty = pa.nulls(len(actions), pa.string())
+    from_path = pa.nulls(len(actions), pa.string())  # `checked` fills these columns
+    lost = pc.equal(column("partition.lost", pa.string()), "true")
     found = {
         "path": path,
-        **dict.fromkeys(("table", "day", "arm", "crc32"), empty),
-        "size": column("size_bytes", kind=pa.int64()),
-        "rows": column("num_records", kind=pa.int64()),
-        "first_source": column(f"min.{source}", kind=pa.string()),
-        "last_source": column(f"max.{source}", kind=pa.string()),
-        "start": times("min"),
-        "end": times("max"),
-        "covered": column("min.covered", kind=pa.string()),
-        "lost": pc.fill_null(
-            pc.equal(column("partition.lost", kind=pa.string()), "true"), False
-        ),
-        "written": column("modification_time", kind=pa.int64()),
+        "table": from_path,
+        "day": from_path,
+        "arm": from_path,
+        "crc32": from_path,
+        "size": column("size_bytes", pa.int64()),
+        "rows": column("num_records", pa.int64()),
+        "first_source": column(f"min.{source}", pa.string()),
+        "last_source": column(f"max.{source}", pa.string()),
+        "start": times(f"min.{instant}"),
+        "end": times(f"max.{instant}"),
+        "covered": column("min.covered", pa.string()),
+        "lost": pc.fill_null(lost, False),
+        "written": column("modification_time", pa.int64()),
     }
     return checked(pa.table(found, schema=FILES))
 
 
+def _source_column(name: str) -> str:
+    """Column of a table or of STORE whose first and last value a log states of each file."""
+    return "model" if name == "models" else "source"
+
+
 def checked(files: pa.Table) -> pa.Table:
-    """Those files whose paths are of the store's own, with what the paths state."""
+    """Files whose paths are the store's own, with table, day, arm and checksum of the path.
+
+    Args:
+        files: rows of `FILES`.
+    """
     path = files["path"].combine_chunks()
     stated = [pc.extract_regex(path, pattern) for pattern in OWN_PATHS]
-
-    def of(name: str) -> pa.Array:
-        columns = [
-            pc.struct_field(each, name)
-            for each in stated
-            if each.type.get_field_index(name) >= 0
-        ]
-        return pc.coalesce(*columns)
-
     for name in ("table", "day", "arm", "crc32"):
-        files = files.set_column(files.schema.get_field_index(name), name, of(name))
-    days = [
-        day for day in files["day"].unique().to_pylist() if day is None or _is_day(day)
-    ]
-    known = pc.and_(
-        pc.is_valid(files["table"]),
-        pc.is_in(files["day"], pa.array(days, pa.string()), skip_nulls=False),
+        having = [groups for groups in stated if groups.type.get_field_index(name) >= 0]
+        values = pc.coalesce(*(pc.struct_field(groups, name) for groups in having))
+        files = files.set_column(files.schema.get_field_index(name), name, values)
+    days = files["day"].unique().to_pylist()
+    good_days = [day for day in days if day is None or _is_day(day)]
+    has_good_day = pc.is_in(
+        files["day"], pa.array(good_days, pa.string()), skip_nulls=False
     )
-    return files.filter(known)
+    return files.filter(pc.and_(pc.is_valid(files["table"]), has_good_day))
 
 
 def _is_day(text: str) -> bool:
+    """Whether a text is a date of the calendar, YYYY-MM-DD."""
     with suppress(ValueError):
         return datetime.strptime(text, "%Y-%m-%d").year >= 1
     return False
@@ -215,58 +226,70 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
     stats = json.loads(add.get("stats") or "{}")
     low = stats.get("minValues", {})
     high = stats.get("maxValues", {})
-    name = "model" if table == "models" else "source"
+    source = _source_column(table)
     instant = TABLES[table][0].name
-    times: list[int | None] = [None, None]
-    for k, ends in enumerate((low, high)):
-        with suppress(KeyError, ValueError, AttributeError):
-            moment = datetime.fromisoformat(ends[instant].replace("Z", "+00:00"))
-            times[k] = round(moment.astimezone(timezone.utc).timestamp() * 1e6)
     return {
         "path": path,
         "size": int(add["size"]),
         "rows": stats.get("numRecords"),
-        "first_source": low.get(name),
-        "last_source": high.get(name),
-        "start": times[0],
-        "end": times[1],
+        "first_source": low.get(source),
+        "last_source": high.get(source),
+        "start": _microseconds(low.get(instant)),
+        "end": _microseconds(high.get(instant)),
         "lost": False,
         "written": add.get("modificationTime"),
     }
+
+
+def _microseconds(text: Any) -> int | None:
+    """A time in ISO 8601 as microseconds since 1970; None if it is no such time."""
+    with suppress(ValueError, AttributeError):
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return round(moment.astimezone(timezone.utc).timestamp() * 1e6)
+    return None
 
 
 def without_replaced(files: Sequence[StoredFile]) -> list[str]:
     """Paths of files, without those that a file of the same live writer has replaced.
 
     Args:
-        files: that are left in a damaged log. A file is replaced if another one of its
-            writer, arm and day has more rows over a time that contains its own.
+        files: that are left in a damaged log.
     """
-    kept = []
+    replaced = set()
     for file in files:
-        replaced = file.live and any(
-            other is not file
-            and other.sources == file.sources
-            and (other.arm, other.day) == (file.arm, file.day)
-            and other.times is not None
-            and file.times is not None
-            and other.times[0] <= file.times[0]
-            and file.times[1] <= other.times[1]
-            and (other.rows or 0) > (file.rows or 0)
-            for other in files
-        )
-        if not replaced:
-            kept.append(file.path)
-    return kept
+        if file.live and any(_replaces(other, file) for other in files):
+            replaced.add(file.path)
+    return [file.path for file in files if file.path not in replaced]
+
+
+def _replaces(other: StoredFile, file: StoredFile) -> bool:
+    """Whether a file has more rows over a time that contains the time of another file.
+
+    Both have rows of one writer, arm and day.
+    """
+    of_file = (file.sources, file.arm, file.day)
+    if (other.sources, other.arm, other.day) != of_file:
+        return False
+    if other.times is None or file.times is None:
+        return False
+    contains = other.times[0] <= file.times[0] and file.times[1] <= other.times[1]
+    return contains and (other.rows or 0) > (file.rows or 0)
 
 
 # Actions of the logs.
 
 
 def _instant_text(nanoseconds: int) -> str:
+    """A time [ns since 1970] as ISO 8601 in UTC with microseconds, as Delta Lake writes it."""
     moment = datetime.fromtimestamp(nanoseconds // 10**9, timezone.utc)
     moment = moment.replace(microsecond=nanoseconds // 1000 % 10**6)
     return moment.isoformat().replace("+00:00", "Z")
+
+
+def _instant_texts(times: tuple[int, int]) -> tuple[str, str]:
+    """First and last time [ns since 1970] as texts."""
+    first, last = times
+    return _instant_text(first), _instant_text(last)
 
 
 def _add_action(
@@ -283,12 +306,14 @@ def _add_action(
         partition: values of the columns by which the log is divided.
         names: first and last value of other columns, by which readers select files.
     """
-    ends: list[dict[str, Any]] = [{}, {}]
-    for column, values in names.items():
-        for end, value in zip(ends, values, strict=True):
-            if value not in (None, ""):
-                end[column] = value
-    stats = {"numRecords": file.rows, "minValues": ends[0], "maxValues": ends[1]}
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    for column, (first, last) in names.items():
+        if first not in (None, ""):
+            lowest[column] = first
+        if last not in (None, ""):
+            highest[column] = last
+    stats = {"numRecords": file.rows, "minValues": lowest, "maxValues": highest}
     written = time.time_ns() if file.written is None else file.written
     milliseconds = written // 10**6
     return AddAction(
@@ -313,22 +338,20 @@ def store_action(file: StoredFile) -> AddAction:
     names = {
         "arm": (file.arm, file.arm),
         "source": file.sources,
-        "time": [None, None]
-        if file.times is None
-        else list(map(_instant_text, file.times)),
         "covered": (covered, None),
     }
+    if file.times is not None:
+        names["time"] = _instant_texts(file.times)
     return _add_action(file.path, file, store_partition(file), names)
 
 
 def table_action(file: StoredFile) -> AddAction:
     """An action that names a file in the log of its table."""
-    name = "model" if file.table == "models" else "source"
-    instant = TABLES[file.table][0].name
-    names: dict[str, Any] = {name: file.sources}
+    names: dict[str, Any] = {_source_column(file.table): file.sources}
     if file.arm is not None:
         names["arm"] = (file.arm, file.arm)
     if file.times is not None:
-        names[instant] = list(map(_instant_text, file.times))
+        instant = TABLES[file.table][0].name
+        names[instant] = _instant_texts(file.times)
     partition: dict[str, str | None] = {"day": file.day} if file.day else {}
     return _add_action(file.inside, file, partition, names)

@@ -51,18 +51,20 @@ SETTLED = 1.0
 """Time after the begin of a rest from which on its power is that of holding the arm [s]: the bus
 capacitor that braking has charged is empty, and the joints have settled."""
 SHORTEST_REST = 0.2  # shortest settled rest whose power is compared [s]
-# sample period from which on a move is seen too coarsely to be recognized [s]
-SLOW = 0.06
+SLOW = (
+    0.06  # sample period from which on a move is seen too coarsely to be recognized [s]
+)
 MEASURED = TotalSource("measured", 1.0)
+"""Source of energies that are measured as a whole."""
 
 
 class CyclePart(NamedTuple):
     """A move of the cycle, or the settled part of a rest; k cycles, n joints.
 
     Attributes:
-        start: where the arm is at its begin [n], rad.
-        end: where the arm is at its end [n], rad.
-        duration: mean [s].
+        start: joint positions at its begin [n], rad.
+        end: joint positions at its end [n], rad.
+        duration: mean over the cycles [s].
         power: mean measured power in each cycle [k], W.
         moves: whether it is a move.
         tick: time by which sampling alone may change the duration [s].
@@ -93,22 +95,23 @@ class Production:
     """Cycles of a recording, or of a day of a history store; None where something is unknown.
 
     Attributes:
-        source: recording or day.
-        energy: of its cycles [k], J: measured totals, or the model's.
-        duration: of them [k], s.
+        source: path of the recording, or day (YYYY-MM-DD).
+        energy: energies of its cycles [k], J: measured totals, or the model's.
+        duration: durations of its cycles [k], s.
         total_source: where the energies come from.
-        modelled: of a recording whose energy is the model's.
-        model_std: of the mean energy of a cycle, where it is the model's [J].
-        serial: of the arm.
-        program: name.
-        begin: of the first cycle [s since 1970].
-        end: of the last cycle [s since 1970].
-        points: where the moves of a cycle start [moves, n], rad.
-        parts: of a cycle, in order.
-        idle: mean power at rest [W].
-        payload: smallest and largest [kg].
-        temperature: mean of the joints [degC].
-        scaling: speed slider times limiter.
+        modelled: energies by the model, of a recording whose energies are the model's.
+        model_std: standard deviation of the mean energy of a cycle, where it is the model's
+            [J].
+        serial: serial number or name of the arm.
+        program: name of the program.
+        begin: begin of the first cycle [s since 1970].
+        end: end of the last cycle [s since 1970].
+        points: joint positions at which the moves of a cycle start [moves, n], rad.
+        parts: moves and settled rests of a cycle, in order.
+        idle: mean measured power at rest [W].
+        payload: smallest and largest mass of the payload [kg].
+        temperature: mean temperature of the joints [degC].
+        scaling: mean of the speed slider times the limiter.
         left_out: number of cycles that are not among these.
     """
 
@@ -132,11 +135,11 @@ class Production:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the energies are measured."""
+        """Whether all energies are measured."""
         return self.total_source.name == "measured"
 
     def as_json(self) -> dict[str, Any]:
-        """A recording in the JSON of `ProductionSaving`."""
+        """A recording or day in the JSON of `ProductionSaving`."""
         return {
             "source": self.source,
             "cycles": len(self.energy),
@@ -189,24 +192,22 @@ def recorded_productions(
 def recorded_production(path: str | Path) -> Production:
     """Cycles of a recording of ordinary production, with their measured energies.
 
-    Where no cycle is measured as a whole, all cycles are in it, their energies unknown
-    (NaN).
+    Cycles that took unusually long or short are left out, and cycles with an outage. Where no
+    cycle is measured as a whole, all usual cycles are kept, and their energies are NaN.
+
+    Args:
+        path: of the recording.
 
     Raises:
         UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
     """
     info = read_info(path)
     if info.robot is None:
-        raise RecordingError(
-            path,
-            "does not name the arm that it was recorded on",
-            "record with --robot NAME",
-        )
+        problem = "does not name the arm that it was recorded on"
+        raise RecordingError(path, problem, "record with --robot NAME")
     motion = read_motion(path, load_robot(info.robot))
-    telemetry = motion.telemetry
-    moves = find_moves(motion)
-    found = find_cycles(motion, moves)
-    measured = MeasuredEnergy.of(telemetry)
+    found = find_cycles(motion, find_moves(motion))
+    measured = MeasuredEnergy.of(motion.telemetry)
     cycles = _cycles_of(motion, found)
     firsts = cycles.firsts
     ends = cycles.ends
@@ -217,18 +218,7 @@ def recorded_production(path: str | Path) -> Production:
     is_measured = bool(whole.any())
     kept = whole if is_measured else usual
     begin, end = _span_of(motion, firsts[kept], ends[kept])
-    columns = telemetry.columns
-    inside = np.zeros(len(motion.time), dtype=bool)
-    for first, last in zip(firsts, ends, strict=True):
-        inside[first : last + 1] = True
-    conditions = OperatingConditions(Setup())
-    masses = [there.payload.mass for _, there in conditions.parts(telemetry)]
-    warmth = columns.get("joint_temperatures")
-    scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
-    parts: Sequence[CyclePart] = ()
-    if is_measured and cycles.alike:
-        parts = _parts(motion, found, measured, whole)
-    return Production(
+    production = Production(
         source=str(path),
         energy=energy[kept],
         duration=duration[kept],
@@ -238,13 +228,42 @@ def recorded_production(path: str | Path) -> Production:
         begin=begin,
         end=end,
         points=motion.q[[move.first for move in found.moves[0]]],
-        parts=parts,
-        idle=_idle_power(motion, inside) if is_measured else None,
-        payload=(min(masses), max(masses)) if "payload" in columns else None,
-        temperature=None if warmth is None else float(np.nanmean(warmth[inside])),
-        scaling=scaling_of(motion) if scaled else None,
         left_out=int(np.count_nonzero(~kept)),
     )
+    inside = np.zeros(len(motion.time), dtype=bool)
+    for first, last in zip(firsts, ends, strict=True):
+        inside[first : last + 1] = True
+    if is_measured:
+        production = replace(production, idle=_idle_power(motion, inside))
+        if cycles.alike:
+            parts = _parts(motion, found, measured, whole)
+            production = replace(production, parts=parts)
+    return _with_conditions(production, motion, inside)
+
+
+def _with_conditions(
+    production: Production, motion: RecordedMotion, inside: Mask
+) -> Production:
+    """A production with payload, temperature and speed scaling, as far as they were recorded.
+
+    Args:
+        production: of a recording.
+        motion: of the recording.
+        inside: whether each sample is in a cycle [samples].
+    """
+    columns = motion.telemetry.columns
+    payload = None
+    if "payload" in columns:
+        conditions = OperatingConditions(Setup()).parts(motion.telemetry)
+        masses = [condition.payload.mass for _, condition in conditions]
+        payload = (min(masses), max(masses))
+    temperature = None
+    if "joint_temperatures" in columns:
+        temperature = float(np.nanmean(columns["joint_temperatures"][inside]))
+    scaling = None
+    if "speed_scaling" in columns or "target_speed_fraction" in columns:
+        scaling = scaling_of(motion)
+    return replace(production, payload=payload, temperature=temperature, scaling=scaling)
 
 
 class _CycleRows(NamedTuple):
@@ -253,7 +272,7 @@ class _CycleRows(NamedTuple):
     Attributes:
         firsts: sample at which each cycle begins.
         ends: sample at which each cycle ends.
-        alike: whether they are those of `FoundCycles`, which have the same moves.
+        alike: whether they are the cycles of `FoundCycles`, which have the same moves.
     """
 
     firsts: Indices
@@ -262,22 +281,18 @@ class _CycleRows(NamedTuple):
 
 
 def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:
-    """The complete cycles of a recording: those with the same moves.
+    """The complete cycles of a recording that have the same moves.
 
     In slow samples most moves look different each time: where fewer than half of the
     cycles have the same moves there, all of them count.
     """
     _, complete = complete_cycles(motion)
-    if motion.period < SLOW or 2 * len(found.moves) > len(complete):
-        edges = [
-            (moves[0].first, end)
-            for moves, end in zip(found.moves, found.ends, strict=True)
-        ]
-        alike = True
+    alike = motion.period < SLOW or 2 * len(found.moves) > len(complete)
+    if alike:
+        firsts = np.array([moves[0].first for moves in found.moves], dtype=np.intp)
+        ends = np.array(found.ends, dtype=np.intp)
     else:
-        edges = complete
-        alike = False
-    firsts, ends = np.array(edges, dtype=np.intp).T
+        firsts, ends = np.array(complete, dtype=np.intp).T
     return _CycleRows(firsts, ends, alike)
 
 
@@ -309,49 +324,54 @@ def _idle_power(motion: RecordedMotion, inside: Mask) -> float | None:
 def _parts(
     motion: RecordedMotion, found: FoundCycles, measured: MeasuredEnergy, whole: Mask
 ) -> list[CyclePart]:
-    """Moves and settled rests of the cycles that are `whole` [cycles], in the order of a cycle."""
+    """Moves and settled rests of a cycle, in order.
+
+    Args:
+        motion: of the recording.
+        found: its cycles, all with the same moves.
+        measured: energy between samples.
+        whole: cycles that are measured as a whole [cycles], at least one.
+    """
     time = motion.time
     cycles = [moves for moves, kept in zip(found.moves, whole, strict=True) if kept]
+    firsts = np.array([[move.first for move in moves] for moves in cycles], dtype=np.intp)
+    lasts = np.array([[move.last for move in moves] for moves in cycles], dtype=np.intp)
     ends = np.array(found.ends, dtype=np.intp)[whole]
-    parts = []
-    for k, usual in enumerate(cycles[0]):
-        firsts = np.array([moves[k].first for moves in cycles], dtype=np.intp)
-        lasts = np.array([moves[k].last for moves in cycles], dtype=np.intp)
-        start = motion.q[usual.first]
-        end = motion.q[usual.last]
-        move = CyclePart(
-            start,
-            end,
-            *_power_between(time, measured, firsts, lasts),
-            True,
+    rests_end = np.column_stack([firsts[:, 1:], ends])
+
+    def part(
+        first: int, last: int, begins: Indices, stops: Indices, *, moves: bool
+    ) -> CyclePart:
+        """A part from begins to stops [cycles], at the positions of a first and a last sample."""
+        duration = time[stops] - time[begins]
+        power = measured.between(begins, stops) / duration
+        return CyclePart(
+            motion.q[first],
+            motion.q[last],
+            float(duration.mean()),
+            power,
+            moves,
             motion.period,
         )
-        parts.append(move)
-        later = k + 1 < len(cycles[0])
-        until = np.array([moves[k + 1].first for moves in cycles]) if later else ends
-        settled = np.searchsorted(time, time[lasts] + SETTLED)
-        if (time[until] - time[lasts]).min() >= SETTLED + SHORTEST_REST:
-            rest = CyclePart(
-                end,
-                end,
-                *_power_between(time, measured, settled, until),
-                False,
-                motion.period,
-            )
-            parts.append(rest)
+
+    parts = []
+    for number, usual in enumerate(cycles[0]):
+        begin = firsts[:, number]
+        stop = lasts[:, number]
+        parts.append(part(usual.first, usual.last, begin, stop, moves=True))
+        until = rests_end[:, number]
+        if (time[until] - time[stop]).min() >= SETTLED + SHORTEST_REST:
+            settled = np.searchsorted(time, time[stop] + SETTLED)
+            parts.append(part(usual.last, usual.last, settled, until, moves=False))
     return parts
-
-
-def _power_between(
-    time: Array, measured: MeasuredEnergy, firsts: Indices, lasts: Indices
-) -> tuple[float, Array]:
-    """Mean duration [s] and mean powers [cycles], W, from samples to later ones [cycles]."""
-    duration = time[lasts] - time[firsts]
-    return float(duration.mean()), measured.between(firsts, lasts) / duration
 
 
 def with_modelled_energy(path: str | Path, production: Production) -> Production:
     """The cycles of a recording with the energies that the generic model gives for them.
+
+    Args:
+        path: of the recording.
+        production: its cycles, as of `recorded_production`.
 
     Raises:
         UrEnergyError: no complete cycle without an outage, or a recording that cannot be
@@ -391,7 +411,18 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
 def _net_between(
     calculator: EnergyCalculator, path: str | Path, begins: Array, ends: Array
 ) -> tuple[Array, Array]:
-    """Integrals of the channels [k, channels], J, and time in gaps [k], s, between times [k], s."""
+    """Integrals and time in gaps between two times of each cycle.
+
+    Args:
+        calculator: of the powers.
+        path: of the recording.
+        begins: begin of each cycle [k], s, by the clock of the recording.
+        ends: end of each cycle [k], s.
+
+    Returns:
+        Integrals of the channels [k, channels], J, and time in gaps [k], s; the latter is
+        not finite where samples at the end of the recording cannot be used.
+    """
     edges = np.unique(np.concatenate([begins, ends]))
     meter = EnergyMeter(len(calculator.channels))
     nets: list[Array] = []
@@ -436,16 +467,14 @@ def stored_productions(
     """
     later_from = f">= TIMESTAMPTZ '{changed.isoformat()}' AS later"
     cycles = _stored_cycles(database, later_from)
-    days = database.columns(
+    days = database.rows(
         f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
         "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
         "FROM seconds GROUP BY ALL"
     )
     states = {}
-    for later, day, temperature, scaling in zip(
-        days["later"], days["day"], days["temperature"], days["scaling"], strict=True
-    ):
-        states[bool(later), day] = _DayState(temperature, scaling)
+    for row in days:
+        states[row["later"], row["day"]] = _DayState(row["temperature"], row["scaling"])
     before = _by_day(cycles, states, later=False)
     after = _by_day(cycles, states, later=True)
     for side, found in (("before", before), ("after", after)):
@@ -459,7 +488,7 @@ def stored_productions(
 
 
 class _DayState(NamedTuple):
-    """How an arm was on a day, before or after the change; None where it is unknown.
+    """Mean state of an arm on a day, before or after the change; None where it is unknown.
 
     Attributes:
         temperature: mean of the joints [degC].
@@ -500,7 +529,10 @@ class _StoredCycles(NamedTuple):
 def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
     """The cycles of the program that ran most, with measured energies if both sides have any.
 
-    `later_from` is the column that tells the sides apart, in SQL.
+    Args:
+        database: of the store, for one arm.
+        later_from: rest of an SQL expression after a time, which gives the column `later`:
+            whether the time is after the change.
 
     Raises:
         InputError: no whole cycle, or several arms.
@@ -550,7 +582,13 @@ def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
 def _by_day(
     cycles: _StoredCycles, states: Mapping[tuple[bool, str], _DayState], *, later: bool
 ) -> list[Production]:
-    """Cycles of one side by day, without those that took unusually long."""
+    """Cycles of one side by day, without those that took unusually long or short.
+
+    Args:
+        cycles: of both sides.
+        states: of the arm, by side (`later`) and day.
+        later: whether the cycles after the change are selected.
+    """
     usual = cycles.later == later
     usual[usual] = _usual(cycles.duration[usual])
     found = []
@@ -569,13 +607,8 @@ def _by_day(
             program=cycles.program,
             begin=float(begins[0]),
             end=float(begins[-1] + durations[-1]),
-            temperature=_known(state.temperature),
-            scaling=_known(state.scaling),
+            temperature=state.temperature,
+            scaling=state.scaling,
         )
         found.append(production)
     return found
-
-
-def _known(value: float | None) -> float | None:
-    """A value of a database as a float; None stays."""
-    return None if value is None else float(value)
