@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Adding bags to a history store: once each, on any number of processes and machines."""
+"""Adding bags to a history store: once each, on any number of processes and machines.
+
+`BagWork` makes the history of a bag, perhaps in another process; `add_bags` commits the
+histories one after the other; `BagFolder` finds the bags of a folder that are finished.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, Trigger, detector_of_recording
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.program import LINE, Script, read_script
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_recording
@@ -32,6 +37,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
     EnergyParts,
+    PartTable,
     TimeRanges,
 )
 from ur_energy_model.plant.rows import HealthRows, ProgramRows, cycle_rows, second_rows
@@ -50,8 +56,8 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Progress
 
-# a bag that has not changed for this time is not being recorded or copied [s]
 QUIET = 5.0
+"""Time without change after which a bag is neither recorded nor copied any more [s]."""
 State = tuple[tuple[str, int, int], ...]
 """Names, sizes [bytes] and times of the last change [ns] of files."""
 
@@ -59,9 +65,9 @@ State = tuple[tuple[str, int, int], ...]
 class BagFolder:
     """Finds finished bags in a folder.
 
-    Of a bag that is being recorded, all storage files but the last are finished; they are
-    recordings of their own, so that a bag of days is followed, and old files of it may be
-    deleted meanwhile.
+    Of a bag that is being recorded, all storage files but the last are finished. Each counts
+    as a recording of its own, so that a bag of several days is added file by file, and its
+    old files may be deleted meanwhile.
 
     Args:
         folder: of bags, or one bag.
@@ -74,28 +80,28 @@ class BagFolder:
         self._taken: dict[Path, State] = {}
 
     def take(self) -> list[Path]:
-        """Recordings that are complete and were not taken as they are now, in order of names."""
+        """Recordings that are complete and new, or have changed since the last call, by name."""
         found = {path: _state(path) for path in self._recordings()}
         before = self._taken
         self._taken = found
         return sorted(path for path, state in found.items() if state != before.get(path))
 
     def put_back(self, path: Path) -> None:
-        """Let a recording be taken again."""
+        """Let `take` return a recording again, such as one that could not be added."""
         self._taken.pop(path, None)
 
     def _recordings(self) -> list[Path]:
+        """Finished bags, and finished files of other bags."""
         found = list[Path]()
         folders = [self._folder]
         with suppress(OSError):
             folders += [path for path in self._folder.iterdir() if path.is_dir()]
         for folder in folders:
-            if folder.name.startswith("."):  # on its way to its name
+            if folder.name.startswith("."):  # not complete: it is renamed at the end
                 continue
             changed = max((changed for _, _, changed in _state(folder)), default=0)
-            if (
-                folder / FILE_NAME
-            ).is_file() and time.time() - changed / 1e9 >= self._quiet:
+            is_quiet = time.time() - changed / 1e9 >= self._quiet
+            if is_quiet and (folder / FILE_NAME).is_file():
                 found.append(folder)
             else:
                 found += sorted(folder.glob("*.mcap"), key=file_number)[:-1]
@@ -106,7 +112,8 @@ def _state(path: Path) -> State:
     """State of a bag or file; files that vanish meanwhile are left out."""
     states = []
     with suppress(OSError):
-        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        for file in files:
             status = file.stat()
             states.append((file.name, status.st_size, status.st_mtime_ns))
     return tuple(states)
@@ -114,11 +121,11 @@ def _state(path: Path) -> State:
 
 # The history of one bag
 
-TAKEN_AT_ONCE = 4096  # parts of which rows are made together
+TAKEN_AT_ONCE = 4096  # parts from which on rows are made of them
 _SETTINGS = ("cycle_trigger", "cycle_output", "same_arm")
 """Attributes of `BagWork` that rows depend on, besides arm, model and scripts."""
 MOST_OVERLAPS = 5
-"""Times that the history of a bag is made again because others have added the same time."""
+"""Times that the history of a bag is made because others have added the same time meanwhile."""
 
 
 class BagHistory(NamedTuple):
@@ -126,7 +133,7 @@ class BagHistory(NamedTuple):
 
     Attributes:
         record: of the bag.
-        tables: rows by name of the table.
+        tables: rows by name of the table, without `joint_seconds`.
         ranges: host time that the rows cover [ns since 1970 UTC].
         model: row of the model with which the energies were computed.
         warnings: for the user, one line each.
@@ -144,20 +151,20 @@ class BagWork:
     """Makes the history of a bag for a store, perhaps in another process.
 
     A bag that was added before, and whose rows are lost, is added with the model, arm and
-    settings of then.
+    settings of the first time.
 
     Attributes:
         address: of the store.
-        model: of the arm; None for the generic one of the type that each bag names.
+        model: of the arm; None for the generic model of the type that each bag names.
         model_name: key of the model, see `model_key`.
         arm: name of the arm; None for the serial number (or type) in each bag.
         cycle_trigger: what starts a cycle, see `CycleDetector`.
         cycle_output: digital output that starts a cycle, where the trigger is one.
         same_arm: whether the model is of this very arm, see `model_of_arm`.
         path: of the model file; None for a generic model.
-        scripts: of the programs, see `ProgramRows`.
+        scripts: that name the nodes of programs, see `ProgramRows`.
         script_files: paths of these scripts.
-        row: of the model in the store, where it is known.
+        row: row of the model in the store; None for a model that is not from the store.
     """
 
     address: str
@@ -174,12 +181,17 @@ class BagWork:
 
     @cached_property
     def _store(self) -> HistoryStore:
+        """The store, opened once in each process."""
         return HistoryStore(self.address)
 
     def __call__(self, bag: Path) -> BagHistory | str:
-        """History of the bag; only its SHA-256 if the store has it already.
+        """Make the history of a bag; it is in memory as a whole.
 
-        Memory is that of the rows.
+        Args:
+            bag: path of the bag.
+
+        Returns:
+            The history; only the SHA-256 of the bag if the store has it already.
 
         Raises:
             UrEnergyError: a bag that cannot be used, with place and remedy.
@@ -196,76 +208,73 @@ class BagWork:
         return self._history(bag, source)
 
     def _as_before(self, earlier: SourceRecord) -> BagWork:
-        """The work by which a bag was added before: the same rows are made again."""
+        """The work by which a bag was added before, so that the same rows are made again.
+
+        Scripts that are not there any more are replaced by the scripts that are given now.
+
+        Args:
+            earlier: record of the bag.
+
+        Raises:
+            StoreError: the model of the first time is not there any more.
+        """
         model, row = self._store.model(earlier, (self.model_name, self.model))
         settings = json.loads(earlier.settings or "{}")
         known = {name: settings[name] for name in _SETTINGS if name in settings}
         again = replace(
-            self, model=model, model_name=earlier.model, arm=earlier.arm, row=row
+            self,
+            model=model,
+            model_name=earlier.model,
+            arm=earlier.arm,
+            row=row,
+            **known,
         )
-        again = replace(again, **known)
         files = tuple(map(Path, settings.get("scripts", ())))
-        if all(file.is_file() for file in files):  # otherwise those that are given now
+        if all(file.is_file() for file in files):
             scripts = tuple(map(read_script, files))
             again = replace(again, scripts=scripts, script_files=files)
         return again
 
     def _history(self, bag: Path, source: str) -> BagHistory:
-        """History of a bag that the store does not have as it was written."""
-        store = self._store
-        info = read_info(bag)
-        model = self.model
-        if model is None:
-            if info.robot is None:
-                remedy = "give --robot NAME, such as --robot ur5e, or a model file"
-                raise RecordingError(bag, "does not name the robot", remedy)
-            model = generic_model(info.robot)
-        matched = model_of_recording(model, bag, same_arm=self.same_arm)
-        model = matched.model
-        calculator = EnergyCalculator(model, load_robot(model.robot))
+        """History of a bag that the store does not have as it was written.
+
+        Args:
+            bag: path of the bag.
+            source: its SHA-256.
+        """
+        matched = model_of_recording(self._model_of(bag), bag, same_arm=self.same_arm)
+        calculator = EnergyCalculator(matched.model, load_robot(matched.model.robot))
+        channels = calculator.channels
         tables = measured_powers(calculator, bag, fields=(*TRIGGER_FIELD.values(), LINE))
         first = next(tables, None)
         if first is None:
             problem = "contains no sample whose values are all finite"
             raise RecordingError(bag, problem, "record again")
-        samples = first.samples
-        channels = calculator.channels
-        robot = samples.info.robot or calculator.robot.name
+        robot = first.samples.info.robot or calculator.robot.name
         keys = SourceKeys(source, robot, self.model_name)
-        arm = self.arm or arm_name(replace(samples.info, robot=robot))
-        host_time = has_host_time(samples)
+        arm = self.arm or arm_name(replace(first.samples.info, robot=robot))
+        host_time = has_host_time(first.samples)
         others = NOTHING
-        ranges = NOTHING
         if host_time:
-            others = store.covered(arm, int(host_times(samples)[0]), besides=source)
+            start = int(host_times(first.samples)[0])
+            others = self._store.covered(arm, start, besides=source)
         parts = EnergyParts(channels, others)
         health = HealthRows(calculator)
-        seconds = []
-        times = []
         nodes = ProgramRows(channels, self.scripts, others)
-        accounted = left_out = 0.0
+        sums = _PartSums(keys, channels)
         detector = detector_of_recording(bag, self.cycle_trigger, self.cycle_output)
-        for powers in chain([first], tables, [None]):
-            if powers is not None:
-                parts.update(powers, detector.find(powers.samples))
-                health.update(powers)
-                nodes.update(powers)
-                done = parts.take() if parts.waiting > TAKEN_AT_ONCE else None
-            else:
-                done = parts.so_far()
-            if done is None:
-                continue
-            seconds.append(second_rows(done, keys, channels))
-            times += [int(done.begin.min()), int(done.end.max())]
-            accounted += float(done.accounted[~done.covered].sum())
-            left_out += float(done.accounted[done.covered].sum())
-            if host_time:
-                ranges = ranges.joined(done.ranges())
+        for powers in chain([first], tables):
+            parts.update(powers, detector.find(powers.samples))
+            health.update(powers)
+            nodes.update(powers)
+            if parts.waiting > TAKEN_AT_ONCE:
+                sums.add(parts.take())
+        sums.add(parts.so_far())
         cycles = [
             each for each in parts.cycles if not others.overlaps(each.start, each.end)
         ]
         rows = {
-            "seconds": pa.concat_tables(seconds),
+            "seconds": pa.concat_tables(sums.seconds),
             "cycles": cycle_rows(cycles, keys, channels),
             "health": health.rows(keys, last=True),
             "program_nodes": nodes.rows(keys),
@@ -274,27 +283,77 @@ class BagWork:
             **vars(keys),
             bag=printable(str(bag.absolute())),
             arm=arm,
-            start=min(times),
-            end=max(times),
+            start=min(sums.times),
+            end=max(sums.times),
             host_time=host_time,
             rows={name: len(table) for name, table in rows.items()},
             energy=float(np.sum(rows["seconds"]["total_energy"].to_numpy())),
-            accounted=accounted,
-            left_out=left_out,
+            accounted=sums.accounted,
+            left_out=sums.left_out,
             settings=self._settings(),
         )
-        warnings = *filter(None, [matched.warning]), *repetition(calculator.repeated)
-        # Stretches of others that are shorter than the pauses that joining bridges are
-        # cut out.
+        # `joined` bridges pauses; shorter stretches of others in them are cut out again.
+        ranges = sums.ranges.without(others) if host_time else NOTHING
         named = self.row or model_row(keys, self.model, self.path)
-        return BagHistory(record, rows, ranges.without(others), named, warnings)
+        warnings = list(repetition(calculator.repeated))
+        if matched.warning:
+            warnings.insert(0, matched.warning)
+        return BagHistory(record, rows, ranges, named, tuple(warnings))
+
+    def _model_of(self, bag: Path) -> EnergyModel:
+        """The model that is given, or the generic model of the type that a bag names.
+
+        Raises:
+            RecordingError: no model is given, and the bag names no type.
+        """
+        if self.model is not None:
+            return self.model
+        robot = read_info(bag).robot
+        if robot is None:
+            remedy = "give --robot NAME, such as --robot ur5e, or a model file"
+            raise RecordingError(bag, "does not name the robot", remedy)
+        return generic_model(robot)
 
     def _settings(self) -> str:
         """What rows depend on besides bag, arm and model, as JSON."""
+        settings = {name: getattr(self, name) for name in _SETTINGS}
         scripts = [printable(str(path.absolute())) for path in self.script_files]
-        return json.dumps(
-            {name: getattr(self, name) for name in _SETTINGS} | {"scripts": scripts}
-        )
+        return json.dumps({**settings, "scripts": scripts})
+
+
+class _PartSums:
+    """Rows and sums over all parts of a bag.
+
+    Args:
+        keys: columns that all rows have in common.
+        channels: of the powers.
+
+    Attributes:
+        seconds: rows of `seconds`.
+        times: begins and ends of the parts [ns since 1970 UTC].
+        ranges: time that the parts cover, and no other source.
+        accounted: time integrated over that no other source covers [s].
+        left_out: time integrated over that other sources cover [s].
+    """
+
+    def __init__(self, keys: SourceKeys, channels: Channels) -> None:
+        self._keys = keys
+        self._channels = channels
+        self.seconds: list[pa.Table] = []
+        self.times: list[int] = []
+        self.ranges = NOTHING
+        self.accounted = 0.0
+        self.left_out = 0.0
+
+    def add(self, parts: PartTable | None) -> None:
+        """Add parts that follow the parts of the last call; None for no parts."""
+        if parts is None:
+            return
+        self.seconds.append(second_rows(parts, self._keys, self._channels))
+        self.times += [int(parts.begin.min()), int(parts.end.max())]
+        self.ranges = self.ranges.joined(parts.ranges())
+        self.accounted += float(parts.accounted[~parts.covered].sum())
+        self.left_out += float(parts.accounted[parts.covered].sum())
 
 
 # Adding
@@ -302,13 +361,13 @@ class BagWork:
 
 @dataclass
 class Added:
-    """What adding bags to a store has done.
+    """The result of adding bags to a store.
 
     Attributes:
         records: of the bags that were added.
         skipped: bags that the store had already.
         failed: bags whose history could not be made, with the reason.
-        warnings: for the user, also of what was lost and made again.
+        warnings: for the user, one line each; also about rows that were lost and made again.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
@@ -317,7 +376,7 @@ class Added:
     warnings: list[str] = field(default_factory=list)
 
     def sum(self, name: str) -> float:
-        """Sum of an attribute of the records."""
+        """Sum of an attribute of the records, such as "energy" [J]."""
         return float(sum(getattr(record, name) for record in self.records))
 
 
@@ -330,7 +389,7 @@ def add_bags(
     """Add the history of bags to a store; those that it has already are skipped.
 
     Bags are added in the order of their begins, whatever the order in which they are
-    given: where two of one arm overlap, the later one is left out for that time.
+    given: where two bags of one arm overlap, that time of the later one is left out.
 
     Args:
         work: the store, the model and the settings.
@@ -345,15 +404,7 @@ def add_bags(
     added = Added()
     store.mend()
     work = replace(work, address=store.address)
-
-    def begin(bag: Path) -> tuple[float, str]:
-        """Sort key; bags that cannot be read come last."""
-        try:
-            return float(host_times(next(iterate_bag(bag, (), 1)))[0]), str(bag)
-        except (UrEnergyError, OSError, StopIteration):
-            return inf, str(bag)
-
-    for result in for_each(work, sorted(dict.fromkeys(bags), key=begin), progress):
+    for result in for_each(work, sorted(dict.fromkeys(bags), key=_begin), progress):
         bag = result.bag
         record = None
         for _ in range(MOST_OVERLAPS):
@@ -383,3 +434,11 @@ def add_bags(
         store.compact_if_many()
     added.warnings += store.notes
     return added
+
+
+def _begin(bag: Path) -> tuple[float, str]:
+    """Sort key of a bag: host time of its first sample [ns], and path; unreadable bags are last."""
+    try:
+        return float(host_times(next(iterate_bag(bag, (), 1)))[0]), str(bag)
+    except (UrEnergyError, OSError, StopIteration):
+        return inf, str(bag)

@@ -4,8 +4,8 @@
 """DeltaLogs: the logs of a store, read as they are now, also where they are damaged, and written.
 
 A log that is there and cannot be believed is damaged: commits or checkpoints of it are
-lost or changed, it contains links, names files elsewhere or has impossible numbers. It is
-never written on; what is left of it can be read, and a new log takes its place.
+lost or changed, it contains links, names files elsewhere or has impossible numbers. Nothing
+is committed to a damaged log; what is left of it can be read, and a new log takes its place.
 """
 
 from __future__ import annotations
@@ -37,16 +37,21 @@ from ur_energy_model.plant.schema import TABLES
 from ur_energy_model.plant.store_files import StoreFiles, json_of, sync
 
 NUMBER = "store"
-"""Application transaction with the number of the last commit, or of that a table contains."""
+"""Application transaction with the number of a commit of the store: of the last commit in the
+log of the store, of the last commit that it contains in the log of a table."""
 HIGHEST = 2**62  # number that no store reaches: above it, a log is damaged
 MOST_TRIES = 30  # of following the log of the store beside other processes
-KEPT_HOURS = 24  # for which files that were replaced stay, for those who read them
+KEPT_HOURS = 24  # hours that replaced files stay, as other processes may still read them
 CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 12 hours",
     # Twice as long as they stay: compaction, once a day, finds each of them in the log.
     "delta.deletedFileRetentionDuration": f"interval {2 * KEPT_HOURS} hours",
 }
-"""Of all logs; fifty estimators commit 70,000 times a day."""
+"""Settings of all logs; fifty estimators commit 70,000 times a day."""
+
+
+Stamp = tuple[int, int]
+"""Number and time of the last change [ns] of a file, which differ in another file."""
 
 
 class ConflictError(Exception):
@@ -59,10 +64,10 @@ class DamagedLogError(Exception):
 
 @dataclass(frozen=True)
 class DeltaLog:
-    """One log as it is now; of a damaged log, what is left of it.
+    """One log as it is now, or what is left of a damaged log.
 
     Attributes:
-        files: that it names [`FILES`].
+        files: that it names, rows of `FILES`.
         table: the log; None if it is lost or damaged.
         damage: what is wrong with it, in words; None for a good log, or if there is none.
         sources: application transactions that a damaged log has.
@@ -76,7 +81,7 @@ class DeltaLog:
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     def number(self, name: str = NUMBER) -> int:
-        """Number of the last commit, 0 without any."""
+        """Number in an application transaction, 0 without the transaction or the log."""
         return self.numbers.get(name, 0)
 
     def has(self, source: str) -> bool:
@@ -98,10 +103,10 @@ class DeltaLogs:
 
     def __init__(self, files: StoreFiles) -> None:
         self._files = files
-        self._opened: dict[str, tuple[DeltaTable, tuple[int, int] | None]] = {}
+        self._opened: dict[str, tuple[DeltaTable, Stamp | None]] = {}
         """Logs that were read, each with the stamp of its last commit."""
         self._known: dict[str, tuple[DeltaTable, int, DeltaLog]] = {}
-        """What they contain, with their versions."""
+        """Contents of logs that were read, each with its table and version."""
 
     def read(self, name: str) -> DeltaLog:
         """A log as it is now; only what is new since the last call is read.
@@ -117,7 +122,9 @@ class DeltaLogs:
             if known is not None and before is table and version == table.version():
                 return known
             files = _named_files(name, table)
-            names = [NUMBER, *(f"table:{each}" for each in TABLES if name == STORE)]
+            names = [NUMBER]
+            if name == STORE:
+                names += [f"table:{each}" for each in TABLES]
             numbers = {each: table.transaction_version(each) or 0 for each in names}
             if any(not 0 <= number < HIGHEST for number in numbers.values()):
                 raise DamagedLogError("it has an impossible number")
@@ -126,36 +133,34 @@ class DeltaLogs:
             return log
         except DamagedLogError as error:
             self._opened.pop(name, None)
-            rest = (
-                (FILES.empty_table(), frozenset[str]())
-                if name == STORE
-                else self._rest(name)
-            )
-            return DeltaLog(rest[0], None, str(error), rest[1])
+            if name == STORE:
+                return DeltaLog(FILES.empty_table(), damage=str(error))
+            files, sources = self._rest(name)
+            return DeltaLog(files, damage=str(error), sources=sources)
 
     def _open(self, name: str) -> DeltaTable | None:
-        """A log; None if there is none. DamagedLogError: it is there and cannot be read."""
-        place = (
-            None
-            if self._files.folder is None
-            else self._files.folder / name / "_delta_log"
-        )
-        if place is not None:
+        """A log as it is now; None if there is none.
+
+        A log grows with every bag: only what is new is read, unless the store is another one.
+
+        Args:
+            name: of a table, or STORE.
+
+        Raises:
+            DamagedLogError: the log is there and cannot be read.
+        """
+        place = None
+        if self._files.folder is not None:
+            place = self._files.folder / name / "_delta_log"
             if place.parent.is_symlink() or place.is_symlink():
                 raise DamagedLogError("a link is in its place")
             if not place.is_dir():
                 return None
             if any(entry.is_symlink() for entry in place.iterdir()):
                 raise DamagedLogError("it contains a link")
-        # A log grows with every bag: only what is new is read, unless the store is
-        # another one.
         known, stamp = self._opened.pop(name, (None, None))
-        with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-            if (
-                known is not None
-                and stamp is not None
-                and stamp == self._stamp(name, known)
-            ):
+        if known is not None and stamp is not None and stamp == self._stamp(name, known):
+            with suppress(DeltaError):  # commits since then may be in a checkpoint alone
                 following = place and place / f"{known.version() + 1:020}.json"
                 if following is None or following.exists():
                     known.update_incremental()
@@ -177,8 +182,12 @@ class DeltaLogs:
         self._opened[name] = found, self._stamp(name, found)
         return found
 
-    def _stamp(self, name: str, table: DeltaTable) -> tuple[int, int] | None:
-        """Stamp of the last commit in a folder, which differs in another store in its place."""
+    def _stamp(self, name: str, table: DeltaTable) -> Stamp | None:
+        """Stamp of the last commit of a log; None if the commit is not there.
+
+        It differs if another store has taken the place of the folder. On an S3 server all
+        stamps are the same.
+        """
         if self._files.folder is None:
             return 0, 0
         place = self._files.folder / name / "_delta_log" / f"{table.version():020}.json"
@@ -188,7 +197,11 @@ class DeltaLogs:
         return None
 
     def _names(self, name: str) -> list[str]:
-        """Names of the files of a log; OSError: they cannot be read."""
+        """Names of the files of a log.
+
+        Raises:
+            OSError: one of the files cannot be read.
+        """
         names = self._files.log_names(name)
         for each in names:
             self._files.read(f"{name}/_delta_log/{each}")
@@ -231,55 +244,58 @@ class DeltaLogs:
         """Files that count by what is left of a damaged log, and its application transactions.
 
         Each commit is a list of files that count from then on, or do not count any more.
-        Without one of them files can be named that a lost commit has replaced: of live
-        writers, those whose rows another one has. Bags with too many rows are found by
-        their records.
+        Where a commit is lost, files that it has replaced are still named. Such files of live
+        writers are left out if another file has their rows; bags with too many rows are
+        found by their records.
+
+        Args:
+            name: of a table.
+
+        Returns:
+            Rows of `FILES`, and names of the transactions.
         """
         named: dict[str, dict[str, Any]] = {}
         sources: set[str] = set()
         for action in self._actions(name):
-            add, remove, transaction = (
-                action.get(kind) for kind in ("add", "remove", "txn")
-            )
             with suppress(TypeError, KeyError):
-                if add is not None:
-                    named[f"{name}/{add['path']}"] = add
-                elif remove is not None:
-                    named.pop(f"{name}/{remove['path']}", None)
-                elif transaction is not None:
-                    sources.add(str(transaction["appId"]))
+                if action.get("add") is not None:
+                    named[f"{name}/{action['add']['path']}"] = action["add"]
+                elif action.get("remove") is not None:
+                    named.pop(f"{name}/{action['remove']['path']}", None)
+                elif action.get("txn") is not None:
+                    sources.add(str(action["txn"]["appId"]))
         rows = []
         for path, add in named.items():
             with suppress(TypeError, KeyError, ValueError, AttributeError):
                 rows.append(row_of(name, path, add))
         files = checked(pa.Table.from_pylist(rows, FILES))
-        kept = without_replaced(stored_files(files))
-        return files.filter(
-            pc.is_in(files["path"], pa.array(kept, pa.string()))
-        ), frozenset(sources)
+        kept = pa.array(without_replaced(stored_files(files)), pa.string())
+        return files.filter(pc.is_in(files["path"], kept)), frozenset(sources)
 
     def _actions(self, name: str) -> Iterator[dict[str, Any]]:
         """Actions of the newest checkpoint that can be read, and of the commits after it."""
         names = sorted(self._files.log_names(name))
         begin = -1
         for each in reversed(names):
-            if match := re.fullmatch(r"(\d{20})\.checkpoint\.parquet", each):
-                with suppress(OSError, pa.ArrowException):
-                    content = self._files.read(f"{name}/_delta_log/{each}")
-                    table = pq.read_table(pa.BufferReader(content))
-                    known = [
-                        n for n in ("add", "remove", "txn") if n in table.schema.names
-                    ]
-                    yield from table.select(known).to_pylist()
-                    begin = int(match[1])
-                    break
+            match = re.fullmatch(r"(\d{20})\.checkpoint\.parquet", each)
+            if match is None:
+                continue
+            with suppress(OSError, pa.ArrowException):
+                content = self._files.read(f"{name}/_delta_log/{each}")
+                table = pq.read_table(pa.BufferReader(content))
+                kinds = {"add", "remove", "txn"} & set(table.schema.names)
+                yield from table.select(sorted(kinds)).to_pylist()
+                begin = int(match[1])
+                break
         for each in names:
-            if (match := re.fullmatch(r"(\d{20})\.json", each)) and int(match[1]) > begin:
-                for line in self._files.read(f"{name}/_delta_log/{each}").splitlines():
-                    with suppress(ValueError):
-                        action = json_of(line)
-                        if isinstance(action, dict):
-                            yield action
+            match = re.fullmatch(r"(\d{20})\.json", each)
+            if match is None or int(match[1]) <= begin:
+                continue
+            for line in self._files.read(f"{name}/_delta_log/{each}").splitlines():
+                with suppress(ValueError):
+                    action = json_of(line)
+                    if isinstance(action, dict):
+                        yield action
 
     def transact(
         self,
@@ -312,15 +328,18 @@ class DeltaLogs:
             )
         except CommitFailedError:
             raise ConflictError from None
-        if (
-            name == STORE and self._files.folder is not None
-        ):  # logs of tables are made again from it
+        # The logs of the tables are made again from the log of the store.
+        if name == STORE and self._files.folder is not None:
             place = self._files.folder / name / "_delta_log"
             sync(max(place.glob("*.json")), place)
 
 
 def _named_files(name: str, log: DeltaTable) -> pa.Table:
-    """Files that a log names. DamagedLogError: its content makes no sense."""
+    """Files that a log names, rows of `FILES`.
+
+    Raises:
+        DamagedLogError: the content of the log makes no sense.
+    """
     try:
         actions = pa.table(log.get_add_actions(flatten=True))
         files = files_of_log(name, actions)
@@ -332,6 +351,6 @@ def _named_files(name: str, log: DeltaTable) -> pa.Table:
 
 
 def _short(error: Exception) -> str:
-    """What a library says about a log, in one line."""
+    """A message of a library about a log, in one line."""
     text = " ".join(re.sub("\x1b\\[\\d*m", "", str(error)).split())
     return f"it cannot be read: {text[:120]}"

@@ -3,11 +3,11 @@
 
 """Query: SQL of a user on a history, in a process of its own with limits of memory and time.
 
-DuckDB's own limit leaves out much of what it allocates (texts, lists, aggregates), and it
-looks rarely whether it has been interrupted. Here the operating system bounds the memory
-of the process that runs the SQL, and the process is killed when its time is over, at
-Ctrl-C, and with its parent. It sends the result in messages of bounded size, and waits
-until they are read.
+DuckDB's own limit leaves out much of the memory that it allocates (texts, lists,
+aggregates), and DuckDB rarely checks whether it has been interrupted. Here the operating
+system bounds the memory of the process that runs the SQL, and the process is killed when its
+time is over, at Ctrl-C, and with its parent. It sends the result in messages of bounded size;
+no more is computed until they are read.
 """
 
 from __future__ import annotations
@@ -37,23 +37,24 @@ from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.processes import start_main
 from ur_energy_model.typing import ClosedOnExit
 
-# of the process, that of Python and libraries (200 MB) included [bytes]
 MEMORY = 2_000_000_000
-DATABASE_GB = 1.4  # that DuckDB counts itself: it then says so before an allocation fails
+"""Memory of the process, with Python and libraries (200 MB) [bytes]."""
+DATABASE_GB = 1.4
+"""Memory as DuckDB counts it [GB]: it raises an error before an allocation fails."""
 TIMEOUT = 60.0  # of the computation [s]
 MOST_CORES = 4  # each thread takes memory
 MOST_BYTES = 8_000_000  # of a message with more than one row
 LARGEST_ROW = 16_000_000  # of a row of the result [bytes]
-START = 120.0  # in which the process must have opened the store [s]
+START = 120.0  # time in which the process must have opened the store [s]
 SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 """Environment of the process: no allocator that reserves gigabytes, which the limit would count."""
 
 
 class _Message(NamedTuple):
-    """What the process sends.
+    """A message of the process.
 
     Attributes:
-        kind: a byte.
+        kind: one byte, such as `_ROWS`.
         content: JSON, or rows in Arrow's stream format.
     """
 
@@ -61,19 +62,15 @@ class _Message(NamedTuple):
     content: bytes
 
 
-_OPENED = b"o"
-_SCHEMA = b"s"
-_ROWS = b"r"
-_DONE = b"d"
-_REFUSED = b"x"
+_OPENED = b"o"  # JSON: warnings and losses of the store
+_SCHEMA = b"s"  # the schema of the result
+_ROWS = b"r"  # some rows
+_DONE = b"d"  # nothing: the result is complete
+_REFUSED = b"x"  # JSON: name of the error, source, problem, remedy
 
 
 class Query(ClosedOnExit):
     """The result of one SELECT statement; a context manager.
-
-    `warnings` and `lost` are those of the store (`Holdings`, the latter as entries),
-    `schema` that of the result, with unique names of columns; `pid` is the number of the
-    process.
 
     Args:
         address: of the store.
@@ -82,6 +79,12 @@ class Query(ClosedOnExit):
         arms: of the rows, () for all.
         timeout: longest time until the whole result has been read [s]; time in `paused`
             is not counted.
+
+    Attributes:
+        warnings: about the store, as of `Holdings`.
+        lost: what the store has lost, as entries of `Loss`.
+        schema: of the result, with unique names of columns.
+        pid: number of the process.
 
     Raises:
         StoreError: the store cannot be read.
@@ -143,7 +146,15 @@ class Query(ClosedOnExit):
             self._end += time.monotonic() - began
 
     def _receive(self, kind: bytes) -> _Message:
-        """The next message, of a kind or the last one."""
+        """The next message.
+
+        Args:
+            kind: that is expected, unless the result is complete.
+
+        Raises:
+            StoreError: the store cannot be read.
+            SqlError: the statement is refused, or needs too much memory or time.
+        """
         try:
             left = self._end - time.monotonic()
             if left < 0.0 or not self._pipe.poll(left):
@@ -154,28 +165,31 @@ class Query(ClosedOnExit):
                 remedy = "query fewer days or arms, or give --timeout SECONDS"
                 raise SqlError(f"takes longer than {self._timeout:g} s", remedy)
             received = self._pipe.recv_bytes()
-        # an allocation failed where that cannot be handled
-        except (EOFError, ConnectionError):
-            raise _too_much() from None
+        except (EOFError, ConnectionError):  # the process ended: an allocation failed
+            raise TooLargeError(MEMORY / 1e9) from None
         message = _Message(received[:1], received[1:])
         if message.kind == _REFUSED:
-            name, source, problem, remedy = json.loads(message.content)
-            if name == TooLargeError.__name__:
-                raise _too_much()
-            if name == SqlError.__name__:
-                raise SqlError(problem, remedy)
-            raise StoreError(source, problem, remedy)
+            raise _refusal(message)
         assert message.kind in (kind, _DONE), message.kind
         return message
 
 
-def _too_much() -> SqlError:
-    return TooLargeError(MEMORY / 1e9)
+def _refusal(message: _Message) -> InputError:
+    """The error in a message of the kind _REFUSED."""
+    name, source, problem, remedy = json.loads(message.content)
+    if name == TooLargeError.__name__:
+        return TooLargeError(MEMORY / 1e9)
+    if name == SqlError.__name__:
+        return SqlError(problem, remedy)
+    return StoreError(source, problem, remedy)
 
 
 def _request(address: str, sql: str, period: Period, arms: Sequence[str]) -> bytes:
-    times = [each and each.isoformat() for each in (period.start, period.end)]
-    return json.dumps([address, sql, *times, period.zone.key, list(arms)]).encode()
+    """A query as JSON for the process, see `main`."""
+    start = None if period.start is None else period.start.isoformat()
+    end = None if period.end is None else period.end.isoformat()
+    query = [address, sql, start, end, period.zone.key, list(arms)]
+    return json.dumps(query).encode()
 
 
 # In the process.
@@ -189,23 +203,25 @@ def main(handle: int) -> None:
     """
     with Connection(handle) as pipe:
         address, sql, start, end, zone, arms = json.loads(pipe.recv_bytes())
-        first, last = (each and datetime.fromisoformat(each) for each in (start, end))
         try:
             _limit()
-            period = Period(first, last, ZoneInfo(zone))
+            period = Period(
+                None if start is None else datetime.fromisoformat(start),
+                None if end is None else datetime.fromisoformat(end),
+                ZoneInfo(zone),
+            )
             for message in _answer(HistoryStore(address), sql, period, tuple(arms)):
                 pipe.send_bytes(message.kind + message.content)
+            return
         except InputError as error:
             name = type(error).__name__
             stated = [name, str(error.source), error.problem, error.remedy]
-            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
         except MemoryError:
             stated = [TooLargeError.__name__, "", "", ""]
-            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
         except Exception as error:  # whatever a library raises, the parent states it
             problem = f"cannot be run ({type(error).__name__}: {error})"
             stated = [SqlError.__name__, "", problem, "write the query in another way"]
-            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
+        pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
 
 
 def _limit() -> None:
@@ -223,7 +239,7 @@ def _limit() -> None:
 def _answer(
     store: HistoryStore, sql: str, period: Period, arms: tuple[str, ...]
 ) -> Iterator[_Message]:
-    """Messages with the result."""
+    """Messages with the result: state of the store, schema, rows, and the end."""
     database = HistoryDatabase(
         store,
         period,
@@ -245,7 +261,11 @@ def _answer(
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parts of a batch that are small enough for a message."""
+    """Parts of a batch that are small enough for a message.
+
+    Raises:
+        SqlError: a row is larger than LARGEST_ROW.
+    """
     if batch.nbytes <= MOST_BYTES or len(batch) == 1:
         if batch.nbytes > LARGEST_ROW:
             problem = f"has a row of more than {LARGEST_ROW / 1e6:.0f} MB"
@@ -258,7 +278,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _stream(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> bytes:
-    """In Arrow's stream format."""
+    """Batches of rows, or the schema alone, in Arrow's stream format."""
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, schema) as writer:
         for batch in batches:

@@ -4,8 +4,8 @@
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
 A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or
-removed, also where a link leads there: a link in place of a file is no file, and is
-replaced as such; a link in place of a folder is refused.
+removed, also where a link leads out of it: a link in place of a file counts as a lost file,
+and writing replaces the link; a link in place of a folder is refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ OWN_PATHS = (
 """Paths in the store of files that `StoreFiles.write` makes: no other is believed to be its own."""
 _OWN = [re.compile(pattern) for pattern in OWN_PATHS]
 
-Rows = tuple[pa.Table, TimeRanges]  # rows and the time that they cover
+Rows = tuple[pa.Table, TimeRanges]
+"""Rows of a table, and the time that they cover."""
 
 
 class StoreError(InputError):
@@ -69,12 +70,12 @@ class StoreError(InputError):
 
 
 class OutsideError(OSError):
-    """A path that a link leads out of the store."""
+    """A path in the store whose folder is a link."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that the log of a store names; what is not known of it is None.
+    """A file that the log of a store names; what is not known about it is None.
 
     Attributes:
         path: in the store, with "/" between folders.
@@ -106,17 +107,17 @@ class StoredFile:
 
     @property
     def table(self) -> str:
-        """Whose file it is."""
+        """Name of the table whose rows it has."""
         return self.path.partition("/")[0]
 
     @property
     def inside(self) -> str:
-        """Path in the table."""
+        """Path in the folder of the table."""
         return self.path.partition("/")[2]
 
     @property
     def source(self) -> str | None:
-        """Whose rows it has; None if they are of several sources."""
+        """Name of the source of its rows; None if they are of several sources."""
         return self.sources[0] if self.sources[0] == self.sources[1] else None
 
     @property
@@ -125,12 +126,12 @@ class StoredFile:
         return self.sources[0].startswith(LIVE)
 
     def may_hold(self, source: str) -> bool:
-        """Whether rows of a source can be in it."""
+        """Whether rows of a source can be in the file, by the names of its sources."""
         return self.sources[0] <= source <= self.sources[1]
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Begin of the first row and end of the last one [ns], where they are known."""
+        """Begin of the first row and end of the last one [ns since 1970 UTC]; None if unknown."""
         if self.times is None:
             return None
         steps = {"seconds": SECOND, "joint_seconds": SECOND, "cycles": 0}
@@ -138,9 +139,20 @@ class StoredFile:
 
 
 def own_path(path: str) -> dict[str, str] | None:
-    """Table, crc32 and, of a divided table, day and arm of a path of the store's own."""
-    found = next(filter(None, (pattern.match(path) for pattern in _OWN)), None)
-    return None if found is None else found.groupdict()
+    """What a path of the store's own states.
+
+    Args:
+        path: in the store.
+
+    Returns:
+        `table`, `crc32` and, in a table that is divided, `day` and `arm`; None if the path is
+        not one that `StoreFiles.write` makes.
+    """
+    for pattern in _OWN:
+        match = pattern.match(path)
+        if match is not None:
+            return match.groupdict()
+    return None
 
 
 class StoreFiles:
@@ -169,9 +181,13 @@ class StoreFiles:
         endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
         self.address = S3 + path
         self._root = f"{path}/"
-        self.options = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "3"}
-        self.options |= {"retry_timeout": "30s"}
-        self.options |= {"allow_http": str(endpoint.startswith("http://")).lower()}
+        self.options = {
+            "timeout": "20s",
+            "connect_timeout": "5s",
+            "max_retries": "3",
+            "retry_timeout": "30s",
+            "allow_http": "true" if endpoint.startswith("http://") else "false",
+        }
         # Not the file system of Delta Lake: while it waits, no other thread of Python
         # works.
         server = urlsplit(endpoint)
@@ -184,7 +200,10 @@ class StoreFiles:
         )
 
     def path(self, name: str) -> Path:
-        """Where a file of a local store is.
+        """Path of a file of a store in a folder.
+
+        Args:
+            name: path in the store.
 
         Raises:
             OutsideError: a folder on the way to it is a link.
@@ -247,7 +266,7 @@ class StoreFiles:
         )
 
     def _put(self, name: str, data: bytes) -> None:
-        """Write a file; what a local store has in its place, such as a link, is replaced."""
+        """Write a file; what a folder has in its place, such as a link, is replaced."""
         if self.folder is None:
             with self._system.open_output_stream(self._root + name) as stream:
                 stream.write(data)
@@ -263,7 +282,7 @@ class StoreFiles:
         sync(path.parent)
 
     def is_good(self, file: StoredFile) -> bool:
-        """Whether a file is there as it was written; on an S3 server, of that size."""
+        """Whether a file is there as it was written: same checksum, on an S3 server same size."""
         if self.folder is None:
             info = self._system.get_file_info(self._root + file.path)
             return bool(info.is_file and file.size in (None, info.size))
@@ -288,7 +307,7 @@ class StoreFiles:
         return b""
 
     def remove(self, name: str) -> bool:
-        """Remove a file, or a link in its place; whether there was one."""
+        """Remove a file, or a link in its place; returns whether there was one."""
         with suppress(FileNotFoundError, OutsideError):
             if self.folder is not None:
                 self.path(name).unlink()
@@ -306,25 +325,26 @@ class StoreFiles:
                     self.remove(name)
 
     def parts(self, file: StoredFile) -> dict[str, SourcePart]:
-        """What a good file has of each source, from its footer; read once.
+        """The parts of the sources in a file, from its footer, which is read once.
+
+        Args:
+            file: a good one.
 
         Raises:
-            ValueError: the footer does not state it.
+            ValueError: the footer does not state them.
         """
         if file.path not in self._parts:
             self._parts[file.path] = self._read_parts(file)
         return self._parts[file.path]
 
     def _read_parts(self, file: StoredFile) -> dict[str, SourcePart]:
+        """As `parts`; a file of `sources` has one row of each of its sources."""
         name = self._root + file.path
         if file.table in UNDIVIDED:
-            names = pq.read_table(name, columns=["source"], filesystem=self._system)[
-                "source"
-            ]
-            return dict.fromkeys(names.to_pylist(), SourcePart(1))
+            rows = pq.read_table(name, columns=["source"], filesystem=self._system)
+            return dict.fromkeys(rows["source"].to_pylist(), SourcePart(1))
         with self._system.open_input_file(name) as stream:
-            found = pq.read_metadata(stream)
-        metadata = found.metadata or {}
+            metadata = pq.read_metadata(stream).metadata or {}
         try:
             return parts_from_text(metadata[PARTS])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -334,6 +354,9 @@ class StoreFiles:
         """Sizes of all files below a folder [bytes] by path; None for links, pipes and devices.
 
         Logs and hidden files are left out.
+
+        Args:
+            folder: path in the store.
         """
         found: dict[str, int | None] = {}
         if self.folder is None:
@@ -350,17 +373,22 @@ class StoreFiles:
             folders[:] = sorted(each for each in folders if each != "_delta_log")
             links = [each for each in folders if Path(place, each).is_symlink()]
             for name in sorted([*names, *links]):
-                with suppress(FileNotFoundError):
-                    status = os.lstat(f"{place}/{name}")
-                    if not name.startswith("."):
-                        path = f"{place}/{name}".removeprefix(self._root)
-                        found[path] = (
-                            status.st_size if stat.S_ISREG(status.st_mode) else None
-                        )
+                if name.startswith("."):
+                    continue
+                path = f"{place}/{name}"
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    status = os.lstat(path)
+                    is_file = stat.S_ISREG(status.st_mode)
+                    size = status.st_size if is_file else None
+                    found[path.removeprefix(self._root)] = size
         return found
 
     def log_names(self, table: str) -> list[str]:
-        """Names of the files of a log in `_delta_log`, below a table."""
+        """Names of the files of a log; none if there is no log.
+
+        Args:
+            table: name of a table, or of the log of the store.
+        """
         if self.folder is not None:
             with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
                 place = self.path(f"{table}/_delta_log/x").parent
@@ -368,17 +396,17 @@ class StoreFiles:
             return []
         prefix = f"{self._root}{table}/_delta_log"
         selector = pyarrow.fs.FileSelector(prefix, allow_not_found=True)
-        return [
-            info.base_name
-            for info in self._system.get_file_info(selector)
-            if info.is_file
-        ]
+        entries = self._system.get_file_info(selector)
+        return [entry.base_name for entry in entries if entry.is_file]
 
     def discard_log(self, table: str) -> None:
-        """Remove a log that is damaged; of a link in its place, the link.
+        """Remove a log that is damaged, or a link in its place.
 
-        Others who write must not mix theirs with what is removed: it gets another name
-        first.
+        The folder gets another name first: other processes must not write a new log into a
+        folder that is being removed.
+
+        Args:
+            table: name of a table, or of the log of the store.
         """
         if self.folder is None:
             for name in sorted(self.log_names(table), reverse=True):
@@ -404,21 +432,20 @@ class StoreFiles:
         """
         columns = [field.with_nullable(True) for field in arrow_schema(table)]
         divided = table not in UNDIVIDED
-        columns += (
-            [pa.field(name, pa.string()) for name in ("arm", "day")] if divided else []
-        )
+        if divided:
+            columns += [pa.field("arm", pa.string()), pa.field("day", pa.string())]
         schema = pa.schema(columns)
         if not files:
             return ds.dataset(schema.empty_table())
         kind = ds.ParquetFileFormat()
         parts = []
         for file in files:
-            known = ds.scalar(True)
+            all_rows = ds.scalar(True)  # what is true of all rows of the file
             if divided:
-                known = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
+                all_rows = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
             path = self._root + file.path
             parts.append(
-                kind.make_fragment(path, self._system, partition_expression=known)
+                kind.make_fragment(path, self._system, partition_expression=all_rows)
             )
         return ds.FileSystemDataset(parts, schema, kind, self._system)
 
@@ -438,15 +465,16 @@ class StoreFiles:
         rows = self.dataset(table, files).to_table(filter=condition)
         if table in UNDIVIDED:
             return rows
-        names = [
-            "arm",
-            *(name for name in rows.schema.names if name not in ("arm", "day")),
-        ]
-        return rows.select(names).sort_by(TABLES[table][0].name)
+        others = [name for name in rows.schema.names if name not in ("arm", "day")]
+        return rows.select(["arm", *others]).sort_by(TABLES[table][0].name)
 
 
 def json_of(text: bytes) -> Any:
-    """JSON of a file; ValueError: it is none, or too deep."""
+    """The content of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
     try:
         return json.loads(text)
     except RecursionError:
@@ -454,7 +482,7 @@ def json_of(text: bytes) -> Any:
 
 
 def _ends(column: pa.ChunkedArray) -> tuple[str, str] | None:
-    """The first and the last one of some texts in alphabetical order; None without any."""
+    """The first and the last text of a column in alphabetical order; None without any."""
     if not len(column):
         return None
     ends = pc.min_max(column).as_py()
@@ -465,10 +493,10 @@ def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
     """Times of the first and last row [ns]; None without rows, or where they have no time."""
     if not len(rows):
         return None
-    first, last = pc.min_max(rows[TABLES[table][0].name]).as_py().values()
-    return (
-        (nanoseconds(first), nanoseconds(last)) if isinstance(first, datetime) else None
-    )
+    ends = pc.min_max(rows[TABLES[table][0].name]).as_py()
+    if not isinstance(ends["min"], datetime):
+        return None
+    return nanoseconds(ends["min"]), nanoseconds(ends["max"])
 
 
 def divided(
@@ -497,12 +525,17 @@ def divided(
 
 
 def with_arm(rows: pa.Table, arm: str) -> pa.Table:
-    """With the arm as a column: in the name of a folder, 0123 would be the number 123."""
+    """Rows with the arm as a first column; in the name of a folder alone, 0123 would become 123.
+
+    Args:
+        rows: of one arm.
+        arm: name of the arm.
+    """
     return rows.add_column(0, "arm", pa.repeat(pa.scalar(arm), len(rows)))
 
 
 def sync(*paths: Path) -> None:
-    """Let files, and the names of folders, be on the disk."""
+    """Flush files, and folders with their names, to the disk."""
     for path in paths:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -512,7 +545,14 @@ def sync(*paths: Path) -> None:
 
 
 def _folder(address: str) -> Path | None:
-    """The folder of a store; None for one on an S3 server. StoreError: no such address."""
+    """The folder of a store; None for a store on an S3 server.
+
+    Args:
+        address: of the store.
+
+    Raises:
+        StoreError: no store can be there.
+    """
     if address.startswith(S3):
         if not address.removeprefix(S3).strip("/"):
             raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
