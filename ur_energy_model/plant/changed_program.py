@@ -3,7 +3,7 @@
 
 """The saving of a changed program, from ordinary production, in `ur_energy optimize`.
 
---before and --after are recordings; --history and --changed take the cycles of a store
+--before and --after name recordings; --history and --changed take the cycles of a store
 instead. No model is needed, and the program is not optimised.
 """
 
@@ -25,7 +25,7 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.plant.room import ChangedProgramOptions
 from ur_energy_model.rooms import Given
 
-if TYPE_CHECKING:  # need packages that an optimisation does not
+if TYPE_CHECKING:  # need packages that an optimisation does not need
     from ur_energy_model.plant.before_after import ProductionSaving
     from ur_energy_model.plant.production import Production
 
@@ -36,8 +36,13 @@ _OF_OPTIMIZATION = ("model", "execute", "output", "report")
 def compare_production(given: Given) -> bool:
     """Print the saving of a changed program, if the options ask for it.
 
+    A usage error ends the command if options of an optimisation are given as well.
+
+    Args:
+        given: options of `ur_energy optimize`.
+
     Returns:
-        Whether they ask for it.
+        Whether the options ask for the saving.
 
     Raises:
         UrEnergyError: a recording or the store cannot be used, or has no cycles.
@@ -62,22 +67,25 @@ def compare_production(given: Given) -> bool:
 def _productions(
     given: Given, options: ChangedProgramOptions
 ) -> tuple[Sequence[Production], Sequence[Production]]:
-    """The cycles before and after the change; a usage error for incomplete options."""
+    """The cycles before and after the change, from recordings or from a store.
+
+    A usage error ends the command if the options are incomplete.
+
+    Args:
+        given: options of `ur_energy optimize`.
+        options: the options of this module among them.
+    """
     from ur_energy_model.plant.commands import opened_store
     from ur_energy_model.plant.database import HistoryDatabase, instant
     from ur_energy_model.plant.production import recorded_productions, stored_productions
 
+    recordings = options.before or options.after
     if options.history is None and options.changed is None:
         if not options.before or not options.after:
             given.refuse("--before BAG... and --after BAG... belong together")
         with progress("finding the cycles") as report:
             return recorded_productions(options.before, options.after, progress=report)
-    if (
-        options.history is None
-        or options.changed is None
-        or options.before
-        or options.after
-    ):
+    if options.history is None or options.changed is None or recordings:
         given.refuse("--history STORE and --changed DATE belong together, alone")
     changed = instant(options.changed, "--changed")
     arms = () if options.arm is None else (options.arm,)
@@ -90,21 +98,18 @@ def _print(
     before: Sequence[Production],
     after: Sequence[Production],
 ) -> None:
-    """Print the cycles of both sides, and the saving with its interval."""
+    """Print the cycles of both sides, and the saving with its interval.
+
+    Args:
+        comparison: the saving.
+        before: recordings or days before the change.
+        after: recordings or days after it.
+    """
     source = "measured at the bus" if comparison.is_measured else "from the model"
-    print_table(
-        f"Cycles of ordinary production, {source}",
-        [
-            "",
-            "recordings",
-            "cycles",
-            "cycle [s]",
-            "energy [J]",
-            "scatter [J]",
-            "at rest [W]",
-        ],
-        [_side_row("before", before), _side_row("after", after)],
-    )
+    columns = ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]",
+               "at rest [W]"]  # fmt: skip
+    rows = [_side_row("before", before), _side_row("after", after)]
+    print_table(f"Cycles of ordinary production, {source}", columns, rows)
     percent = 100.0 / comparison.energy
     low, high = (end * percent for end in comparison.interval)
     found = f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} %"
@@ -119,14 +124,18 @@ def _print(
 
 
 def _side_row(name: str, side: Sequence[Production]) -> list[str | float | None]:
-    """The cycles before or after in a row of the table."""
+    """The cycles of one side as a row of the table, see its columns in `_print`.
+
+    One cycle has no scatter; the power at rest is left out unless all recordings have it.
+    """
     energy = np.concatenate([each.energy for each in side])
+    duration = np.concatenate([each.duration for each in side])
     idle = [each.idle for each in side if each.idle is not None]
     return [
         name,
         len(side),
         len(energy),
-        float(np.mean(np.concatenate([each.duration for each in side]))),
+        float(duration.mean()),
         float(np.mean([each.energy.mean() for each in side])),
         float(energy.std(ddof=1)) if len(energy) > 1 else None,
         float(np.mean(idle)) if len(idle) == len(side) else None,
@@ -134,5 +143,6 @@ def _side_row(name: str, side: Sequence[Production]) -> list[str | float | None]
 
 
 def _print_text(text: str) -> None:
+    """Print a text in lines of at most WIDTH characters."""
     for line in textwrap.wrap(text, WIDTH):
         print_line(line)

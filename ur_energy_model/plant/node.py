@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The history in the estimator node: its parameters `history_store` and `script`."""
+"""The history in the estimator node: its parameters `history_store` and `script`.
+
+A store that cannot be written stops nothing: the node reports it, keeps the rows in memory
+and writes them later, see `LiveHistory`.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,16 @@ from ur_energy_model.nodes.ros import WARN as LEVEL_WARN
 from ur_energy_model.plant.room import HistoryParameters
 from ur_energy_model.rooms import Given
 
-if TYPE_CHECKING:  # their packages are needed where a history is written only
+if TYPE_CHECKING:  # its packages are needed only where a history is written
     from ur_energy_model.plant.live_history import LiveHistory
 
 
 class HistoryCompanion(EstimatorCompanion):
     """Writes the powers of an estimator into a history, if the user names one.
+
+    Args:
+        given: parameters of the node.
+        lines: that the node prints for its operator.
 
     Raises:
         MissingPackageError: a history is named, and its packages are not installed.
@@ -37,7 +45,11 @@ class HistoryCompanion(EstimatorCompanion):
         self._history: LiveHistory | None = None
 
     def begin(self, arm: EstimatedArm) -> None:
-        """Start the thread that writes, for rows of this arm and its first model."""
+        """Start the thread that writes the history of an arm.
+
+        Args:
+            arm: with its first model.
+        """
         if not self._parameters.history_store:
             return
         with optional_import():
@@ -56,7 +68,7 @@ class HistoryCompanion(EstimatorCompanion):
         )
 
     def model_changed(self, arm: EstimatedArm) -> None:
-        """The rows from now on name the model in use: its file, and the version learned."""
+        """Let the rows from now on name the model in use: its file, and the version learned."""
         if self._history is None:
             return
         key = self._model_key(arm.path)
@@ -67,7 +79,13 @@ class HistoryCompanion(EstimatorCompanion):
     def take_powers(
         self, table: PowerTable, starts: Marks, calculator: EnergyCalculator
     ) -> None:
-        """Keep powers for the rows of their seconds, cycles and minutes."""
+        """Add powers to the rows of their seconds, cycles and minutes.
+
+        Args:
+            table: powers that follow those of the last call.
+            starts: marks of cycles in them.
+            calculator: that has computed them.
+        """
         if self._history is not None:
             self._history.update(table, starts, calculator)
 
@@ -79,7 +97,7 @@ class HistoryCompanion(EstimatorCompanion):
         self._lines.problem("history", problem, "the history is written again", WARN)
 
     def parts(self) -> dict[str, Part]:
-        """The status "history", if one is written."""
+        """The part "history" of the node's diagnostics; none where no history is written."""
         if self._history is None:
             return {}
         values: dict[str, object] = {"history_store": self._history.address}

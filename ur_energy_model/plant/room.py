@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the room adds to the package."""
+"""Commands, options, parameters and extensions that the room adds to the package.
+
+Tables of options have a class per command or subject: each field is an option with its help
+text, type, default and limits. Commands and extensions name their functions as text, so that
+`ur_energy --help` imports none of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ _CHANGED = "saving of a changed program, without a model"
 
 
 def store_option() -> Any:
-    """STORE, the address of a history store."""
+    """The positional option STORE: address of a history store."""
     return option(
         help="folder of the history store, or s3://BUCKET/PREFIX",
         positional=True,
