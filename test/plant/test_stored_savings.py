@@ -24,14 +24,13 @@ BUS = ("actual_robot_voltage", "actual_robot_current")
 
 
 def store_of(
-    folder: Path, *sessions: Session, bus: bool = True, outage: bool = False
+    folder: Path, *sessions: Session, without: tuple[str, ...] = (), outage: bool = False
 ) -> Path:
-    """A store with bags of sessions: with bus power or without, the first with an outage or not."""
+    """A store with bags of sessions: without some fields, the first with an outage or not."""
     for number, session in enumerate(sessions):
         telemetry = session.telemetry()
-        if not bus:
-            columns = {k: v for k, v in telemetry.columns.items() if k not in BUS}
-            telemetry = replace(telemetry, columns=columns)
+        columns = {k: v for k, v in telemetry.columns.items() if k not in without}
+        telemetry = replace(telemetry, columns=columns)
         if outage and not number:
             since = telemetry.time - telemetry.time[0]
             telemetry = telemetry.select(
@@ -95,11 +94,22 @@ def test_days_are_what_scatters(
 def test_a_store_without_bus_power(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = found(store_of(tmp_path, BEFORE, AFTER, bus=False), capsys)
+    content = found(store_of(tmp_path, BEFORE, AFTER, without=BUS), capsys)
     assert content["compared"] == "modelled"
     assert content["total_source"] == {"before": "modelled", "after": "modelled"}
     assert content["saving"] == pytest.approx(0.0, abs=1e-6)
     assert not content["proven"]
+
+
+def test_a_store_without_joint_temperatures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The interval is known, and nothing is stated about temperatures."""
+    bags = store_of(tmp_path, BEFORE, AFTER, without=("joint_temperatures",))
+    content = found(bags, capsys)
+    assert content["interval"][0] < -LOWER * CYCLE < content["interval"][1]
+    assert content["before"][0]["temperature"] is None
+    assert not any("temperature" in text for text in content["differences"])
 
 
 def test_cycles_with_an_outage_are_left_out(
