@@ -169,19 +169,25 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
     Returns:
         Constants of each curve, one row a joint [n, 4], N m, N m, rad/s and N m s/rad.
     """
-    from scipy.optimize import nnls  # slow to import
-
+    paces = np.geomspace(0.05, 3.0, 100)
+    terms = np.broadcast_arrays(1.0, 1.0 - np.exp(-speed / paces[:, None]), speed)
+    columns = np.stack(terms, axis=-1)[:, None] / torque[:, :, None]
     best = np.empty((len(torque), 4))
     error = np.full(len(torque), np.inf)
-    for pace in np.geomspace(0.05, 3.0, 100):
-        columns = np.stack(
-            [np.ones_like(speed), 1.0 - np.exp(-speed / pace), speed], axis=1
-        )
-        for joint, values in enumerate(torque):
-            found, residual = nnls(columns / values[:, None], np.ones_like(values))
-            if residual < error[joint]:
-                error[joint] = residual
-                best[joint] = found[0], found[1], pace, found[2]
+    # The non-negative solution of least error is the solution with some of the columns,
+    # without the others; with three columns, all choices are tried.
+    for used in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
+        q, r = np.linalg.qr(columns[..., used])
+        found = np.linalg.solve(r, q.sum(axis=-2)[..., None])
+        fitted = (columns[..., used] @ found)[..., 0]
+        residual = np.linalg.norm(fitted - 1.0, axis=-1)
+        residual[(found < 0.0).any(axis=(-2, -1))] = np.inf
+        for joint, place in enumerate(residual.argmin(axis=0)):
+            if residual[place, joint] < error[joint]:
+                error[joint] = residual[place, joint]
+                values = np.zeros(3)
+                values[used] = found[place, joint, :, 0]
+                best[joint] = np.insert(values, 2, paces[place])
     return best
 
 
