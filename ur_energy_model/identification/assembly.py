@@ -42,7 +42,7 @@ from ur_energy_model.model.sessions import (
 from ur_energy_model.typing import Array
 
 EVIDENCE = "evidence"  # key of `Evidence` in the provenance of a model
-# information of the data, over that of the prior, below which they show nothing
+# information of the data over information of the prior below which data show nothing
 _LEAST_GAIN = 0.01
 
 
@@ -51,15 +51,16 @@ class ArmPrior:
     """Prior of an arm with n joints, from other arms.
 
     Attributes:
-        torque_constant: of the torque constants; None for that of the type.
-        inertia: reflected inertias, joint side; None for those of the type.
+        torque_constant: prior of the torque constants; None for the prior of the type.
+        inertia: prior of the reflected inertias, joint side; None for the prior of the
+            type.
     """
 
     torque_constant: TorqueConstantPrior | None = None
     inertia: InertiaEstimate | None = None
 
 
-OF_TYPE = ArmPrior()  # prior of an arm without others: that of its type
+OF_TYPE = ArmPrior()  # prior of an arm without others, by its type alone
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,9 @@ def fit_drives(
         joints: results of the current stage.
         powers: bus power of each session.
         kind: name of the power model.
-        prior: of the torque constants; None for that of the robot file.
+        prior: prior of the torque constants; None for the robot file's.
         order: numbers of the sessions in order of time, None where that is not known; the
-            friction of the model is that of a session after them.
+            model has the friction of a session after them.
         stated: torque constants of the controller; None where it states none.
         meter: what the voltages at the joints show; None for nothing.
 
@@ -219,7 +220,7 @@ def _joint_model(
 def _expected_friction(
     joints: Sequence[JointEstimate], count: int, order: Sequence[int] | None
 ) -> ExpectedFriction:
-    """Friction of the session after those of a fit, over the fitted friction.
+    """Friction of the next session after the fitted ones, over the fitted friction.
 
     Args:
         joints: results of the current stage.
@@ -291,9 +292,9 @@ def _evidence(
     before: InertiaEstimate,
     after: InertiaEstimate,
 ) -> Evidence:
-    """Information of the results less that of their priors.
+    """What the data alone show: information of the results less the information of priors.
 
-    Inertias of target_moment have no prior to speak of.
+    The prior of inertias from target_moment is negligible.
 
     Args:
         regressed: joints as the currents alone show them.

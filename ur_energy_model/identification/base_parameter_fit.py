@@ -63,7 +63,7 @@ class Verification:
         torque_rms: residual per joint [n], N m.
         torque_r2: the same as coefficient of determination [n].
         normalised_error: sqrt(e'e) / number of torque samples, of filtered torques in
-            motion [N m]; that of publications is `NormalisedError`.
+            motion [N m]; publications use `NormalisedError`.
         samples: torque samples used (joints counted one by one).
     """
 
@@ -232,7 +232,7 @@ class BaseParameterFit:
         """Physically possible full parameters [parameters] nearest to base parameters.
 
         The spread of the full parameters around the robot file: half a link's mass plus 1
-        kg, first moments and tensors as of that mass at 0.1 m and 0.2 m, drives almost
+        kg, first moments and tensors of this mass at 0.1 m and 0.2 m, drives almost
         unlimited.
 
         Args:

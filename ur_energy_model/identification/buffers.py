@@ -105,7 +105,7 @@ class TorqueBuffer:
 
     @property
     def reference(self) -> TorqueReference:
-        """Whether the motion is that of recorded targets or the measured one."""
+        """The motion: recorded targets, measured motion, or none."""
         if not self._count:
             return "none"
         return "target" if self._from_targets else "actual"
@@ -153,22 +153,22 @@ class TorqueBuffer:
         """
         thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
         edges = np.cumsum([1, *self._widths.values()])[:-1]
-        waiting: list[Array] = []
+        gathered: list[Array] = []
         left = self._count
         for rows in self._rows:
-            waiting.append(rows)
+            gathered.append(rows)
             left -= len(rows)
-            count = sum(map(len, waiting))
+            count = sum(map(len, gathered))
             is_last = left == 0
             if not count or (count < _BLOCK_ROWS and not is_last):
                 continue
-            time, *parts = np.split(np.concatenate(waiting)[::thin], edges, axis=1)
+            time, *parts = np.split(np.concatenate(gathered)[::thin], edges, axis=1)
             columns = dict(zip(self._widths, parts, strict=True))
             if "payload" in columns:
                 columns["payload"] = columns["payload"][:, 0]
             gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
             yield Telemetry(time[:, 0], columns, info, gaps)
-            waiting = []
+            gathered = []
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, values with single precision."""
@@ -195,7 +195,7 @@ class TorqueBuffer:
 
     @property
     def _from_targets(self) -> bool:
-        """Whether the motion is that of recorded targets."""
+        """Whether target_moment is kept with recorded targets."""
         return "target_q" in self._widths
 
 

@@ -36,7 +36,7 @@ class BlockSums:
         duration: of a block [s].
         width: number of channels.
         count: number of blocks.
-        products: sums of products of block means with those of 0 to _LAGS blocks later,
+        products: sums of products of block means with block means 0 to _LAGS blocks later,
             less the means of each recording [1 + lags, width, width].
     """
 
@@ -230,8 +230,8 @@ def factors_without_bus(
     columns = sums.products[0][known, known]
     coefficients, slopes = _chain(fit.values, n)
     left = sums.products[0][known, shown].T - coefficients @ columns
-    # Weight of the drops given the bus current: of all channels, less that of the first
-    # alone.
+    # Weight of the drops given the bus current: the weight of all channels, less the weight
+    # of the first channel alone.
     noise = fit.noise + _LEAST_NOISE * np.eye(n + 1)
     weight = np.linalg.inv(noise)
     weight[0, 0] -= 1.0 / noise[0, 0]
@@ -302,7 +302,7 @@ def _chain(values: Array, n: int) -> tuple[Array, Array]:
 
 
 def _residual_products(products: Array, coefficients: Array, n: int) -> Array:
-    """Sums of products of residuals [1 + n, 1 + n], from those of the channels."""
+    """Sums of products of residuals [1 + n, 1 + n], from sums of products of the channels."""
     left = np.concatenate([-coefficients, np.eye(n + 1)], axis=1)
     return np.asarray(left @ products @ left.T)
 
@@ -316,7 +316,7 @@ def _score_covariance(
     multiply.
 
     Args:
-        sums: products of the channels with those of later blocks.
+        sums: products of the channels with the channels of later blocks.
         coefficients: of bus current and drops [1 + n, 2 n].
         slopes: their change with the values [3 n, 1 + n, 2 n].
         weight: inverse covariance of the residuals [1 + n, 1 + n].

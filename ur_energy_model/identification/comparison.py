@@ -74,7 +74,7 @@ def compare(
         recording: with its filtered motions.
         setups: mounting and payloads of the recording.
         anchor: of the same model: it follows the session, so that currents have the
-            friction that the recording has shown before; None for that of the model.
+            friction that the recording has shown before; None for the model's friction.
     """
     if anchor is not None:  # friction has no error but the anchor's
         known = replace(

@@ -174,7 +174,7 @@ def _by_setup(
     configured: Setup | None,
     columns: TorqueColumns,
 ) -> list[TorqueInformation]:
-    """What target_moment shows of each setup; arguments as of `estimate_dynamics`."""
+    """What target_moment shows of each setup; for the arguments see `estimate_dynamics`."""
     data: dict[tuple[object, ...], TorqueInformation] = {}
     for recording in recordings:
         for part, controller_payload in _constant_payloads(recording):
@@ -302,7 +302,7 @@ def inertia_from_torque(
     Args:
         robot: the arm, n joints.
         estimate: from target_moment; None without.
-        prior: from other arms; None for that of the robot file.
+        prior: prior from other arms; None for the robot file's.
     """
     expected = expected_inertia(robot) if prior is None else prior
     if estimate is None:
@@ -517,8 +517,8 @@ class RecordingDynamics:
     def setup_and_delay(self, controller_payload: Array) -> tuple[Setup, float]:
         """Setup for a payload set in the controller, and delay of target_moment [s].
 
-        The setup is that of the nearest payload in the recording, of the longest stretch
-        among equally near ones.
+        The payload of the recording that is nearest to it decides, and the longest stretch
+        among equally near payloads.
 
         Args:
             controller_payload: mass and centre set in the controller [4], kg and m, or

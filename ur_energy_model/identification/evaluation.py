@@ -4,8 +4,8 @@
 """Evaluation: how well a model describes a recording, and the METRICS of the comparison.
 
 Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V
-and VII. The paper's mean keeps its sign (`ErrorStatistics.mean`); in METRICS the mean is
-that of the absolute errors.
+and VII. The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have the
+mean of the absolute errors.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def evaluate(
 
 
 def _doubt_about_arm(model: EnergyModel, metrics: Metrics) -> str | None:
-    """A warning where friction or currents of a recording are not those of the model's arm."""
+    """A warning where friction or currents of a recording do not fit the model's arm."""
     ratios = []
     for row, joint in zip(metrics.current or (), model.joints, strict=False):
         usual = joint.current_residual
@@ -315,7 +315,7 @@ def _errors(
     setups: RecordingDynamics,
     follower: FrictionFollower | None,
 ) -> _Errors:
-    """Compare a recording with a model; arguments as of `compare`."""
+    """Compare a recording with a model; for the arguments see `compare`."""
     n = model.dof
     errors = _Errors(ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n))
     for part in compare(model, recording, setups, follower):

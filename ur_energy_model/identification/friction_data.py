@@ -76,7 +76,7 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     """Laws to fit, with a logarithmic grid over the shape constants that are not fixed.
 
     Args:
-        friction: name of a law, or "auto" for those of AUTOMATIC.
+        friction: name of a law, or "auto" for all laws of AUTOMATIC.
         warm: whether recorded temperatures change enough for laws that use them.
 
     Raises:
@@ -154,7 +154,7 @@ class SessionScales(NamedTuple):
     """Friction of one joint in each session.
 
     Attributes:
-        scales: friction of the session over that of the fit to the blocks [sessions].
+        scales: friction of each session over the fitted friction [sessions].
         deviations: standard deviations of the scales as measured, without a prior
             [sessions].
         blocks: Gram matrices of all sessions, friction scaled [blocks, p + 1, p + 1].

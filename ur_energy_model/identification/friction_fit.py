@@ -95,7 +95,7 @@ class _Scored(NamedTuple):
     Attributes:
         candidate: the law and its shape constants.
         sessions: Gram matrices of its columns in each session [blocks, p + 1, p + 1].
-        prior: of its coefficients, without that of the inertia.
+        prior: prior of its coefficients, without the coefficient of the inertia.
         inverse: 1/k_t [A/(N m)] in the scale of the prior of the inertia's coefficient.
         errors: held-out mean squared residuals [folds], A^2.
     """
@@ -154,8 +154,8 @@ class CurrentRegression:
         robot: the arm, n joints.
         friction: name of a friction law, or "auto" to choose one for each joint.
         inertia: prior of the reflected inertias; None where they are not fitted.
-        nominal: inertias that loads were computed with [n], kg m^2; None for those of the
-            prior.
+        nominal: inertias that loads were computed with [n], kg m^2; None for the mean of
+            the prior.
         known: a model known before, whose friction laws and values are tried too, those
             of a generic model while a joint has moved little.
         warm: whether temperatures change enough for laws that use them, see `candidates`.
@@ -385,7 +385,7 @@ class CurrentRegression:
         systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
         if not hidden:
             return systematic
-        # sampled so slowly that systematic errors look white
+        # sampled so slowly that systematic errors are indistinguishable from white noise
         if memory < _FILTER_MEMORY:
             return solution.residual
         current = np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
@@ -396,8 +396,8 @@ class CurrentRegression:
 
         Args:
             j: index of the joint, from 0.
-            own: whether its deviation is that of an arm's own inertias; else that of the
-                inertias that the controller computes with.
+            own: whether the deviation of an arm's own inertias is used; else the deviation
+                of the inertias that the controller computes with.
         """
         if self._inertia is None or self._nominal is None:
             return None
@@ -548,7 +548,7 @@ def _with_inertia(prior: Prior, inverse: float, inertia: _InertiaPrior | None) -
     """The prior of all coefficients of a joint.
 
     Args:
-        prior: of the coefficients without that of the inertia.
+        prior: prior of the coefficients without the coefficient of the inertia.
         inverse: 1/k_t [A/(N m)], the scale of the inertia's coefficient.
         inertia: prior of the inertia; None where it is not fitted.
     """
@@ -576,7 +576,7 @@ def _current_of_own_load(solution: Solution, gram: Array) -> float:
 def _inertia_from(
     solution: Solution, gram: Array, nominal: float, systematic: float
 ) -> InertiaFromCurrent:
-    """Inertia of a joint from a solution whose last coefficient is that of the acceleration.
+    """Inertia of a joint from a solution whose last coefficient belongs to the acceleration.
 
     What the load shares with acceleration is in the slope, and certain where k_t is.
 

@@ -18,7 +18,7 @@ least squares (Gauss and Newton) on sums of products of block means, with the re
 covariance between the channels as found. All joints share the noise of the bus voltage
 and the power that no joint explains.
 
-Standard deviations are those of correlated residuals (Newey and West, Econometrica 55,
+Standard deviations allow for correlated residuals (Newey and West, Econometrica 55,
 1987).
 """
 
@@ -72,9 +72,9 @@ BLOCKS = (0.1, 0.5, 2.0)
 that."""
 # least block duration, in periods of the voltages where they are sampled slowly
 _PERIODS = 4.0
-# period of the voltages over that of the samples from which they are sampled slowly
+# period of the voltages over period of the samples from which voltages count as slow
 _SLOW = 1.5
-# drop per current of short over that of longer blocks where they are averaged
+# drop per current of short over drop per current of longer blocks, of averaged voltages
 _AVERAGED = 0.8
 _LATE = 0.05  # least relative error of voltages that are sampled slowly or averaged
 _LEAST_BLOCKS = 40  # least number of blocks of a fit
@@ -88,7 +88,7 @@ _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W
 _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
 _MOST_MISFIT = 8.0
 _MISFIT_OF_BLOCK = 0.015
-"""Misfit above which the voltages are not those of a chain: the first, or the second
+"""Misfit above which the voltages do not belong to a chain: the first, or the second
 times the blocks if that is more, because any deviation from a chain grows significant
 with time. Recordings of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order
 0.017 to 0.022 a block."""
@@ -191,7 +191,7 @@ class JointMeter:
 
     Args:
         model: of the arm.
-        cable: what is known of its cable; None for that of any arm of the generation.
+        cable: prior of its cable; None for the typical cable of the generation.
     """
 
     def __init__(self, model: EnergyModel, cable: Cable | None = None) -> None:
@@ -525,7 +525,7 @@ def meter_of(
     Args:
         model: of the arm.
         recordings: with joint voltages; others show nothing.
-        cable: what is known of it; None for that of any arm of the generation.
+        cable: prior of its cable; None for the typical cable of the generation.
     """
     meter = JointMeter(model, cable)
     for recording in recordings:
@@ -536,7 +536,7 @@ def meter_of(
 
 
 def _samples(recording: SessionData) -> Iterable[Telemetry]:
-    """Samples of a recording that are kept, or those of the bag where none are."""
+    """Samples that a recording keeps, or all samples of its bag where it keeps none."""
     if recording.kept is None:
         return iterate_bag(recording.path, METER_FIELDS)
     return recording.samples_kept

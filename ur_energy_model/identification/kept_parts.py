@@ -39,12 +39,12 @@ TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
 _LEAST = 60.0  # least and most time of motion that is used of one recording [s]
 _MOST = 300.0
-_SAMPLES_SHARE = 0.3  # time of samples that is used, over that of motion
+_SAMPLES_SHARE = 0.3  # time of the samples that are used over time of the motions
 # time between the samples that a part's information is computed from [s]
 _INFORMATION_PERIOD = 0.1
 _COLUMNS = 9  # what a current depends on, see `Segment.information`
 _HOUR = 3600.0  # [s]
-_RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
+_RIDGE = 1e-6  # information before any part, over the information of the recording
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
 
 
 class SegmentSelector:
-    """Keeps those of a recording's parts that the fits use, at most twice the limit.
+    """Keeps the parts of a recording that the fits use, at most twice the limit.
 
     Args:
         limit: time to keep [s].

@@ -189,7 +189,7 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     """Held-out mean squared residual per fold of consecutive blocks [folds].
 
     Each fold is predicted from a fit to all others; blocks without samples are ignored.
-    Arguments are as of `solve`.
+    For the arguments see `solve`.
     """
     used = counts > 0
     blocks = blocks[used]
@@ -345,7 +345,7 @@ class BlockedGram:
         self._merge_neighbours()
 
     def merge(self, other: BlockedGram) -> None:
-        """Append the blocks of another accumulator, such as that of another recording."""
+        """Append the blocks of another accumulator, such as one of another recording."""
         if not len(self):
             self.blocks = other.blocks.copy()
         elif len(other):

@@ -44,7 +44,7 @@ first moments [kg m], two tilts [rad]."""
 _SHOWN = [0, 4, 5]  # mass and tilts among what the joints share
 _LEAST_GAIN = 0.01  # relative standard deviation of a joint's torque per ampere, at least
 _LEAST_SHARE = 1e-3
-"""Least precision of a torque per ampere from data alone, over that of the model's
+"""Least precision of a torque per ampere from data alone, over the precision of the model's
 value."""
 _NOISE_SHARE = 0.02  # least error of a current, as a share of the RMS current
 _ROUNDS = 2
@@ -185,7 +185,7 @@ class MinuteMeter:
         return out
 
     def _accumulate(self, motion: FilteredMotion, dynamics: ArmDynamics) -> None:
-        """Use a motion within the minute; arguments as of `observe`."""
+        """Use a motion within the minute; for the arguments see `observe`."""
         if len(motion) < 2:
             return
         step = max(1, round(1.0 / (_RATE * motion.period)))
@@ -297,7 +297,7 @@ class StandbyMinutes:
         self._before = 0.0
 
     def observe(self, window: Telemetry) -> list[tuple[float, float, float]]:
-        """Use samples that follow those of the last call.
+        """Use samples that follow the samples of the last call.
 
         Args:
             window: consecutive samples; without bus power they are ignored.

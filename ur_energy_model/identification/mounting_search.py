@@ -111,7 +111,7 @@ class _Search:
     """Search of the setup that explains the Gram matrices [n, width + 4, width + 4] best.
 
     A setup is a vector [7]: direction of gravity, mass [kg] and centre of mass [m] of the
-    payload. The width is that of the columns of the load.
+    payload. The width is the number of columns of the load.
 
     Args:
         columns: of the load, of an arm with n joints.
@@ -195,7 +195,7 @@ class _Search:
 
         With noise of unknown size that is, for each joint, m log(mean square) of m
         independent residuals: halving the error of a quiet joint counts as much as
-        halving that of a noisy one, so that no joint drowns the others. One second of
+        halving the error of a noisy one, so that all joints count. One second of
         motion counts as one observation, as residuals are correlated in time. The mean
         square has a floor of one percent of the current, which the model errs in any
         case; a smaller error is no evidence.

@@ -41,7 +41,7 @@ KEY = "null_models"  # of the null models in the provenance of a model, by name
 # motion of a joint that its session's friction scale is taken from [s]
 ANCHOR_SECONDS = 3.0
 _TERMS = 6  # terms of the current
-_FRICTION: Mask = np.arange(_TERMS) >= 2  # those of friction
+_FRICTION: Mask = np.arange(_TERMS) >= 2  # terms of friction
 _STANDING = 1e-3
 """Speed below which friction has no direction, within the resolution of recorded speeds
 [rad/s]."""
@@ -102,7 +102,7 @@ class CurrentNull:
 def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
     """The null model of recordings of one arm with n joints; None where target_moment is missing.
 
-    Each recording is a session with its own friction scale, of which the mean is 1.
+    Each recording is a session with its own friction scale; the mean of the scales is 1.
 
     Args:
         recordings: of the arm.

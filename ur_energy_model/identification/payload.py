@@ -39,7 +39,7 @@ from ur_energy_model.model.setup import (
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array, Progress
 
-# standard deviation of a mass from target_moment below which it is that of the controller [kg]
+# standard deviation of a mass from target_moment below which the set mass is known [kg]
 _KNOWN_MASS = 0.1
 
 
@@ -75,7 +75,7 @@ def identify_payload(
     described = model.description(robot)
     runs: list[tuple[str | Path, float | None]] = [(bag, known_mass)]
     if empty is not None:
-        runs.insert(0, (empty, 0.0))  # mass 0 is that of an empty flange
+        runs.insert(0, (empty, 0.0))  # a mass of 0 stands for an empty flange
     calibration: PayloadCalibration | None = None
     warnings = list[str]()
     contradictions = list[Contradiction]()
@@ -144,7 +144,7 @@ class _Mounting(NamedTuple):
 def _mounting(
     model: EnergyModel, robot: RobotDescription, recording: Recording
 ) -> _Mounting:
-    """The mounting that target_moment shows, else that of the model."""
+    """The mounting that target_moment shows, else the model's mounting."""
     gravity = model.setup.gravity
     source = "model"
     controller_mass = float("nan")

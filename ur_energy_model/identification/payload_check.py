@@ -7,7 +7,7 @@ target_moment contains the payload set in the controller, the currents the actua
 While an arm is identified, a wrong setting biases torque constants and friction: with 1
 kg on the wrists of a UR5e and none set, their torque constants come out a third too
 small. The payload is therefore identified once more from the currents, with torque
-constants as uncertain as those of the arm's type and unknown friction. Motors of one size
+constants as uncertain as for any arm of the type and unknown friction. Motors of one size
 are alike in an arm, so joints that the payload hardly loads determine the torque
 constants of those that it loads.
 """
@@ -187,7 +187,7 @@ def check_payload(
 
 
 def _first_motions(recording: SessionData) -> list[FilteredMotion]:
-    """The first motions of a recording, of which the check uses a minute."""
+    """Motions of the first minute of a recording, which the check uses."""
     motions = []
     lasted = 0.0
     for motion in recording.motions:
@@ -205,8 +205,9 @@ def check_together(
 
     The payload of each recording is free, given the payloads of the other recordings. These
     are as set where nothing contradicts that, and free where their own currents contradict
-    it or where they were identified before. Of recordings that contradict each other, the
-    one is doubted whose payload all currents together show to be another one.
+    it or where they were identified before. Where recordings contradict each other, the
+    payload of that recording becomes free for which all currents together show another
+    one most clearly.
 
     The distributions are normal and multiplied in information form. Of each recording's
     gains, what friction alone changes belongs to this recording.
@@ -219,17 +220,18 @@ def check_together(
         return list(checks)
     evidence = [_Evidence(check) for check in checks]
     free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
-    believed = set()
+    trusted = set()
     for k, check in enumerate(checks):
         if check.source not in identified and not check.contradicts:
-            believed.add(k)
+            trusted.add(k)
     while True:
-        found = [_given_others(evidence, k, believed) for k in range(len(checks))]
-        doubted = [(free[k], found[k].score, k) for k in believed if found[k].contradicts]
-        if not doubted:
+        found = [_given_others(evidence, k, trusted) for k in range(len(checks))]
+        contradicted = [k for k in trusted if found[k].contradicts]
+        if not contradicted:
             return found
-        _, _, most_doubted = max(doubted)
-        believed.remove(most_doubted)
+        scores = [(free[k], found[k].score, k) for k in contradicted]
+        _, _, worst = max(scores)
+        trusted.remove(worst)
 
 
 class _Evidence:
@@ -375,7 +377,7 @@ def wrong_payload(
     """The payload that was set in the controller, or stated by the user, against the currents.
 
     With a model of the recorded arm its torque constants are known; else, as with a
-    generic model, they are as uncertain as those of the arm's type, and target_moment
+    generic model, they are as uncertain as for any arm of the type, and target_moment
     must show the mounting. The first minute of motion decides, so that a long recording
     takes no longer than a short one.
 
@@ -457,8 +459,8 @@ def _shown_by_own_arm(
         recording: as it was read.
         gravity: in the base frame [3], m/s^2.
         sure: whether serial numbers show that the arm is the model's; currents that the
-            model does not explain, as those of another friction, then make the payload
-            less certain.
+            model does not explain, for instance by another friction, then make the
+            payload less certain.
     """
     narrow = ParallelFilter(recording.cutoff)
     try:

@@ -70,8 +70,8 @@ class PayloadColumns:
     torque of the bare links and rotors; error terms of the model; torque of the drive
     less friction, which the others add up to. The closing 1 is the constant error term
     and counts the samples. Places in a row are `bare`, `loaded`, `drive` and `one`;
-    columns from `loaded` to `one` depend on the payload, and `errors` are those of the
-    error terms.
+    columns from `loaded` to `one` depend on the payload, and `errors` are the places of
+    the error terms.
 
     Attributes:
         dof: number of joints n.
@@ -128,8 +128,8 @@ class PayloadColumns:
         """Mean of the diagonal and deviation of all entries beyond the robot file's [n], kg m^2.
 
         Where the robot file has no tensor, a link may be any body between its two joints:
-        a diagonal entry is about half that of a rod of its mass, with an error of the
-        same size.
+        a diagonal entry is about half the entry of a rod of its mass, with an error of
+        the same size.
 
         Args:
             known: links whose tensors the robot file has [n].
@@ -397,8 +397,8 @@ class _PayloadProblem:
 
     Attributes:
         payload: indices of the payload among the unknowns [10].
-        calibration: those of links and gains [6 n].
-        errors: those of the error terms [n, errors].
+        calibration: indices of links and gains [6 n].
+        errors: indices of the error terms [n, errors].
         totals: sums of the Gram matrices over the blocks [n, width, width].
         counts: number of samples of each joint [n].
         mean: of the prior [unknowns].

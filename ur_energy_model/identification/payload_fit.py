@@ -82,8 +82,8 @@ _FRICTION_SHARE = 0.015
 seven models from a minute of motion over the shoulder lift, elbow and wrist 1 of a
 UR10e."""
 _WITH_LOAD_FRICTION = 0.3
-"""Error of a torque constant over its stated deviation, that of the links' weight left
-out, where the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from
+"""Error of a torque constant over its stated deviation, without the deviation by the links'
+weight, where the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from
 7 to 30 s of motion 0.26. A law without has this friction in its torque constant: 0.93 of
 12 from 7 and 15 s."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
@@ -92,7 +92,7 @@ m]."""
 _LEAST = 1e-9  # least weight of links [N m], and least deviation of their parameters
 _STATIC = slice(MASS, FIRST_MOMENT.stop)  # mass and first moments of inertial parameters
 _UNKNOWN_SHARE = 0.1
-"""Deviation of the mass, relative to that of all links, from which it is not determined:
+"""Deviation of the payload over the mass of all links from which it is not determined:
 95 % are then about half of the payload that an arm is made for."""
 _ROUNDS = 6
 _CONVERGED = 1e-3
@@ -187,7 +187,7 @@ def estimate_payload(
         narrow: the recording's filter, for model and measurement alike.
         known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
         calibration: from earlier recordings; None for the model's.
-        free_drives: friction is as uncertain as that of an arm not yet identified; for
+        free_drives: friction is as uncertain as for an arm not yet identified; for
             calibrations with free torque constants.
 
     Raises:
@@ -359,7 +359,7 @@ def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
 
 
 def _misfit(model: EnergyModel, rms: Array) -> float:
-    """Residual torques [n], N m, over those of the model's own recordings, median of joints."""
+    """Residual torques [n], N m, over the residuals in the model's recordings, median of joints."""
     usual = np.array(
         [j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints]
     )

@@ -193,7 +193,7 @@ def _completed(found: CheckedFit, arm: ArmFit, given: Sequence[Recording]) -> En
 def _with_provenance(
     drives: FittedDrives, arm: ArmFit, given: Sequence[Recording]
 ) -> EnergyModel:
-    """The model with what it was identified from, its arm that of the longest recording."""
+    """The model with its origin; serial number and firmware are those of the longest recording."""
     info = arm.fitted[0].info
     factors = {
         name: {"value": value, "std": std}

@@ -127,7 +127,7 @@ class PowerFit:
 
     Args:
         robot: the arm, n joints.
-        known: prior of the parameters; None for that of the robot file.
+        known: prior of the parameters; None for the robot file's.
         data: accumulated earlier, to be continued; None to begin.
     """
 
@@ -229,7 +229,7 @@ class PowerFit:
             self._add_to_mode(name, sums)
 
     def _add_to_mode(self, name: str, sums: Array) -> None:
-        """Add a sum of powers [W] and a number of samples [2] to those of a robot mode."""
+        """Add a sum of powers [W] and a number of samples to the sums of a robot mode [2]."""
         self.data.modes[name] = self.data.modes.get(name, np.zeros(2)) + sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
@@ -379,8 +379,8 @@ class PowerFit:
         roots = structure.basis @ root
         deviation = np.linalg.norm(roots, axis=1)
         # What no coefficient explains is an error of each joint's conversion that is
-        # independent of the others, its torque constant's included: further rows beside
-        # those of the covariance's square root.
+        # independent of the others, its torque constant's included: further rows below the
+        # rows of the covariance's square root.
         error = self._conversion_errors(structure, conversion, constant_std, added)
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
@@ -440,7 +440,7 @@ class PowerFit:
         prior = structure.prior
         if self.samples:
             return solve(self._project(structure), prior, self.data.counts.blocks)
-        # infinite deviations are those of standby power
+        # only standby power has an infinite deviation
         std = np.minimum(prior.std, STANDBY[1])
         return prior_alone(Prior(prior.mean, std))
 

@@ -190,8 +190,8 @@ OWN_CONSTANTS = (0.5, 0.5)
 that bus power shows, too. On held-out recordings of four arms neither end wins: 0.7 and
 1.1 % between days of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
 CONVERSION_OF_JOINT = 0.05
-"""Deviation of a joint's conversion from that of all joints, beyond that of its torque
-constant, where a meter shows it: measured over modelled power of shoulder lifts and
+"""Deviation of a joint's conversion from the conversion of all joints, beyond the deviation of
+its torque constant, where a meter shows it: measured over modelled power of shoulder lifts and
 elbows of three arms is 0.86 to 1.04."""
 UNKNOWN_RESISTANCE = (1.0, 1.0)
 """Winding resistance and its spread where the rated torque is also unknown [ohm]."""
@@ -288,7 +288,7 @@ POWER_MODELS = "power models"
 
 @dataclass(frozen=True)
 class PowerModel:
-    """A structure of bus power beside the physical one, such as that of a paper.
+    """A structure of bus power beside the physical one, such as the structure of a paper.
 
     Rooms add them with an `Extension` of the subject POWER_MODELS and the same name.
 
@@ -435,7 +435,7 @@ def physical(
         robot: the arm.
         constant: torque constants identified from currents, or stated [n], N m/A.
         deviation: their standard deviations [n], N m/A.
-        known: prior of the other parameters; None for that of the robot file.
+        known: prior of the other parameters; None for the robot file's.
         stated: joints [n] whose constants the controller states; None for none.
         meter: of the joints; None without.
     """

@@ -110,7 +110,8 @@ class SessionData:
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Samples with bus power while the brakes are released, batch by batch.
 
-        They are those that are kept, or those of the bag where none are.
+        They are the samples that the recording keeps, or all of the bag where it keeps
+        none.
 
         Returns:
             Time [samples], s, speeds and currents of the joints [samples, n], rad/s and A,
@@ -242,8 +243,8 @@ def read_recording(
 class _Reading:
     """A bag that is being read, batch by batch.
 
-    Batches wait until there are enough to choose the cut-off of the filter from; then they
-    pass the filter, too.
+    The first batches are held back until the cut-off of the filter can be chosen from
+    them; then they pass the filter, too.
 
     Args:
         path: of the bag.
@@ -333,7 +334,7 @@ class _Reading:
             self._stream = self._started()
 
     def _started(self) -> MotionStream:
-        """The filter of motions, its cut-off chosen from the batches that wait."""
+        """The filter of motions, its cut-off chosen from the first batches."""
         joined = concatenate(self._waiting)
         period = sample_period(joined.time)
         stream = MotionStream(self._robot.dof, choose_cutoff(joined), period)

@@ -287,7 +287,7 @@ class TargetMomentSolver:
             noise = np.maximum(np.sqrt(self.squares(unknowns) / samples), _NOISE_FLOOR)
             self._weights = noise**-2.0
         # Roots of the diagonal of bread @ scatter @ bread, setup by setup to save memory.
-        # The scatter is that of a setup's scores over blocks of time.
+        # Scores of a setup scatter over blocks of time.
         factors = splu(self._normal_equations(unknowns)[2])
         scatters = []
         for index, entry in enumerate(self.data):

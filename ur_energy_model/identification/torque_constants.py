@@ -76,7 +76,7 @@ class JointEstimate:
         regressed_std: its standard deviation [N m/A].
         reason: for the choice of the law, in words.
         comparison: held-out RMS [A] by law name.
-        unexplained_over_load: RMS of the residual's systematic part over that of the
+        unexplained_over_load: RMS of the residual's systematic part over the RMS of the
             current for the load; infinite if the joint did not move.
         load_error: relative uncertainty of the load from mounting and payload.
         session_scales: friction of each session in which the joint moved, over the fitted
@@ -119,7 +119,7 @@ class JointEstimate:
 
     @property
     def statistical_deviation(self) -> float:
-        """Relative deviation of the regression's torque constant without that of the load."""
+        """Relative deviation of the regression's torque constant without the load's error."""
         return float(
             np.hypot(
                 self.regressed_std / self.regressed_constant, self.unexplained_over_load
@@ -182,8 +182,8 @@ def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
     """How well a model's currents for its own links are known.
 
     Where the controller states the torque constant, data and the weight of links weigh by
-    their variances: the posterior variance r^2 over that of the weight, p^2, is the
-    weight's share.
+    their variances: the posterior variance r^2 over the variance of the weight, p^2, is
+    the weight's share.
 
     Args:
         joints: of the model [n].
@@ -288,7 +288,7 @@ def with_stated_constant(
 
 @dataclass(frozen=True)
 class TorqueConstantPrior:
-    """Prior of the torque constants of n joints, relative to those of the robot file.
+    """Prior of the torque constants of n joints, relative to the robot file's constants.
 
     Attributes:
         mean: [n].
@@ -327,8 +327,8 @@ def with_shared_sizes(
 
     Args:
         fits: of the n joints.
-        robot: the arm, whose file says which joints have one size.
-        prior: of a fleet; None for that of the type.
+        robot: the arm; joints with equal torque constants in its file have one size.
+        prior: of a fleet; None for the prior of the type.
         stated: constants that the controller states; None for none.
     """
     n = robot.dof
@@ -535,8 +535,7 @@ def inertia_with_currents(
         if source[j] == "target_moment":
             actual[:, j] = shown, min(np.hypot(error, found.left_out), spread)
             continue
-        # The regression includes the prior; its systematic error is that of the data
-        # alone.
+        # The regression includes the prior; only the data have a systematic error.
         data = max(1.0 / max(error, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
         if data > 0.0:
             alone = (shown / error**2 - prior / spread**2) / data

@@ -4,8 +4,8 @@
 """The joint angles that an arm passed through, to recognise a motion that is repeated.
 
 A model is fitted best to the motions of its own recordings, so that its errors in a
-recording of the same motion say little of other motions. Provenance of a model has the
-path of every fitted recording, and a recording is compared with these paths.
+recording of the same motion show little of other motions. The provenance of a model has
+the path of every fitted recording, and a recording is compared with these paths.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def motion_of(
     Args:
         path: that the recording visits.
         sha256: hash of the recording.
-        fitted: entries "bags" of the model's provenance; those of older models have no
+        fitted: entries "bags" of the model's provenance; entries of older models have no
             path, and only their hash counts.
     """
     entries = [entry for entry in fitted if isinstance(entry, Mapping)]

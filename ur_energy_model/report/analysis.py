@@ -3,8 +3,8 @@
 
 """Analysis: a recording compared with the model, as arrays for the figures of a report.
 
-Torques are joint side, like target_moment. The compared samples are those of METRICS
-(`identification.comparison`), so figures and tables are consistent. Equations
+Torques are joint side, like target_moment. METRICS are computed from the same
+samples (`identification.comparison`), so figures and tables are consistent. Equations
 of powers and energies: Clochiatti et al., Robotica 2024 (eq. 19-26) and Heredia et al.,
 EcBot (eq. 13-21).
 """
@@ -297,7 +297,7 @@ def analyse(
 
     Args:
         model: of the arm.
-        bag: the recording, of which at most `DRAWN_SECONDS` are used.
+        bag: the recording; at most `DRAWN_SECONDS` of it are used.
         label: short name; None for the name of the bag.
         motion: relation to the recordings that the model was fitted to.
         payload: the actual one; None estimates mounting and payload from the bag.

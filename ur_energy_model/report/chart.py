@@ -4,7 +4,7 @@
 """Charts as plain descriptions of what is shown.
 
 A chart is described once. Two renderers draw the description: the script of a page
-(assets/charts.js), with tooltips, zoom and the reader's colours, for whoever opens a page;
+(assets/charts.js), with tooltips, zoom and the reader's colours, for readers of a page;
 and `report.figures`, as PNG or SVG without a browser, for reports, slides and Markdown,
 which cannot run a script.
 """
@@ -60,7 +60,7 @@ class Panel:
         lines: curves and clouds from back to front.
         joint: index of the joint that the panel shows; None for the whole arm.
         note: short result shown inside, such as "R² 0.998"; none if empty.
-        y_label: replaces that of the chart unless it is empty.
+        y_label: replaces the chart's label unless it is empty.
     """
 
     title: str
@@ -125,7 +125,7 @@ class Bars:
         label: in legend and tooltip.
         values: in the unit of the chart's axis [categories]; NaN for no bar.
         half_width: of 95 % intervals [categories]; None for none.
-        role: what the bars show, which determines their look.
+        role: what the bars show, which determines colour and outline.
         joint: index of the joint whose colour all of them have; None if each has its own.
     """
 

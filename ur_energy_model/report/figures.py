@@ -273,7 +273,7 @@ def bar_figure(chart: BarChart) -> Figure:
 
 
 def _bar_style(role: str, colours: Any) -> dict[str, Any]:
-    """Options of bars of a role; `colours` are those of the categories."""
+    """Options of bars of a role, with the colours of the categories."""
     styles: dict[str, dict[str, Any]] = {
         "aside": {"color": colours, "alpha": 0.4},
         "truth": {"color": "none", "edgecolor": THEME.ink, "linewidth": 1.1},

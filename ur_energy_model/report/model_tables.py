@@ -28,7 +28,7 @@ from ur_energy_model.report.page import Cell, Table, with_interval
 
 
 def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
-    """Drive constants: those of the robot file, the identified ones, and S0's assumptions.
+    """Drive constants: of the robot file, as identified, and as S0 assumes them.
 
     k_m = k_t / sqrt(R) is the torque per square root of copper loss.
 

@@ -192,7 +192,7 @@ def shift_tables(profile: ProgramProfile) -> Iterator[Table]:
 
 
 def _listing(profile: ProgramProfile) -> Markup:
-    """The script; the bar of a line is its energy over that of the dearest line."""
+    """The script; the bar of a line is its energy over the energy of the dearest line."""
     energies = {row["lines"][0]: row["energy"] for row in profile.lines()}
     most = max(energies.values(), default=1.0)
     rows = []

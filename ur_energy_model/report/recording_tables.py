@@ -4,7 +4,7 @@
 """Tables of recordings: energies, and errors of the model.
 
 They are numbered as in Clochiatti et al., Robotica 2024 (S0); errors of the power are
-those of Heredia et al., EcBot, eq. 22-26.
+defined by Heredia et al., EcBot, eq. 22-26.
 """
 
 from __future__ import annotations

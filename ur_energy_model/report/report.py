@@ -252,7 +252,7 @@ def make_report(
 
 
 def _labels(bags: Sequence[str | Path]) -> list[str]:
-    """Short names of recordings: those of their folders, numbered where several are equal."""
+    """Short names of recordings: names of their folders, numbered where several are equal."""
     names = [real_path(bag).name for bag in bags]
     labels = []
     for number, name in enumerate(names, start=1):

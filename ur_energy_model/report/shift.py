@@ -255,7 +255,7 @@ def kinds_of_cycles(
     """Cycles that were found without a stated trigger, by the work that they do.
 
     Cycles are of the same work if they have the same program, about the same time in
-    motion and about the same energy of every joint. How long they wait does not count.
+    motion and about the same energy of every joint. Their time at standstill does not count.
 
     Args:
         cycles: in order.
@@ -427,7 +427,7 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
 def cycle_table(shift: Shift) -> Table | None:
     """Mean, standard deviation and range of the cycles' durations, energies and peak powers.
 
-    Cycles with an outage, whose energy is not that of the whole cycle, are left out.
+    Cycles with an outage are left out, because a part of their energy is unknown.
 
     Args:
         shift: with its cycles.
