@@ -50,9 +50,9 @@ from ur_energy_model.typing import Array, Progress
 
 TorqueSource = Literal["current", "target_moment", "measured_torque"]
 
-_FOLDS = 5
+_FOLDS = 5  # folds of the cross-validation
 _POINTS = 1000  # points whose regressor is computed at a time
-_RCOND = 1e-13
+_RCOND = 1e-13  # singular values below this share of the largest count as zero
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Verification:
 
     Attributes:
         torque_rms: residual per joint [n], N m.
-        torque_r2: the same as coefficient of determination [n].
+        torque_r2: coefficient of determination of the torque of each joint [n].
         normalised_error: sqrt(e'e) / number of torque samples, of filtered torques in
             motion [N m]; publications use `NormalisedError`.
         samples: torque samples used (joints counted one by one).
@@ -237,7 +237,7 @@ class BaseParameterFit:
 
         Args:
             values: base parameters [rank].
-            covariance: of these [rank, rank].
+            covariance: of the base parameters [rank, rank].
         """
         n = self.robot.dof
         nominal = self.regressor.nominal()

@@ -62,7 +62,7 @@ def contradicted_payloads(
 
     Args:
         arm: the fit of these recordings.
-        checks: of the payload in each of them.
+        checks: check of the payload in each recording.
         replaced: whether the model is identified with the payloads that the currents
             show, in place of the set ones.
     """
@@ -206,7 +206,7 @@ def not_validating(
     Args:
         model: as identified.
         held_out: recordings that were not fitted.
-        validation: metrics of these.
+        validation: metrics of the held-out recordings.
     """
     for recording in held_out:
         known = serials(model, recording.info)

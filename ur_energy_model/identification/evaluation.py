@@ -76,20 +76,20 @@ class Metrics:
         samples: number of samples read.
         torque: {"mean", "max", "rms", "r2"} per joint [N m], see
             `ErrorStatistics.entries`; None where columns are missing.
-        current: the same in A, over samples at which the joint moves, with "null_rms",
-            the RMS error of the null model, if there is one; at standstill friction, and
-            with it the current, takes any value up to its limit.
-        current_all: the same over all samples.
+        current: errors of the currents per joint [A], over samples at which the joint
+            moves, with "null_rms", the RMS error of the null model, if there is one; at
+            standstill friction, and with it the current, takes any value up to its limit.
+        current_all: errors of the currents per joint [A], over all samples.
         power: at the supply, see `PowerStatistics.entry`: from measured currents, with
             the errors of the null model if there is one.
-        power_from_motion: the same from the motion alone, as in EcBot's tests.
+        power_from_motion: at the supply, from the motion alone, as in EcBot's tests.
         motion_energy_error_percent: relative error of the energy of motion, of
             power_from_motion or else of power.
         cutoff: of the filter [Hz].
         duration: of the recording [s].
         current_interval: {"std", "coverage"} per joint: share of the currents within
             their stated 95 % intervals, over samples at which the joint moves.
-        current_interval_all: the same over all samples.
+        current_interval_all: {"std", "coverage"} per joint over all samples.
         session: that the comparison was anchored on.
         motion: relation to the recordings that the model was fitted to.
         warnings: for the user, one line each.

@@ -145,7 +145,7 @@ def clearly_better(errors: Array, than: Array) -> bool:
 # given scales and scales for given parameters. Scales are relative to the mean of the
 # sessions.
 
-_ROUNDS = 4
+_ROUNDS = 4  # rounds of parameters and scales
 _WIDEST = 0.3  # prior standard deviation of the scales
 _BOUNDS = (0.2, 5.0)  # smallest and largest scale
 
@@ -324,11 +324,9 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
 
 # Columns of the regression of current on load, friction and acceleration.
 
-LOAD_COLUMN = 0
-ACCELERATION = -2
-CURRENT = -1
-"""Columns of one candidate: the load first, the current last, the acceleration before it
-where the inertia is fitted; friction terms between."""
+LOAD_COLUMN = 0  # first of the columns of one candidate; friction terms follow
+ACCELERATION = -2  # the last column but one, where the inertia is fitted
+CURRENT = -1  # the last column
 
 
 class CurrentColumns:
@@ -349,7 +347,7 @@ class CurrentColumns:
         accelerations: bool,
         known: EnergyModel | None = None,
     ) -> None:
-        # column and shape constants of each term with its values of these
+        # column and shape constants of each term, by the term and the values of its constants
         self._terms: dict[
             tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]
         ] = {}

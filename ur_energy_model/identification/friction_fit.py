@@ -79,13 +79,14 @@ _FILTER_MEMORY = 6.0
 """Samples over which the narrow filter correlates white noise, at the rate kept after
 filtering."""
 _WHITE_TIME = 0.75
-"""The same in periods of the cut-off, for recordings sampled too slowly for that rate."""
+"""Time over which the narrow filter correlates white noise, in periods of the cut-off, for
+recordings sampled too slowly for that rate."""
 _FRICTION_FORM = 0.005
 """Assumed model error of friction hidden by noise, as a share of the current; matters for
 wrists, whose links load them little."""
 _NO_CURRENT = 1e-6  # A moving motor has more current than this (RMS) [A]
 _CLEAR = 3.0  # standard deviations beyond which a wrong sign is not chance
-_SCALING_ROUNDS = 8
+_SCALING_ROUNDS = 8  # rounds of 1/k_t in the scale of the inertia's coefficient
 _BLOCK = 1.0  # duration of a block of time [s]
 
 
@@ -487,7 +488,7 @@ class CurrentRegression:
             j: index of the joint, from 0.
             candidate: friction law and its shape constants.
             prior: of the coefficients.
-            solution: of these.
+            solution: solution for the coefficients.
             known: whether the law was known before; the temperatures that it was known
                 for then belong to its range.
         """

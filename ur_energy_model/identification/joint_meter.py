@@ -87,11 +87,12 @@ _MOST_CURRENT = 1e3  # of readings that are not damaged, in their units: A, V, r
 _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
 _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
 _MOST_MISFIT = 8.0
+"""Misfit above which the voltages of a short recording do not belong to a chain; recordings
+of four arms have 1 to 2.5."""
 _MISFIT_OF_BLOCK = 0.015
-"""Misfit above which the voltages do not belong to a chain: the first, or the second
-times the blocks if that is more, because any deviation from a chain grows significant
-with time. Recordings of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order
-0.017 to 0.022 a block."""
+"""This misfit per block of a long recording, because any deviation from a chain grows
+significant with time. Recordings of four arms have 0.005 a block, joints in a wrong order
+0.017 to 0.022."""
 _SHARP = 0.1
 """Relative deviation of the converted power of the sharpest joint below which the power
 fit uses what joint voltages show. Wider ones made held-out bus power of real arms worse
@@ -385,7 +386,8 @@ class JointMeter:
     def _sharp_enough(self) -> tuple[BlockSums | None, str | None]:
         """Block means that joint voltages can follow, and why these are long, one line.
 
-        Without enough of them there are none, and the line gives the reason.
+        There are none where the recordings have too few blocks, and the line gives the
+        reason.
         """
         period = self._time / max(self._bus_changes, 1)
         updates = self._time / max(self._joint_changes, 1)

@@ -37,8 +37,8 @@ LENGTH = 30.0
 program."""
 TOTAL = 1500.0
 """Time that the fits use of all recordings together, where each one has its share [s]."""
-_LEAST = 60.0  # least and most time of motion that is used of one recording [s]
-_MOST = 300.0
+_LEAST = 60.0  # least time of motion that is used of one recording [s]
+_MOST = 300.0  # most time of motion that is used of one recording [s]
 _SAMPLES_SHARE = 0.3  # time of the samples that are used over time of the motions
 # time between the samples that a part's information is computed from [s]
 _INFORMATION_PERIOD = 0.1

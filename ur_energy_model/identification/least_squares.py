@@ -298,7 +298,7 @@ def score_scatter(scores: Array) -> Array:
 # not samples). When there are too many blocks, neighbours are merged, so memory stays
 # constant.
 
-MAX_BLOCKS = 64
+MAX_BLOCKS = 64  # blocks above which neighbours are merged
 SMALLEST_BLOCK = 1.0  # shortest block [s]
 
 _BLOCK = 2.0  # duration of a block [s]

@@ -47,7 +47,7 @@ _LEAST_SHARE = 1e-3
 """Least precision of a torque per ampere from data alone, over the precision of the model's
 value."""
 _NOISE_SHARE = 0.02  # least error of a current, as a share of the RMS current
-_ROUNDS = 2
+_ROUNDS = 2  # rounds of the noise levels
 TYPICAL_SPEED = 0.5  # joint speed at which friction is stated in words and tables [rad/s]
 
 
@@ -56,7 +56,8 @@ class LevelSpread(NamedTuple):
 
     Attributes:
         session: standard deviation between sessions, of each joint on its own.
-        common: the same of what all joints of an arm have in common.
+        common: standard deviation between sessions of what all joints of an arm have in
+            common.
         wander: standard deviation within a session.
         slope: standard deviation of the part of the temperature's effect that the model's
             friction law leaves, per kelvin.
@@ -103,10 +104,10 @@ class Minute:
         covariance: of the levels [n, n].
         setup: deviations from the setup configured in the controller: payload [kg], two
             tilts [rad] [3].
-        setup_covariance: of these [3, 3].
+        setup_covariance: covariance of these deviations [3, 3].
         torque_constant: of each joint over the model's as this minute alone shows it,
             without the model's own knowledge [n]; NaN as `level`.
-        torque_constant_std: standard deviation of these [n].
+        torque_constant_std: standard deviation of `torque_constant` [n].
     """
 
     time: float

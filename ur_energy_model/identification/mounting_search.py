@@ -47,7 +47,7 @@ _NO_CURRENT = 1e-6  # further model error of a current [A]
 _LENGTH_STD = 0.05  # spread of the length of the direction about 1
 _STARTS = 2  # mountings from which the search starts
 _GRADIENT = 0.1  # gradient of the cost at which it ends
-_ITERATIONS = 40  # most iterations from each of them
+_ITERATIONS = 40  # most iterations from each start
 _STEP = 1e-3  # step of finite differences
 
 

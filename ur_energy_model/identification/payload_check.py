@@ -339,7 +339,9 @@ _LEAST_DIFFERENCE = 0.1
 """Smallest difference that is reported if the model is of the recorded arm [kg]: errors of
 links and friction that the deviation of the payload does not include. Models of one UR10e
 that were identified with an undeclared payload were 0.14 kg off."""
-_LEAST_OF_LINKS = 0.006  # the same relative to the mass of all links
+_LEAST_OF_LINKS = (
+    0.006  # this difference relative to the mass of all links, if that is more
+)
 
 
 class WrongPayload(NamedTuple):

@@ -323,7 +323,7 @@ def loaded_motions(
 # Processes and Filtering Theory, 1970, ch. 7). The noise is on the drive side, so the
 # gain belongs on the other side: a factor on the drive would be biased low.
 
-_ROUNDS = 8
+_ROUNDS = 8  # rounds of Gauss-Newton
 _PAYLOAD_STD = np.repeat([100.0, 3.0, 0.1], [1, 3, 6])
 """Prior of the payload's mass [kg], first moments [kg m] and tensor [kg m^2]."""
 _FIXED = 1e-9  # deviation of what is not fitted

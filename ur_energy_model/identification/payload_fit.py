@@ -94,7 +94,7 @@ _STATIC = slice(MASS, FIRST_MOMENT.stop)  # mass and first moments of inertial p
 _UNKNOWN_SHARE = 0.1
 """Deviation of the payload over the mass of all links from which it is not determined:
 95 % are then about half of the payload that an arm is made for."""
-_ROUNDS = 6
+_ROUNDS = 6  # most rounds of payload and friction
 _CONVERGED = 1e-3
 """Change of mass [kg] and first moments [kg m] between rounds at which the fit has
 converged."""
@@ -102,7 +102,7 @@ _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction
 that depends on the direction of power flow, assumed."""
 _LEAST_MASS = 0.01  # least mass for which a centre of mass is given [kg]
-# the same in standard deviations
+# least mass for which a centre of mass is given, in standard deviations
 _SIGNIFICANT = 3.0
 
 
@@ -401,7 +401,7 @@ def calibration_prior(
     Args:
         columns: of the arm.
         gain: link gains [n].
-        covariance: of these [n, n].
+        covariance: of the link gains [n, n].
         stated: relative deviations of torque constants that the controller states [n],
             NaN for others; None for none.
         empty: whether the flange counts as empty.

@@ -474,7 +474,7 @@ class PowerFit:
     def _not_taken_up(
         self, structure: Structure, solution: Solution, omitted: Array
     ) -> Array:
-        """Errors of the joints' conversion, less what the coefficients take up of them.
+        """Errors of the joints' conversion that the coefficients do not take up.
 
         Bus power shows the sum of all joints: of half of the variance all coefficients
         take up a part, of the other half all but the conversions of single joints.

@@ -31,7 +31,7 @@ from ur_energy_model.typing import Array, Mask
 _DEVIATION_SHARE = 0.8
 """A torque constant is updated where bus power lowers its deviation to this share or
 less."""
-_ROUNDS = 4
+_ROUNDS = 4  # rounds of power model and standby of the sessions
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 """Candidate energies [J], in steps of a quarter."""
 TYPICAL = 3.0
@@ -58,7 +58,7 @@ def fit_sessions(
         kind: of the power model.
         joints: with their torque constants.
         stated: joints [n] whose torque constants the controller states; None for none.
-        meter: what a meter at the joints shows of them, in all sessions; None without.
+        meter: what a meter shows of the joints, in all sessions; None without a meter.
 
     Returns:
         The joints, with torque constants that bus power determines better; the power fit,

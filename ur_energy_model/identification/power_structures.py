@@ -202,8 +202,8 @@ files."""
 _RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
 """Torque constants times gear ratio by rated torque, joint side [N m/A], from the same
 files."""
-_UNRATED_CONSTANT = 10.0  # the same where the rated torque is unknown, too [N m/A]
-_RATED_SPREAD = 0.5
+_UNRATED_CONSTANT = 10.0  # torque constant without a rated torque, joint side [N m/A]
+_RATED_SPREAD = 0.5  # relative spread of a resistance from the rated torque
 EXACT = 1e-9  # standard deviation of what is assumed, not fitted
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by
@@ -218,9 +218,8 @@ null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null mo
 on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. Without one of
 the arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
 _LEAST_COPPER = 0.02
-_LEAST_DRIVER = 0.01
-"""Least deviations of a copper factor, relative, and of a driver loss [W/A] known before:
-windings warm up."""
+"""Least deviation of a copper factor known before, relative: windings warm up."""
+_LEAST_DRIVER = 0.01  # least deviation of a driver loss known before [W/A]
 DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
 
 
@@ -298,7 +297,7 @@ class PowerModel:
         structure: makes it of the robot and the torque constants [n], N m/A, motor side.
         fits_motors: whether bus power determines the motors' constants. Then the physical
             structure is used where no bus power was recorded. Otherwise the constants of
-            the motors are assumed, and the model's name is the source of these.
+            the motors are assumed, and their source is the model's name.
     """
 
     name: str

@@ -131,14 +131,13 @@ class TorqueInformation:
 # are cluster-robust: blocks of time count as independent, not samples, because the
 # residuals are persistent model errors.
 
-GRAVITY = slice(0, 3)
-MASS = 3
-CENTER = slice(4, 7)
-TENSOR = slice(7, 13)
-DELAY = 13
-"""Gravity in the base frame [m/s^2]; mass [kg], centre [m] and tensor about it [kg m^2]
-of the payload in the flange frame; delay of target_moment beyond the nominal one [s]."""
-COUNT = 14  # unknowns of a setup
+# Places of the unknowns of a setup.
+GRAVITY = slice(0, 3)  # in the base frame [m/s^2]
+MASS = 3  # of the payload [kg]
+CENTER = slice(4, 7)  # centre of mass of the payload, flange frame [m]
+TENSOR = slice(7, 13)  # inertia of the payload about its centre of mass [kg m^2]
+DELAY = 13  # of target_moment beyond the nominal delay [s]
+COUNT = 14  # number of unknowns
 GRAVITY_STD = 3.0
 """Prior of each component of gravity [m/s^2]: users often forget to state the
 mounting."""
@@ -147,7 +146,7 @@ _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
 _MAGNITUDE_STD = 0.02  # prior of the magnitude of gravity [m/s^2]
 _INERTIA_STD = 0.2  # prior of reflected inertias, relative
-_UNKNOWN_INERTIA_STD = 10.0  # the same where the robot file has none [kg m^2]
+_UNKNOWN_INERTIA_STD = 10.0  # prior of inertias that no robot file has [kg m^2]
 _LINK_TENSOR_STD = 0.05  # prior of tensor entries, per mass of the link [m^2]
 _FIXED_STD = 1e-6  # prior of unknowns that are kept
 _BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]

@@ -81,7 +81,7 @@ class JointEstimate:
         load_error: relative uncertainty of the load from mounting and payload.
         session_scales: friction of each session in which the joint moved, over the fitted
             one.
-        session_deviations: standard deviations of these.
+        session_deviations: standard deviations of the scales.
         sessions: numbers of these sessions.
         inertia: reflected inertia fitted too; None if it was known or the joint did not
             move.
@@ -214,7 +214,7 @@ def friction_from_coefficients(
 
     Args:
         coefficients: 1/k_t and the friction parameters over k_t [1 + p].
-        covariance: of these [1 + p, 1 + p].
+        covariance: of the coefficients [1 + p, 1 + p].
     """
     inverse = coefficients[0]
     values = coefficients[1:] / inverse
@@ -455,8 +455,8 @@ class InertiaEstimate:
     def spread(self) -> Array:
         """Standard deviation of an arm's own inertias from these [n], kg m^2.
 
-        target_moment shows those that the controller computes with, the same for all
-        arms.
+        target_moment shows the inertias that the controller computes with, which are the
+        same for all arms.
         """
         return np.where(
             self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value)
@@ -481,10 +481,10 @@ def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
 
 
 def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Array]:
-    """Inertias on the motor side, and the rotors' share of them [n], [n], kg m^2.
+    """Inertias on the motor side, and the inertias of the rotors alone [n], [n], kg m^2.
 
-    They are split as in Clochiatti et al. 2024, Table IV; the share is NaN where the
-    reducer's inertia is unknown.
+    They are split as in Clochiatti et al. 2024, Table IV; the inertia of a rotor is NaN
+    where the reducer's inertia is unknown.
 
     Args:
         reflected: of motor and reducer, joint side [n], kg m^2.

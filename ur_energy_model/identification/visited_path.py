@@ -30,7 +30,7 @@ MOTION_WORDS: dict[Motion, str] = {
 }
 _FINEST = 0.1  # angle between the poses of a path at first [rad]
 _COARSEST = 0.2  # angle between the poses of a long path [rad]
-_MOST_POSES = 200
+_MOST_POSES = 200  # poses of a path
 _PATH_PERIOD = 0.05  # time between the samples that a path is made from [s]
 _TOLERANCE = 0.02  # distance of a repeated path to the fitted one [rad]
 _REPEATED_SHARE = 0.9

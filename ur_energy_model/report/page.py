@@ -245,8 +245,8 @@ def duration_text(seconds: float) -> str:
 # (such as the times of several curves) are sent once.
 
 BUDGET = 3_000_000  # most characters for all curves of a page
-MOST_BUCKETS = 2500
-FEWEST_BUCKETS = 150
+MOST_BUCKETS = 2500  # buckets of a curve of a page with few curves
+FEWEST_BUCKETS = 150  # buckets of a curve of a page with many curves
 STEPS = 65534  # largest code of a finite value; the next code is a hole
 # fields that are part of the page's HTML
 _TEXTS = {field.name for field in fields(Chart)}
