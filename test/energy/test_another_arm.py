@@ -15,6 +15,7 @@ import pytest
 from test.energy.known_arm import known_model
 from test.energy.unseen_arms import Trial, compared, record, without_bus
 from test.identification.exact_arm import ExactArm, write_bag
+from test.truth import first_fast
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import estimate_energy
@@ -78,7 +79,7 @@ def test_intervals_cover_pairs_of_arms(
 
 
 @pytest.mark.parametrize(
-    "source", ["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"]
+    "source", first_fast(["ur5e_pick_place_50hz_24s", "ur5e_streamed_move_500hz_6s"])
 )
 def test_intervals_cover_other_real_arms(
     recordings: Path, tmp_path: Path, source: str
