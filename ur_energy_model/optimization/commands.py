@@ -56,15 +56,15 @@ CYCLE_EXECUTION = "cycle execution"
 
 
 class Alternative(Protocol):
-    """What a room can do in place of an optimisation."""
+    """A function of another room that can run in place of an optimisation."""
 
     def __call__(self, given: Given) -> bool:
-        """Do it, if the options of the extension ask for it; whether they did."""
+        """Run if the options of the extension ask for it; whether they do."""
         ...
 
 
 class CycleExecution(Protocol):
-    """What a room does with an optimised cycle: programs for the arm, and the proof on it."""
+    """What a room does with an optimised cycle: programs for the arm, and its run on the arm."""
 
     def check(self, given: Given, output: Path | None) -> None:
         """Refuse options of the extension that contradict each other, as usage errors.
@@ -76,14 +76,14 @@ class CycleExecution(Protocol):
         ...
 
     def exported(self, optimized: OptimizedCycle, output: Path) -> Mapping[Path, str]:
-        """Write the cycle for people and controllers.
+        """Write the cycle to files for people and controllers.
 
         Args:
             optimized: the cycle.
             output: folder for the files.
 
         Returns:
-            What each file is for.
+            The purpose of each file, by its path.
         """
         ...
 
@@ -134,8 +134,8 @@ def optimize(given: Given) -> None:
     wrong = wrong_payload(model, bag)
     carried = None if wrong is None else wrong.shown
     with progress("optimizing the cycle") as report:
-        wanted = _wanted(options, pareto=page is not None)
-        optimized = optimize_cycle(model, bag, wanted, payload=carried, progress=report)
+        limits = _optimization(options, pareto=page is not None)
+        optimized = optimize_cycle(model, bag, limits, payload=carried, progress=report)
     doubts: list[str] = []
     contradictions: list[Contradiction] = []
     if wrong is not None:
@@ -149,7 +149,9 @@ def optimize(given: Given) -> None:
         optimized = _executed(execution, given, optimized, model, bag)
     if page is not None:
         _write_page(page, options, optimized, model, bag, carried)
-    warnings = [*doubts, *([] if matched.warning is None else [matched.warning])]
+    warnings = list(doubts)
+    if matched.warning is not None:
+        warnings.append(matched.warning)
     if options.json:
         found = [each.as_json() for each in contradictions]
         print_json({**optimized.as_json(), "warnings": warnings, "contradictions": found})
@@ -173,7 +175,11 @@ def _model_and_bag(given: Given, options: OptimizeOptions) -> tuple[Path | None,
 
 
 def _checked_page(options: OptimizeOptions) -> Path | None:
-    """The page to write, None for none; InputError if an output exists."""
+    """The page to write; None for none.
+
+    Raises:
+        InputError: an output exists, and may not be overwritten.
+    """
     if options.output is not None:
         check_output_folder(options.output, overwrite=options.overwrite)
     if options.report is not None:
@@ -182,8 +188,8 @@ def _checked_page(options: OptimizeOptions) -> Path | None:
     return None if options.output is None else options.output / PAGE
 
 
-def _wanted(options: OptimizeOptions, *, pareto: bool) -> OptimizationOptions:
-    """What to optimize; `pareto`: the page needs the energies over the cycle time."""
+def _optimization(options: OptimizeOptions, *, pareto: bool) -> OptimizationOptions:
+    """Options of the optimization; `pareto`: the page shows the energies over the cycle time."""
     return OptimizationOptions(
         cycle_time=options.cycle_time,
         keep_dwell=options.keep_dwell,
@@ -226,9 +232,8 @@ def _write_page(
 ) -> None:
     """Write the page of an optimised cycle; `carried` is the payload that was predicted for."""
     in_session = in_session_of(model, bag, payload=carried)
-    made = make_optimization_report(
-        in_session, optimized, tariff=tariff_of(options.tariff)
-    )
+    tariff = tariff_of(options.tariff)
+    made = make_optimization_report(in_session, optimized, tariff=tariff)
     write_text(page, render(optimization_page(made)))
     note(f"page written to {page}; open it in a browser")
 
@@ -244,45 +249,15 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         pareto: whether to print the least energy over the cycle time, too.
     """
     cycle = optimized.cycle
-    sheet = optimized.sheet
-    numbered = any(step.lines for step in sheet)
-    line_heading = ["line"] if numbered else []
     print_text(optimized.ceiling.text())
-    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
-    print_table(
-        f"What to type, now → new ({Path(cycle.source).name}: {many} of {cycle.duration:.2f} s, "
-        f"{len(cycle.moves)} moves, {cycle.slack:.2f} s of slack)",
-        ["step", *line_heading, "speed or wait", "acceleration", "energy [J]"],
-        [
-            [
-                f"{number} {step.do}{', kept' if step.kept else ''}",
-                *([step.line] if numbered else []),
-                step.text("wait" if step.do == "wait" else "speed"),
-                "" if step.do == "wait" else step.text("acceleration"),
-                step.text("energy"),
-            ]
-            for number, step in enumerate(sheet, 1)
-        ],
-    )
-    print_table(
-        "Which step that is: where the move ends, joint angles in degrees",
-        ["step", *line_heading, *load_robot(cycle.robot).joint_names],
-        [
-            [
-                str(number),
-                *([step.line] if numbered else []),
-                *(f"{angle:.2f}" for angle in step.waypoint),
-            ]
-            for number, step in enumerate(sheet, 1)
-            if step.waypoint
-        ],
-    )
+    _print_sheet(optimized)
     energies = energies_table(optimized)
     print_table(f"{energies.title} at the supply", energies.columns, energies.rows)
     low, high = optimized.typed_interval
+    doubt = "" if low > 0.0 else ", not proven"
     print_text(
         f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
-        f"with 95 % confidence){_unproven(low > 0.0)}."
+        f"with 95 % confidence){doubt}."
     )
     print_text(optimized.copy_advice)
     now, _, fast = optimized.loads
@@ -297,26 +272,56 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
             f"{cycle.measured_energy_std:.1f} J"
         )
-    if (measured := measured_table(optimized.measured)) is not None:
+    measured = measured_table(optimized.measured)
+    if measured is not None:
         print_table(measured.title, measured.columns, measured.rows)
     if pareto and optimized.pareto is not None:
+        times, curve = optimized.pareto.T.tolist()
         print_table(
             "Least energy over the cycle time",
             ["cycle time [s]", "energy [J]"],
-            [
-                (f"{time:.2f}", f"{energy:.1f}")
-                for time, energy in optimized.pareto.tolist()
-            ],
+            [(f"{x:.2f}", f"{y:.1f}") for x, y in zip(times, curve, strict=True)],
         )
     for text in optimized.notes:
         print_line(f"- {text}")
 
 
-def _unproven(proven: bool) -> str:
-    return "" if proven else ", not proven"
+def _print_sheet(optimized: OptimizedCycle) -> None:
+    """Print the steps of the sheet, and below them where each move ends."""
+    cycle = optimized.cycle
+    sheet = optimized.sheet
+    numbered = any(step.lines for step in sheet)
+    line_heading = ["line"] if numbered else []
+    values = []
+    waypoints = []
+    for number, step in enumerate(sheet, 1):
+        line = [step.line] if numbered else []
+        name = f"{number} {step.do}"
+        if step.kept:
+            name += ", kept"
+        if step.do == "wait":
+            changes = [step.text("wait"), ""]
+        else:
+            changes = [step.text("speed"), step.text("acceleration")]
+        values.append([name, *line, *changes, step.text("energy")])
+        if step.waypoint:
+            angles = [f"{angle:.2f}" for angle in step.waypoint]
+            waypoints.append([str(number), *line, *angles])
+    many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
+    print_table(
+        f"What to type, now → new ({Path(cycle.source).name}: {many} of {cycle.duration:.2f} s, "
+        f"{len(cycle.moves)} moves, {cycle.slack:.2f} s of slack)",
+        ["step", *line_heading, "speed or wait", "acceleration", "energy [J]"],
+        values,
+    )
+    print_table(
+        "Which step that is: where the move ends, joint angles in degrees",
+        ["step", *line_heading, *load_robot(cycle.robot).joint_names],
+        waypoints,
+    )
 
 
 def print_text(text: str) -> None:
-    """Print sentences, wrapped."""
+    """Print sentences, wrapped to the width of the terminal."""
     for line in textwrap.wrap(text, WIDTH):
         print_line(line)

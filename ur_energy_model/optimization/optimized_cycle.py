@@ -68,7 +68,9 @@ class MeasuredSaving:
         low, high = self.interval
         if not math.isfinite(low):
             return "unknown: one pair of cycles does not show how much they scatter; not proven"
-        return f"{low:.2f} to {high:.2f}{'' if low > 0.0 else ', not proven'}"
+        if low > 0.0:
+            return f"{low:.2f} to {high:.2f}"
+        return f"{low:.2f} to {high:.2f}, not proven"
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class Ceiling:
         wall_standby_share: the same at the wall, the control box included.
         most_saving_percent: at this cycle time, with all moves and all waits free.
         wall_most_saving_percent: the same at the wall.
-        joules_per_second: saved at the wall by a cycle a second shorter [J]; None:
-            impossible.
+        joules_per_second: saved at the wall by a cycle that is a second shorter [J]; None
+            where it cannot be shorter.
         break_power: what switching off saves at the wall while the arm waits [W].
     """
 
@@ -101,24 +103,24 @@ class Ceiling:
 
     def as_json(self) -> dict[str, Any]:
         """`ceiling` of `ur_energy optimize --json`: shares, percent, J and W."""
-        names = ("standby_share", "most_saving_percent", "joules_per_second")
-        of_wall = ("wall_standby_share", "wall_most_saving_percent")
-        saved = {"break_minutes": BREAK, "break_kwh_per_year": self.break_kwh}
-        return (
-            _named(self, (*names, *of_wall))
-            | saved
-            | {"wall_source": self.wall.energy_source}
-        )
+        return {
+            "standby_share": self.standby_share,
+            "most_saving_percent": self.most_saving_percent,
+            "joules_per_second": self.joules_per_second,
+            "wall_standby_share": self.wall_standby_share,
+            "wall_most_saving_percent": self.wall_most_saving_percent,
+            "break_minutes": BREAK,
+            "break_kwh_per_year": self.break_kwh,
+            "wall_source": self.wall.energy_source,
+        }
 
     def text(self) -> str:
-        """In a sentence."""
+        """All figures in one sentence."""
         second = self.joules_per_second
-        shorter = (
-            "it cannot be shorter"
-            if second is None
-            else f"a cycle that is a second shorter takes {abs(second):.0f} J "
-            f"{'less' if second >= 0.0 else 'more'} there"
-        )
+        shorter = "it cannot be shorter"
+        if second is not None:
+            change = "less" if second >= 0.0 else "more"
+            shorter = f"a cycle that is a second shorter takes {abs(second):.0f} J {change} there"
         return (
             f"Standby is {100 * self.standby_share:.0f} % of this cycle, with the control box "
             f"{100 * self.wall_standby_share:.0f} % at the wall "
@@ -131,12 +133,13 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class ArmLoad:
-    """What a cycle demands of the arm.
+    """Load of the arm in a cycle.
 
     Attributes:
-        joint: whose torque comes closest to its limit.
-        torque_share: its largest torque over its limit.
-        torque_rms: of all joints over their limits; gears wear and motors heat with it.
+        joint: name of the joint whose torque comes closest to its limit.
+        torque_share: largest torque of this joint over its limit.
+        torque_rms: root mean square of the torques of all joints over their limits; gears
+            wear and motors heat with it.
         power: largest at the supply [W].
     """
 
@@ -167,7 +170,7 @@ class OptimizedCycle:
         sheet: what to type.
         typed_energy: when exactly the sheet is typed.
         typed_duration: when exactly the sheet is typed [s].
-        typed_interval: of that saving, as `saving_interval`.
+        typed_interval: of the saving as typed: 95 % (low, high), percent of energy.
         copied_saving_percent: predicted saving if each step had values of its own,
             percent of `energy`; None where no line of the program runs several steps.
         ceiling: what can be saved at all.
@@ -221,7 +224,7 @@ class OptimizedCycle:
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
         cycle = self.cycle
-        names = ("recorded", "typed", "time_optimal")
+        recorded, typed, time_optimal = self.loads
         return {
             "ceiling": self.ceiling.as_json(),
             "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
@@ -234,24 +237,29 @@ class OptimizedCycle:
             **_named(self, _FIGURES),
             "typed_saving_percent_interval": self.typed_interval,
             "saving_percent_interval": self.saving_interval,
-            "load": dict(zip(names, self.loads, strict=True)),
+            "load": {"recorded": recorded, "typed": typed, "time_optimal": time_optimal},
         }
 
-    def _move_json(self, each: OptimizedMove) -> dict[str, Any]:
-        move = each.move
-        step = each.step
+    def _move_json(self, optimized: OptimizedMove) -> dict[str, Any]:
+        """A move in JSON; values of moveJ and moveL are null for other moves."""
+        move = optimized.move
+        step = optimized.step
         scale = self.cycle.scaling
-        one = move.programmed
         unit = pendant_unit(move.kind)
+        speed = math.nan
+        acceleration = math.nan
+        if move.programmed is not None:
+            speed = move.programmed.speed
+            acceleration = move.programmed.acceleration
         return {
             **_named(move, ("start", "duration", "energy", "kind", "peak_power")),
-            "speed": math.nan if one is None else one.speed,
-            "acceleration": math.nan if one is None else one.acceleration,
-            "new_duration": each.duration,
-            "new_energy": each.energy,
+            "speed": speed,
+            "acceleration": acceleration,
+            "new_duration": optimized.duration,
+            "new_energy": optimized.energy,
             "new_speed": (step.new_speed or math.nan) * unit * scale,
             "new_acceleration": (step.new_acceleration or math.nan) * unit * scale**2,
-            "typed_energy": each.typed_energy,
+            "typed_energy": optimized.typed_energy,
             "kept": step.kept,
         }
 
@@ -264,4 +272,5 @@ _FIGURES = (
 
 
 def _named(thing: object, names: Sequence[str]) -> dict[str, Any]:
+    """Attributes of a thing by their names."""
     return {name: getattr(thing, name) for name in names}

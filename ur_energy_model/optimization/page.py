@@ -14,7 +14,12 @@ from ur_energy_model.energy.prediction import PlanPowers
 from ur_energy_model.energy.tariff import DAYS_PER_YEAR, Tariff
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
+from ur_energy_model.optimization.cycle import (
+    CycleEnergies,
+    Stretch,
+    WorkCycle,
+    recorded_stretches,
+)
 from ur_energy_model.optimization.optimized_cycle import (
     BREAK,
     MeasuredSaving,
@@ -94,7 +99,10 @@ class OptimizationReport:
 def make_optimization_report(
     model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
-    """Powers of an optimized cycle over time, and its energy with speed scaling.
+    """The content of the page of an optimized cycle.
+
+    Powers over time are predicted for the cycle as recorded and as typed, and the energy
+    of the recorded moves slowed down evenly, where the curve of least energy is known.
 
     Args:
         model: of the arm in the session of the recording.
@@ -105,27 +113,49 @@ def make_optimization_report(
     pareto = optimized.pareto
     scaled = None
     energies = CycleEnergies(model, cycle.temperature)
-    if pareto is not None:  # the recorded moves slowed down, without slack
-        moving = sum(move.duration for move in cycle.moves)
-        kept = sum(rest.kept for rest in cycle.rests)
-        longest = max(float(pareto[-1, 0]), moving + kept)
-        times = np.linspace(moving + kept, longest, SCALED_POINTS)
-        # 1 would keep the slack
-        factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)
-        stretched = (recorded_stretches(cycle, stretch=float(each)) for each in factors)
-        scaled = np.column_stack([times, [energies.total(each) for each in stretched]])
+    if pareto is not None:
+        scaled = _scaled_energies(energies, cycle, longest=float(pareto[-1, 0]))
     return OptimizationReport(
-        optimized,
-        tuple(joint.name for joint in model.joints),
-        cycle_powers(energies, recorded_stretches(cycle)),
-        cycle_powers(energies, typed_stretches(cycle, optimized.sheet)),
-        scaled,
-        tariff or Tariff(),
+        optimized=optimized,
+        joint_names=tuple(joint.name for joint in model.joints),
+        before=cycle_powers(energies, recorded_stretches(cycle)),
+        after=cycle_powers(energies, typed_stretches(cycle, optimized.sheet)),
+        scaled=scaled,
+        tariff=tariff or Tariff(),
     )
 
 
+def _scaled_energies(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
+    """Energy of a recorded cycle without slack, slowed down evenly by speed scaling.
+
+    Args:
+        energies: of cycles of the arm.
+        cycle: as recorded.
+        longest: cycle time up to which it is slowed down [s].
+
+    Returns:
+        Cycle times [s] and energies [J] [k, 2].
+    """
+    moving = sum(move.duration for move in cycle.moves)
+    kept = sum(rest.kept for rest in cycle.rests)
+    shortest = moving + kept
+    times = np.linspace(shortest, max(longest, shortest), SCALED_POINTS)
+    points = []
+    for time in times.tolist():
+        # A factor of exactly 1 would keep the slack.
+        factor = max((time - kept) / moving, 1.0 + 1e-9)
+        stretches = recorded_stretches(cycle, stretch=factor)
+        points.append((time, energies.total(stretches)))
+    return np.array(points)
+
+
 def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> CyclePowers:
-    """Predicted powers over the stretches of a cycle, in order."""
+    """Predicted powers over a cycle.
+
+    Args:
+        energies: of cycles of the arm.
+        stretches: of the cycle, in order.
+    """
     powers = PlanPowers(energies.model, energies.temperature, std=False)
     start = 0.0
     rows = []
@@ -179,24 +209,20 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
     scaled = report.scaled
     if found.pareto is None or scaled is None:
         return None
+    fastest = (found.time_optimal_duration, found.time_optimal_energy)
     points: tuple[tuple[str, float, float, Role], ...] = (
         ("as recorded", found.cycle.duration, found.energy, "truth"),
-        (
-            "as fast as possible",
-            found.time_optimal_duration,
-            found.time_optimal_energy,
-            "aside",
-        ),
+        ("as fast as possible", *fastest, "aside"),
         ("as typed", found.typed_duration, found.typed_energy, "model"),
     )
     lines = [
         Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
         Line("speed scaling", scaled[:, 0], scaled[:, 1], "measured"),
-        *(
-            Line(n, np.array([x]), np.array([y]), role, points=True)
-            for n, x, y, role in points
-        ),
     ]
+    for name, time, energy, role in points:
+        x = np.array([time])
+        y = np.array([energy])
+        lines.append(Line(name, x, y, role, points=True))
     return LineChart(
         key="cycle_time",
         title="Energy and cycle time",
@@ -211,9 +237,9 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
-    recorded, typed, exact = np.array(
-        [(each.move.energy, each.typed_energy, each.energy) for each in moves]
-    ).T
+    recorded = np.array([optimized.move.energy for optimized in moves])
+    typed = np.array([optimized.typed_energy for optimized in moves])
+    set_points = np.array([optimized.energy for optimized in moves])
     return BarChart(
         key="moves",
         title="Energy of each move",
@@ -225,7 +251,7 @@ def moves_chart(report: OptimizationReport) -> BarChart:
         bars=[
             Bars("as recorded", recorded, role="measured"),
             Bars("as typed", typed),
-            Bars("as set points", exact, role="aside"),
+            Bars("as set points", set_points, role="aside"),
         ],
     )
 
@@ -238,10 +264,10 @@ def speed_chart(report: OptimizationReport) -> LineChart:
     )
     panels = []
     for j, name in enumerate(report.joint_names):
-        lines = [  # rounded: a joint at rest is a flat line
-            Line(label, powers.time, np.round(powers.qd[:, j], 3) + 0.0, role, j)
-            for label, powers, role in kinds
-        ]
+        lines = []
+        for label, powers, role in kinds:
+            speed = np.round(powers.qd[:, j], 3) + 0.0  # flat where the joint is at rest
+            lines.append(Line(label, powers.time, speed, role, j))
         panels.append(Panel(name, lines, j))
     return LineChart(
         key="joint_speeds",
@@ -261,22 +287,17 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
     """What to type, step by step; each move with its lock."""
     sheet = optimized.sheet
     numbered = any(step.lines for step in sheet)
+    columns = ["step", "energy [J]", "speed or wait", "acceleration"]
+    columns += ["lock", "kept because", "waypoint [°]"]
+    if numbered:
+        columns.insert(1, "line")
     rows = [
         _sheet_row(number, step, numbered=numbered)
         for number, step in enumerate(sheet, 1)
     ]
     return Table(
         "What to type",
-        (
-            "step",
-            *(("line",) if numbered else ()),
-            "energy [J]",
-            "speed or wait",
-            "acceleration",
-            "lock",
-            "kept because",
-            "waypoint [°]",
-        ),
+        columns,
         rows,
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
         "A wait that becomes 0 s is deleted. "
@@ -300,9 +321,8 @@ def _sheet_row(number: int, step: Step, *, numbered: bool) -> tuple[Cell, ...]:
     else:
         row += [step.text("speed"), step.text("acceleration"), Lock(number, step.kept)]
     row.append(step.reason)
-    row.append(
-        "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint)
-    )
+    angles = [f"{angle:.2f}" for angle in step.waypoint or ()]
+    row.append("  ".join(angles))
     return tuple(row)
 
 
@@ -319,15 +339,19 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     rows = []
     yearly = DAYS_PER_YEAR * daily
     for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", yearly)):
-        energy = cycles * saved, cycles * slope * saved
-        text = f"{energy[0]:.1f} J" if cycles == 1 else f"{tariff.kwh(*energy):.2f} kWh"
-        paid = (f"{amount:.4g}" for amount in tariff.amounts(*energy))
+        at_supply = cycles * saved
+        at_wall = slope * at_supply
+        text = f"{tariff.kwh(at_supply, at_wall):.2f} kWh"
+        if name == "one cycle":
+            text = f"{saved:.1f} J"
+        paid = [f"{amount:.4g}" for amount in tariff.amounts(at_supply, at_wall)]
         rows.append((name, f"{cycles:.0f}", text, *paid))
+    source = "predicted" if measured is None else "measured"
     return Table(
         "What is saved",
         ("", "cycles", "energy", *tariff.columns()),
         rows,
-        f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
+        f"From the {source} saving, for a machine that "
         f"runs {hours:.3g} hours a day and {DAYS_PER_YEAR:.0f} days a year. The cycle's energy is "
         f"that of the robot bus, kWh are at the wall. {tariff.note(SOURCES[wall.energy_source])}",
     )
@@ -348,9 +372,8 @@ def energies_table(optimized: OptimizedCycle) -> Table:
         ("as fast as the limits allow", *fastest),
     ):
         if energy is not None:
-            difference = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace(
-                "-", "−"
-            )
+            percent = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}"
+            difference = percent.replace("-", "−")
             rows.append((name, f"{duration:.2f}", f"{energy:.1f}", difference))
     return Table(
         "Energy of one cycle",
@@ -366,8 +389,14 @@ def ceiling_table(optimized: OptimizedCycle) -> Table:
     """What can be saved at all, and what speed costs the arm."""
     ceiling = optimized.ceiling
     loads = optimized.loads
-    second = ceiling.joules_per_second
     now, typed, fast = loads
+    second = "it cannot be shorter"
+    if ceiling.joules_per_second is not None:
+        second = f"{ceiling.joules_per_second:.0f} J"
+    torques = ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)
+    powers = ", ".join(f"{load.power:.0f} W" for load in loads)
+    typed_effective = typed.torque_rms / now.torque_rms
+    fast_effective = fast.torque_rms / now.torque_rms
     return Table(
         "What can be saved at all",
         ("", "value"),
@@ -376,16 +405,13 @@ def ceiling_table(optimized: OptimizedCycle) -> Table:
              f"{100 * ceiling.standby_share:.0f} %, {100 * ceiling.wall_standby_share:.0f} %"),
             ("most that can be saved at this cycle time; at the wall",
              f"{ceiling.most_saving_percent:.1f} %, {ceiling.wall_most_saving_percent:.1f} %"),
-            ("saved at the wall by a cycle that is a second shorter",
-             "it cannot be shorter" if second is None else f"{second:.0f} J"),
+            ("saved at the wall by a cycle that is a second shorter", second),
             (f"switched off in a break of {BREAK:.0f} min a day, saved in a year at the wall",
              f"{ceiling.break_kwh:.0f} kWh"),
-            ("largest torque, share of the limit: now, as typed, as fast as possible",
-             ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)),
+            ("largest torque, share of the limit: now, as typed, as fast as possible", torques),
             ("effective torque (gears, motors): as typed and as fast as possible, over now",
-             ", ".join(f"{load.torque_rms / now.torque_rms:.2f}" for load in (typed, fast))),
-            ("peak power: now, as typed, as fast as possible",
-             ", ".join(f"{load.power:.0f} W" for load in loads)),
+             f"{typed_effective:.2f}, {fast_effective:.2f}"),
+            ("peak power: now, as typed, as fast as possible", powers),
         ),
         "Predicted, at the robot bus. The most that can be saved is that of the optimum with every "
         "move and every wait free, on the same paths.",
@@ -423,28 +449,10 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
 def optimization_page(report: OptimizationReport) -> Page:
     """The page of an optimized cycle: the saving in a sentence, what it rests on, and the rest."""
     found = report.optimized
-    cycle = report.optimized.cycle
-    measured = report.optimized.measured
-    saving = found.typed_saving_percent if measured is None else measured.saving_percent
-    grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
-    low, high = found.typed_interval if measured is None else measured.interval
-    doubt = "" if found.proven else ": not proven"
-    confidence = f"{low:.1f} to {high:.1f} % with 95 % confidence{doubt}"
-    if not np.isfinite(low):
-        confidence = "one pair of cycles proves nothing"
-    verdict = ModelVerdict(
-        grade,
-        f"{saving:.1f} % less energy per cycle, "
-        f"{'predicted as typed' if measured is None else 'measured'} ({confidence}).",
-        (
-            Statement("good", found.ceiling.text()),
-            *([Statement("fair", found.copy_advice)] if found.copy_advice else []),
-            *(Statement("fair", note) for note in found.notes),
-        ),
-    )
-    before, after = (
-        float(powers.total.max()) for powers in (report.before, report.after)
-    )
+    cycle = found.cycle
+    measured = found.measured
+    before = float(report.before.total.max())
+    after = float(report.after.total.max())
     tiles = [
         Tile(f"{found.typed_saving_percent:.1f} %", "saving as typed, predicted"),
         Tile(
@@ -466,7 +474,7 @@ def optimization_page(report: OptimizationReport) -> Page:
         title=f"Less energy for a cycle of a {arm_name(cycle.robot)}",
         subtitle=f"Recording: {cycle.source}, {many} of {cycle.duration:.2f} s with "
         f"{len(cycle.moves)} moves.",
-        verdict=verdict,
+        verdict=_verdict(found),
         tiles=tiles,
         joint_names=report.joint_names,
         recordings=(),
@@ -476,3 +484,29 @@ def optimization_page(report: OptimizationReport) -> Page:
             PageSection("energy", "Energy", "", energies),
         ),
     )
+
+
+def _verdict(found: OptimizedCycle) -> ModelVerdict:
+    """The saving in a sentence, graded, with what it rests on."""
+    measured = found.measured
+    saving = found.typed_saving_percent
+    low, high = found.typed_interval
+    source = "predicted as typed"
+    if measured is not None:
+        saving = measured.saving_percent
+        low, high = measured.interval
+        source = "measured"
+    grade: Grade = "fair" if saving > 0 else "poor"
+    confidence = f"{low:.1f} to {high:.1f} % with 95 % confidence"
+    if found.proven:
+        grade = "good"
+    else:
+        confidence += ": not proven"
+    if not np.isfinite(low):
+        confidence = "one pair of cycles proves nothing"
+    statements = [Statement("good", found.ceiling.text())]
+    if found.copy_advice:
+        statements.append(Statement("fair", found.copy_advice))
+    statements += [Statement("fair", note) for note in found.notes]
+    sentence = f"{saving:.1f} % less energy per cycle, {source} ({confidence})."
+    return ModelVerdict(grade, sentence, tuple(statements))
