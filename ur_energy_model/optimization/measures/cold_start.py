@@ -27,12 +27,10 @@ from ur_energy_model.optimization.measures.measure import (
 )
 from ur_energy_model.typing import Array
 
-LEAST_CYCLES = 12  # that show how the energy of a cycle changes
-# of the joints' mean temperature within a recording of a cold start [K]
-LEAST_WARMING = 2.0
-# largest relative difference of the motion's time between cycles of the same work
-ALIKE = 0.1
-FIRST_CYCLES = 3  # whose temperature is that of the start
+LEAST_CYCLES = 12  # fewest cycles that show how the energy of a cycle changes
+LEAST_WARMING = 2.0  # least rise of the mean joint temperature for a cold start [K]
+ALIKE = 0.1  # relative difference of times in motion up to which cycles are alike
+FIRST_CYCLES = 3  # cycles whose mean temperature is that of the start, and of the end
 TIME_CONSTANTS = np.geomspace(0.05, 5.0, 60)
 """Time constants of warming up that are compared, relative to the time of all cycles."""
 MODEL_STD = 0.1
@@ -42,7 +40,7 @@ STARTS_PER_YEAR = 365.0  # cold ones, assumed: one a day
 
 
 def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
-    """The measure of one cold start less, if the recording begins with one.
+    """The measure of avoiding a cold start, if the recording begins with one.
 
     Args:
         log: what the arm did, with its cycles.
@@ -62,10 +60,10 @@ def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
         reason = f"the joints warmed up by {last - first:.1f} K only"
         return [Omitted("cold_start", reason)]
     saved, fit_std = saved_by_warm_start(energy)
-    if saved < LEAST_SHARE * float(energy.sum()):
-        return [
-            Omitted("cold_start", "cold cycles took hardly more energy than warm ones")
-        ]
+    share = saved / float(energy.sum())
+    if share < LEAST_SHARE:
+        reason = "cold cycles took hardly more energy than warm ones"
+        return [Omitted("cold_start", reason)]
     std = float(np.hypot(fit_std, MODEL_STD * saved))
     seconds = sum(cycle.duration for cycle in cycles)
     power = sum(cycle.energy for cycle in cycles) / seconds
@@ -73,7 +71,7 @@ def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
         Measure(
             kind="cold_start",
             title=f"a cold start, {first:.0f} to {last:.0f} °C: {len(cycles)} cycles took "
-            f"{100.0 * saved / float(energy.sum()):.1f} % more energy of motion than if they had "
+            f"{100.0 * share:.1f} % more energy of motion than if they had "
             "begun as warm as they ended",
             action="start cold less often: join short runs to one, and begin directly after other "
             "work; a warm-up motion takes more energy than it saves",
@@ -93,16 +91,19 @@ def alike(cycles: Sequence[LoggedCycle]) -> list[LoggedCycle]:
 
 
 def saved_by_warm_start(energy: Array) -> tuple[float, float]:
-    """What cycles would take less if they began as warm as they ended, and its deviation [J].
+    """Energy that all cycles would save if they began as warm as they ended.
 
-    Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. Cycles that
-    begin when these have ended are behind by 1 in t, and take the sum of b exp(-t / tau)
-    (1 - exp(-1 / tau)) less. The mean over tau is weighted by the likelihood; its
-    deviation has the part of tau and that of the scatter, which is that of consecutive,
-    equally warm cycles.
+    Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. The same
+    cycles right after these have t from 1 to 2, and take the sum of
+    b exp(-t / tau) (1 - exp(-1 / tau)) less. The result is the mean over tau, weighted by
+    the likelihood. Its standard deviation has a part of tau, and a part of the scatter of
+    consecutive cycles, which are equally warm.
 
     Args:
         energy: of each cycle [cycles], J.
+
+    Returns:
+        The energy saved and its standard deviation [J].
     """
     count = len(energy)
     time = np.arange(count) / count
@@ -119,7 +120,7 @@ def saved_by_warm_start(energy: Array) -> tuple[float, float]:
         saved[k] = solution[1] * factor
         variance[k] = normal[1, 1] * factor**2  # per variance of an energy
         misfit[k] = float(((energy - design @ solution) ** 2).sum())
-    # What the best fit leaves beyond the scatter is no noise, but makes all fits less
+    # A misfit of the best fit beyond the scatter is no noise, but makes all fits less
     # certain.
     noise = max(scatter**2, float(misfit.min()) / count, 1e-12)
     weight = np.exp(-0.5 * (misfit - misfit.min()) / noise)

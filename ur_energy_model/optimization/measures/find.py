@@ -46,7 +46,7 @@ LONGEST = 300.0
 """Begin of a recording in which the cycle is looked for [s]: a cycle that comes again later adds
 nothing, and a long recording takes no longer than that."""
 ENOUGH = 120.0  # time in motion from which the friction of the session is taken [s]
-EDGES = 2.0  # most cycles that the incomplete ones at both ends of a recording can be
+EDGES = 2.0  # most that the incomplete cycles at both ends of a recording count for
 CRAWL = 0.02  # joint speed at which friction is about that of an arm at rest [rad/s]
 FOUND = 0.999  # probability that a payload which the currents show is the right one
 
@@ -99,10 +99,13 @@ class MeasuresAdviser:
             *of_cycle,
         ]
         source = host or str(named or bag)
-        measures = [
-            replace(each, source=source) for each in found if isinstance(each, Measure)
-        ]
-        omitted = [each for each in found if isinstance(each, Omitted)]
+        measures = []
+        omitted = []
+        for each in found:
+            if isinstance(each, Omitted):
+                omitted.append(each)
+            else:
+                measures.append(replace(each, source=source))
         return Measures.ranked(measures, omitted, log.seconds)
 
     def together(self, parts: Sequence[Advice]) -> Measures:
@@ -135,7 +138,7 @@ def _work_cycle(
 
 
 def _of_one_cycle(found: Finding) -> Finding:
-    """A finding in a recording in which nothing repeats."""
+    """A finding with the condition that the recording, in which nothing repeats, is one cycle."""
     if isinstance(found, Omitted):
         return found
     condition = f"{found.condition}; nothing repeats, the recording counts as one cycle"
@@ -145,11 +148,14 @@ def _of_one_cycle(found: Finding) -> Finding:
 def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     """Number of cycles of this kind that a recording contains, with the parts at its ends.
 
-    The log has the cycles of all of the recording, `cycle` is from its begin. Slow
-    samples may show several loops of a program as one cycle in one of them: their times
-    in motion are multiples then. The incomplete cycles at both ends count by their time
-    in motion, up to `EDGES` in all and to the time of work, as what else moved may be
-    other work.
+    With slow samples, several loops of a program may appear as one cycle, in the log or in
+    `cycle`: the time in motion of one is then a multiple of the other. The incomplete
+    cycles at both ends count by their time in motion, up to `EDGES` in all and to the time
+    of work, because further motion may be other work.
+
+    Args:
+        log: of the whole recording, with its cycles.
+        cycle: from the begin of the recording.
     """
     if cycle.found_by == "whole":
         return 1.0
@@ -157,11 +163,14 @@ def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     complete = float(cycle.count)
     usual = alike(list(log.cycles))
     if usual:
-        of_usual = float(np.median([each.motion_time for each in usual]))
-        larger = max(of_usual, motion)
-        multiple = round(larger / min(of_usual, motion))
-        if abs(larger - multiple * min(of_usual, motion)) <= ALIKE * larger:
-            loops = len(usual) * multiple if of_usual > motion else len(usual) / multiple
+        motion_of_usual = float(np.median([each.motion_time for each in usual]))
+        shorter = min(motion_of_usual, motion)
+        longer = max(motion_of_usual, motion)
+        multiple = round(longer / shorter)
+        if abs(longer - multiple * shorter) <= ALIKE * longer:
+            loops = len(usual) / multiple
+            if motion_of_usual > motion:
+                loops = len(usual) * multiple
             complete = max(complete, loops)
     left = log.moving_seconds / motion - complete
     room = (log.seconds - log.pauses.seconds) / cycle.duration - complete
@@ -171,7 +180,14 @@ def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
 def _command(
     model: EnergyModel, bag: str | Path, model_path: str | Path | None, host: str | None
 ) -> str:
-    """The command that prints what to type."""
+    """The command that prints the values to type, after those that it needs.
+
+    Args:
+        model: of the arm; a generic one is identified first.
+        bag: the recording.
+        model_path: file of the model; None if it is in no file.
+        host: address of a robot that was measured live, and is recorded first.
+    """
     recording = shlex.quote(str(bag))
     file = "model.yaml"
     steps = []
@@ -189,8 +205,8 @@ def _command(
 
 
 # A payload that is set wrongly. The motion stays the same, and with it the torque of the
-# motors: the right setting saves nothing by itself. What the currents at rest may change
-# by is what static friction can carry.
+# motors: the right setting saves nothing by itself. Currents at rest may change, by as
+# much as static friction can carry.
 
 
 def _payload_measures(
@@ -200,13 +216,18 @@ def _payload_measures(
     wall: WallModel,
     wrong: PayloadFinding | None,
 ) -> list[Finding]:
-    """The measure of setting the right payload."""
+    """The measure of setting the right payload, if the currents contradict the one that is set.
+
+    Args:
+        model: of the arm, in the session of the recording.
+        log: what the arm did, with the places at which it rested.
+        cycles: in the recording.
+        wall: power at the mains.
+        wrong: payloads that were set and that the currents show; None where they agree.
+    """
     if wrong is None:
-        return [
-            Omitted(
-                "payload", "nothing in the currents contradicts the payload that was set"
-            )
-        ]
+        reason = "nothing in the currents contradicts the payload that was set"
+        return [Omitted("payload", reason)]
     found = wrong.contradiction
     seconds = sum(place.seconds for place in log.places)
     energy = sum(place.seconds * place.power for place in log.places)
@@ -227,7 +248,7 @@ def _payload_measures(
 
 
 def _friction_bound(model: EnergyModel, log: WorkLog) -> float:
-    """Largest change of the energy at rest by another part of the weight on static friction [J]."""
+    """Largest change of the energy at rest [J], where friction carries part of the weight."""
     zero = np.zeros((1, model.dof))
     dynamics = model.dynamics(setup=Setup(model.setup.gravity))
     friction = _static_friction(model)
@@ -235,10 +256,11 @@ def _friction_bound(model: EnergyModel, log: WorkLog) -> float:
     for place in log.places:
         weight = dynamics.gravity_torque(place.q[None])
         carried = np.minimum(friction, np.abs(weight)) * np.sign(weight)
-        least, most = (
-            float(model.from_link_torque(torque, zero, zero, std=False).total_power[0])
-            for torque in (weight - carried, weight + carried)
-        )
+        powers = []
+        for torque in (weight - carried, weight + carried):
+            at_rest = model.from_link_torque(torque, zero, zero, std=False)
+            powers.append(float(at_rest.total_power[0]))
+        least, most = powers
         bound += 0.5 * (most - least) * place.seconds
     return bound
 

@@ -29,10 +29,10 @@ Kind = Literal["payload", "pose", "pause", "moves", "line", "cold_start"]
 all moves, or of one line of the program; a cold start."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-SURE = 0.975  # least probability that a measure saves energy, of one that is called sure
-LIKELY = 0.8  # the same of one that is listed at all; such ones are called likely
-# of the energy that a measure is about, below which a saving is no measure
+SURE = 0.975  # least probability of saving energy with which a measure is called sure
+LIKELY = 0.8  # least probability with which a measure is listed, and called likely
 LEAST_SHARE = 0.005
+"""Share of the energy that a measure saves at least to be listed."""
 
 
 class Saving(NamedTuple):
@@ -51,8 +51,13 @@ class Saving(NamedTuple):
     wall_std: float
 
     def times(self, factor: float) -> Saving:
-        """The saving of so many times the time."""
-        return Saving(*(factor * each for each in self))
+        """The saving in `factor` times the time."""
+        return Saving(
+            factor * self.energy,
+            factor * self.std,
+            factor * self.wall_energy,
+            factor * self.wall_std,
+        )
 
 
 def saving_while_running(
@@ -104,13 +109,14 @@ class Measure:
         kind: what is to be done.
         title: what was found.
         action: what to set or to type.
-        saving: in the recording; of a cold start, in one of them.
+        saving: in the recording; for a cold start, in one cold start.
         cycles: of work in the recording; 0 where a saving per cycle has no meaning.
-        command: of this package that gives what to type; none if empty.
-        condition: what it presupposes; nothing if empty.
-        certainty: that the finding is right; None for that of the saving.
+        command: of this package that prints the values to type; none if empty.
+        condition: what the measure presupposes; nothing if empty.
+        certainty: probability that the finding is right, where this decides; None where
+            the probability of a saving does.
         times_per_year: how often it is saved; None: as often as recorded.
-        place: in the program, such as "line 6"; empty for all of it.
+        place: in the program, such as "line 6"; empty for the whole program.
         source: the recording.
     """
 
@@ -144,8 +150,10 @@ class Measure:
 
     @property
     def per_cycle(self) -> Saving | None:
-        """The mean saving of a cycle; None where that has no meaning."""
-        return self.saving.times(1.0 / self.cycles) if self.cycles > 0.0 else None
+        """The mean saving of a cycle; None where the measure does not belong to cycles."""
+        if self.cycles <= 0.0:
+            return None
+        return self.saving.times(1.0 / self.cycles)
 
 
 class Omitted(NamedTuple):
@@ -164,7 +172,7 @@ Finding: TypeAlias = Measure | Omitted
 
 
 def reason_of(error: UrEnergyError) -> str:
-    """An error as a reason."""
+    """The problem that an error states, as a reason why a measure is left out."""
     return error.problem if isinstance(error, InputError) else str(error)
 
 

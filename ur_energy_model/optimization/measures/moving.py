@@ -31,8 +31,7 @@ from ur_energy_model.optimization.measures.measure import (
 from ur_energy_model.optimization.optimize import PredictedSaving, predicted_saving
 
 NOTHING_TO_TYPE = "no move is a moveJ or moveL from standstill to standstill"
-# number of lines with the most energy, for each of which a saving is computed
-COSTLIEST = 3
+COSTLIEST = 3  # lines of the program for which other values are searched
 
 
 def moves_measures(
@@ -43,9 +42,9 @@ def moves_measures(
     Args:
         model: of the arm, in the session of the recording.
         cycle: of the program.
-        cycles: of this kind in the recording.
+        cycles: number of such cycles in the recording.
         wall: power at the mains.
-        command: that prints what to type.
+        command: that prints the values to type.
     """
     if all(move.programmed is None for move in cycle.moves):
         return [Omitted("moves", NOTHING_TO_TYPE)]
@@ -74,29 +73,28 @@ def line_measures(
     """A measure for each of the costliest lines of the program that can be run for less.
 
     Args:
-        model: as of `moves_measures`.
-        cycle: as of `moves_measures`.
-        cycles: as of `moves_measures`.
+        model: of the arm, in the session of the recording.
+        cycle: of the program.
+        cycles: number of such cycles in the recording.
         log: what the arm did, with the energy of each line.
-        wall: as of `moves_measures`.
-        command: that prints what to type; the steps to be kept are added.
+        wall: power at the mains.
+        command: that prints the values to type; the steps to be kept are added.
     """
-    moving = {line for move in cycle.moves for line in move.lines}
+    moving: set[int] = set()
+    for move in cycle.moves:
+        moving.update(move.lines)
     if log.program is None or not moving:
-        return [
-            Omitted("line", "the recording does not show lines (script_control_line)")
-        ]
+        reason = "the recording does not show lines (script_control_line)"
+        return [Omitted("line", reason)]
     if all(move.programmed is None for move in cycle.moves):
         return [Omitted("line", NOTHING_TO_TYPE)]
     if len(moving) < 2:
         return [Omitted("line", "one line runs all moves")]
     energies = _energies_of_lines(log.program)
     whole = sum(energies.values())
-    costliest = sorted(moving & energies.keys(), key=lambda line: -energies[line])[
-        :COSTLIEST
-    ]
+    ranked = sorted(moving & energies.keys(), key=energies.__getitem__, reverse=True)
     found: list[Finding] = []
-    for line in costliest:
+    for line in ranked[:COSTLIEST]:
         others = _steps_of_other_lines(cycle, line)
         try:
             saving = predicted_saving(model, cycle, OptimizationOptions(keep=others))
@@ -108,20 +106,13 @@ def line_measures(
         action = f"type what this command prints for line {line} and for the waits"
         keep = ",".join(map(str, others))
         only_this = f"{command} --keep {keep}" if others else command
-        found.append(
-            replace(
-                _measure("line", saving, cycle, cycles, wall, title, action, only_this),
-                place=f"line {line}",
-            )
-        )
+        measure = _measure("line", saving, cycle, cycles, wall, title, action, only_this)
+        found.append(replace(measure, place=f"line {line}"))
     if found:
         return found
-    lines = ", ".join(map(str, costliest))
-    return [
-        Omitted(
-            "line", f"the costliest lines ({lines}) have no better values of their own"
-        )
-    ]
+    lines = ", ".join(map(str, ranked[:COSTLIEST]))
+    reason = f"the costliest lines ({lines}) have no better values of their own"
+    return [Omitted("line", reason)]
 
 
 def _measure(
@@ -134,20 +125,19 @@ def _measure(
     action: str,
     command: str,
 ) -> Measure:
-    """The measure of a predicted saving per cycle."""
+    """The measure of a predicted saving per cycle; other arguments as for `line_measures`."""
     low, high = saving.interval
     std = (high - low) / (2.0 * CONFIDENCE)
     power = saving.energy / cycle.duration
     conditions = ["the arm may arrive later where it waits now"]
     if kind == "line":
         conditions.append("a part of what all moves together save")
+    energy = cycles * saving.saving
     return Measure(
         kind=kind,
         title=title,
         action=action,
-        saving=saving_while_running(
-            wall, cycles * saving.saving, cycles * std, power=power
-        ),
+        saving=saving_while_running(wall, energy, cycles * std, power=power),
         cycles=cycles,
         command=command,
         condition="; ".join(conditions),
@@ -164,9 +154,10 @@ def _energies_of_lines(program: ProgramEnergy) -> dict[int, float]:
 
 
 def _steps_of_other_lines(cycle: WorkCycle, line: int) -> tuple[int, ...]:
-    """Numbers of the sheet's steps of moves that this line does not run."""
-    return tuple(
-        number
-        for number, (move, wait) in enumerate(cycle.program, 1)
-        if wait is None and line not in cycle.moves[move].lines
-    )
+    """Numbers of the sheet's steps that are moves of other lines."""
+    numbers = []
+    for number, (move, wait) in enumerate(cycle.program, 1):
+        of_line = line in cycle.moves[move].lines
+        if wait is None and not of_line:
+            numbers.append(number)
+    return tuple(numbers)

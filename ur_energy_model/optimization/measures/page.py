@@ -73,10 +73,12 @@ def _actions(listed: Sequence[Measure]) -> AdviceTable:
 
 
 def _named(listed: Sequence[Measure]) -> list[tuple[str, Measure]]:
-    """Measures with names, which have the recording where there are several."""
+    """Measures with a number and a name, which contains the recording if there are several."""
     several = len({each.source for each in listed}) > 1
     named = []
     for number, measure in enumerate(listed, 1):
-        of = f", {Path(measure.source).name}" if several else ""
-        named.append((f"{number}. {name_of(measure)}{of}", measure))
+        name = f"{number}. {name_of(measure)}"
+        if several:
+            name += f", {Path(measure.source).name}"
+        named.append((name, measure))
     return named

@@ -47,33 +47,30 @@ class Measures:
     ) -> Measures:
         """Measures that are at least likely: a payload first, the others by their yearly saving.
 
-        A wrong payload saves nothing itself, but what is predicted from the motion rests
-        on it.
+        The right payload saves nothing itself, but all predictions rest on it.
 
         Args:
             found: in any order.
             omitted: reasons why kinds were not looked for, or not found.
             seconds: of the recording [s].
         """
+        listed = [measure for measure in found if measure.probability >= LIKELY]
         reasons: dict[Kind, str] = {}
-        listed: list[Measure] = []
-        for each in found:
-            if each.probability >= LIKELY:
-                listed.append(each)
-            else:
-                reasons[each.kind] = _unsure(each)
-        reasons |= {each.kind: each.reason for each in omitted}
-        for each in listed:
-            reasons.pop(each.kind, None)
+        for measure in found:
+            reasons[measure.kind] = _unsure(measure)
+        for each in omitted:
+            reasons[each.kind] = each.reason
+        for measure in listed:
+            reasons.pop(measure.kind, None)
         left = [Omitted(kind, reasons[kind]) for kind in KINDS if kind in reasons]
-        without = cls((), tuple(left), seconds)
+        unranked = cls(tuple(listed), tuple(left), seconds)
         tariff = Tariff()
 
         def rank(measure: Measure) -> tuple[bool, float]:
-            year = without.per_year(measure, tariff)
+            year = unranked.per_year(measure, tariff)
             return measure.kind != "payload", -year.wall_energy
 
-        return replace(without, measures=tuple(sorted(listed, key=rank)))
+        return replace(unranked, measures=tuple(sorted(listed, key=rank)))
 
     @classmethod
     def together(cls, parts: Sequence[Measures]) -> Measures:
@@ -81,19 +78,17 @@ class Measures:
 
         Measures that are alike, as of recordings of the same program, are one.
         """
-        every: list[Measure] = []
         omitted: list[Omitted] = []
-        for part in parts:
-            every += part.measures
-            omitted += part.omitted
         groups: list[list[Measure]] = []
-        for each in every:
-            for group in groups:
-                if _are_alike(group[0], each):
-                    group.append(each)
-                    break
-            else:
-                groups.append([each])
+        for part in parts:
+            omitted += part.omitted
+            for measure in part.measures:
+                for group in groups:
+                    if _are_alike(group[0], measure):
+                        group.append(measure)
+                        break
+                else:
+                    groups.append([measure])
         found = [_as_one(group) for group in groups]
         return cls.ranked(found, omitted, sum(part.seconds for part in parts))
 
@@ -121,6 +116,7 @@ class Measures:
         return measures_section(self, tariff)
 
     def _entry(self, measure: Measure, tariff: Tariff) -> dict[str, Any]:
+        """A measure in JSON."""
         cycle = measure.per_cycle
         return {
             "kind": measure.kind,
@@ -141,7 +137,7 @@ class Measures:
 
 
 def _are_alike(one: Measure, other: Measure) -> bool:
-    """Whether measures of two recordings are the same: the saving of a cycle is, within errors."""
+    """Whether measures of two recordings are one: same kind and place, savings within errors."""
     if (one.kind, one.place) != (other.kind, other.place):
         return False
     first = one.per_cycle or one.saving
@@ -150,10 +146,10 @@ def _are_alike(one: Measure, other: Measure) -> bool:
 
 
 def _as_one(group: Sequence[Measure]) -> Measure:
-    """Measures of several recordings that are alike as one, in the words of the largest.
+    """Alike measures of several recordings as one, in the words of the largest.
 
-    Their errors are those of one model, and add up. What is saved so often a year does
-    not become more by further recordings.
+    Savings add up, and so do their errors, which are errors of one model. A measure that
+    is counted by its times per year saves no more with further recordings.
     """
     largest = max(group, key=lambda each: each.saving.wall_energy)
     if len(group) == 1:
@@ -161,13 +157,12 @@ def _as_one(group: Sequence[Measure]) -> Measure:
     title = f"{largest.title} (alike in {len(group)} recordings)"
     if largest.times_per_year is not None:
         return replace(largest, title=title)
-    savings = np.array([each.saving for each in group])
+    sums = np.sum([each.saving for each in group], axis=0)
+    saving = Saving(*sums.tolist())
     cycles = sum(each.cycles for each in group)
-    return replace(
-        largest, title=title, saving=Saving(*savings.sum(axis=0).tolist()), cycles=cycles
-    )
+    return replace(largest, title=title, saving=saving, cycles=cycles)
 
 
 def _unsure(measure: Measure) -> str:
-    """Why a measure is not listed of which it is not even likely that it saves energy."""
+    """The reason why a measure is not listed that is not even likely to save energy."""
     return f"what was found is within its uncertainty ({measure.title})"

@@ -33,12 +33,12 @@ from ur_energy_model.optimization.path import holding_power
 from ur_energy_model.typing import Array
 
 HOLDING_STD = 0.5
-"""Standard deviation of the power of holding that a single stop shows [W]: static friction carries
-another part of the weight each time that the arm comes to rest."""
+"""Standard deviation of the power of holding that was measured at a single stop [W]: static
+friction carries another part of the weight each time that the arm comes to rest."""
 UNSEEN_STD = 3.0
-"""The same of a power of holding that was not measured but modelled [W], where too few measured
-ones show how far the model is off."""
-_ENOUGH_RESTS = 3
+"""Standard deviation of a modelled power of holding [W], where too few measured powers show the
+error of the model."""
+_ENOUGH_RESTS = 3  # measured powers of holding that show the error of the model
 SETTLING_SHARE = 0.003
 """Standard deviation of what another place of a wait changes beyond the power of holding, relative
 to the energy of the cycle: how the arm settles, and what friction carries as the next
@@ -86,26 +86,19 @@ def pose_measures(
         payload: the actual one, where it is known; None for the one that was set.
     """
     stops = _stops(model, cycle, log, payload)
-    moved = sum(move.energy for move in cycle.moves)
-    waited = sum(
-        stop.power * rest.duration for stop, rest in zip(stops, cycle.rests, strict=True)
-    )
-    free = [
-        places
-        for places in cycle.shared_waits
-        if not any(cycle.rests[k].waits[j].kept for k, j in places)
-    ]
-    found: list[Finding] = []
-    for places in free:
-        saving = _moved_wait(cycle, stops, places, moved + waited)
-        if saving.saved >= LEAST_SHARE * (moved + waited):
-            found.append(saving.measure(cycles, wall))
-    if found:
-        return found
+    energy = sum(move.energy for move in cycle.moves)
+    for stop, rest in zip(stops, cycle.rests, strict=True):
+        energy += stop.power * rest.duration
     reason = "the program has no wait that is longer than those of grippers and sensors"
-    if free:
+    found: list[Finding] = []
+    for places in cycle.shared_waits:
+        if any(cycle.rests[move].waits[number].kept for move, number in places):
+            continue
         reason = "the arm waits where holding it takes least, or nearly so"
-    return [Omitted("pose", reason)]
+        saving = _moved_wait(cycle, stops, places, energy)
+        if saving.saved >= LEAST_SHARE * energy:
+            found.append(saving.measure(cycles, wall))
+    return found or [Omitted("pose", reason)]
 
 
 class _MovedWait(NamedTuple):
@@ -131,7 +124,7 @@ class _MovedWait(NamedTuple):
         return self.seconds * (self.power - self.to.power)
 
     def measure(self, cycles: float, wall: WallModel) -> Measure:
-        """The measure, of so many cycles."""
+        """The measure for a number of cycles in the recording."""
         angles = ", ".join(f"{angle:.0f}" for angle in np.rad2deg(self.to.q))
         there = self.to.words()
         return Measure(
@@ -154,19 +147,22 @@ def _moved_wait(
     places: Sequence[tuple[int, int]],
     energy: float,
 ) -> _MovedWait:
-    """The wait at places of a cycle, by numbers of the move and the wait, at the cheapest stop.
+    """A wait of the program, moved to the stop where the arm is held most cheaply.
 
-    `energy` is that of the cycle at the supply [J].
+    Args:
+        cycle: of the program.
+        stops: of the cycle.
+        places: of the wait in the cycle, by numbers of the move and of the wait.
+        energy: of the cycle at the supply [J].
     """
-    # By the end of the interval: a stop that is less certain is chosen only if it is
-    # worth it.
+    # With the standard deviation: of two stops of equal power, the more certain one.
     to = min(stops, key=lambda stop: stop.power + stop.std)
-    waits = [cycle.rests[k].waits[j] for k, j in places]
-    here = [stops[k] for k, _ in places]
+    waits = [cycle.rests[move].waits[number] for move, number in places]
+    here = [stops[move] for move, _ in places]
     seconds = sum(wait.duration for wait in waits)
-    spent = sum(
-        wait.duration * stop.power for wait, stop in zip(waits, here, strict=True)
-    )
+    spent = 0.0
+    for wait, stop in zip(waits, here, strict=True):
+        spent += wait.duration * stop.power
     holding_std = seconds * float(np.hypot(max(stop.std for stop in here), to.std))
     line = waits[0].lines
     return _MovedWait(
@@ -181,32 +177,37 @@ def _moved_wait(
 def _stops(
     model: EnergyModel, cycle: WorkCycle, log: WorkLog, payload: Payload | None
 ) -> list[_Stop]:
-    """The stops of a cycle with the power of holding the arm: measured there, else the model's."""
-    poses = [move.q[-1] for move in cycle.moves]
-    modelled = np.array(
-        [
-            _modelled(model, pose, payload or rest.payload, cycle.temperature)
-            for pose, rest in zip(poses, cycle.rests, strict=True)
-        ]
-    )
+    """The stops of a cycle with the power of holding the arm.
+
+    The power is the measured one where the arm rested there; else that of the model,
+    corrected by its mean error at the measured stops.
+    """
     is_measured = log.total_source.name == "measured"
-    places = [log.place_at(pose) for pose in poses]
-    seen = np.array([place is not None and is_measured for place in places])
-    measured = np.array([np.nan if place is None else place.power for place in places])
-    errors = (measured - modelled)[seen]
-    offset = float(errors.mean()) if errors.size else 0.0
+    modelled = []
+    places = []
+    errors = []
+    for move in cycle.moves:
+        pose = move.q[-1]
+        carried = payload or move.rest.payload
+        power = _modelled(model, pose, carried, cycle.temperature)
+        place = log.place_at(pose) if is_measured else None
+        modelled.append(power)
+        places.append(place)
+        if place is not None:
+            errors.append(place.power - power)
+    offset = float(np.mean(errors)) if errors else 0.0
     unseen_std = UNSEEN_STD
-    if errors.size >= _ENOUGH_RESTS:
-        unseen_std = max(float(errors.std(ddof=1)), HOLDING_STD)
+    if len(errors) >= _ENOUGH_RESTS:
+        unseen_std = max(float(np.std(errors, ddof=1)), HOLDING_STD)
     stops = []
     for number, (move, place) in enumerate(zip(cycle.moves, places, strict=True)):
-        power = float(modelled[number]) + offset
+        power = modelled[number] + offset
         std = unseen_std
-        if place is not None and is_measured:
+        if place is not None:
             scatter = 0.0 if place.count < 2 else place.power_std
             power = place.power
             std = float(np.hypot(scatter, HOLDING_STD))
-        stops.append(_Stop(number, poses[number], move.lines, power, std))
+        stops.append(_Stop(number, move.q[-1], move.lines, power, std))
     return stops
 
 

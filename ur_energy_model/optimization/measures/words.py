@@ -35,33 +35,38 @@ MOST_SHOWN = 8  # measures that are shown in a terminal
 
 
 def name_of(measure: Measure) -> str:
-    """The kind of a measure, and its place in the program."""
+    """The kind of a measure, with its place in the program if it has one."""
     name = NAMES[measure.kind]
-    return f"{name} ({measure.place})" if measure.place else name
+    if measure.place:
+        name += f" ({measure.place})"
+    return name
 
 
 def with_half_width(value: float, std: float) -> str:
-    """A value with half of its 95 % interval, with the digits that the latter gives a meaning."""
+    """A value with half of its 95 % interval, in digits that are meaningful for this half."""
     half = CONFIDENCE * std
     digits = 0
-    if 0.0 < half < 9.5:
-        digits = 1 if half >= 0.95 else 2
+    if 0.95 <= half < 9.5:
+        digits = 1
+    elif 0.0 < half < 0.95:
+        digits = 2
     return f"{value + 0.0:.{digits}f} ± {half:.{digits}f}"
 
 
 def in_recording_words(measure: Measure) -> str:
-    """What is saved at the supply, per cycle where that has a meaning."""
+    """The saving at the supply: per cycle, per cold start, or in the whole recording."""
     saving = measure.saving
-    per = "per cold start" if measure.kind == "cold_start" else "in the recording"
-    cycle = measure.per_cycle
-    if cycle is not None:
-        saving = cycle
+    per = "in the recording"
+    if measure.per_cycle is not None:
+        saving = measure.per_cycle
         per = "per cycle"
+    elif measure.kind == "cold_start":
+        per = "per cold start"
     return f"{with_half_width(saving.energy, saving.std)} J {per}"
 
 
 def per_year_words(year: Saving, tariff: Tariff) -> str:
-    """What is saved in a year: kWh at the wall, or as the tariff counts them."""
+    """The saving of a year in kWh, as the tariff counts them (at the wall or at the supply)."""
     energy = tariff.kwh(year.energy, year.wall_energy)
     std = abs(tariff.kwh(year.std, year.wall_std))
     return f"{with_half_width(energy, std)} kWh a year"
@@ -79,7 +84,7 @@ def paid_words(year: Saving, tariff: Tariff) -> str:
 
 
 def what_to_do(measure: Measure) -> str:
-    """What was found, what to do about it, and what that presupposes."""
+    """The finding of a measure, what to do about it, and its condition if there is one."""
     condition = f" ({measure.condition})" if measure.condition else ""
     return f"{measure.title}: {measure.action}{condition}"
 
@@ -91,11 +96,14 @@ def assumption(measures: Measures, tariff: Tariff) -> str:
 
 
 def omitted_words(omitted: Sequence[Omitted]) -> str:
-    """Kinds of measures that are not listed, with the reasons, those of one reason together."""
-    kinds: dict[str, list[str]] = {}
+    """Kinds of measures that are not listed, grouped by the reason."""
+    names_by_reason: dict[str, list[str]] = {}
     for each in omitted:
-        kinds.setdefault(each.reason, []).append(NAMES[each.kind])
-    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in kinds.items())
+        names_by_reason.setdefault(each.reason, []).append(NAMES[each.kind])
+    groups = [
+        f"{', '.join(names)}: {reason}" for reason, names in names_by_reason.items()
+    ]
+    return "; ".join(groups)
 
 
 def no_measure(measures: Measures) -> str:
@@ -106,9 +114,12 @@ def no_measure(measures: Measures) -> str:
 def text_lines(
     measures: Measures, tariff: Tariff, *, named: bool = False
 ) -> Iterator[str]:
-    """Measures as lines of text, those of one measure indented below its first one.
+    """Measures as lines of text; further lines of a measure are indented below its first one.
 
-    `named`: with the name of each recording, where there are several.
+    Args:
+        measures: of one or several recordings.
+        tariff: cost and CO2 of energy.
+        named: whether each measure has the name of its recording.
     """
     if not measures.measures:
         yield no_measure(measures)
@@ -116,11 +127,13 @@ def text_lines(
     yield f"{TITLE} ({assumption(measures, tariff)}):"
     for number, measure in enumerate(measures.measures[:MOST_SHOWN], 1):
         year = measures.per_year(measure, tariff)
-        saved = f"{in_recording_words(measure)}, {per_year_words(year, tariff)}"
+        amounts = [in_recording_words(measure), per_year_words(year, tariff)]
         paid = paid_words(year, tariff)
+        if paid:
+            amounts.append(paid)
         bag = f"{Path(measure.source).name}: " if named else ""
-        amount = f"{saved}{', ' if paid else ''}{paid}"
-        yield f"{number}. {bag}{name_of(measure)}: {amount}, {measure.sure}"
+        text = ", ".join([*amounts, measure.sure])
+        yield f"{number}. {bag}{name_of(measure)}: {text}"
         yield f"   {what_to_do(measure)}"
         if measure.command:
             yield f"   $ {measure.command}"
