@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -16,32 +15,40 @@ from ur_energy_model.report.model_charts import joint_lines
 
 
 def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> LineChart:
-    """Held-out error, intervals and version of the model over the time of one or more attempts."""
-    learned = np.cumsum(
-        [0.0, *(max(0.0, b.time - a.time) for a, b in pairwise(attempts))]
-    )
-    minutes = np.asarray(learned) / 60.0
+    """Held-out error, intervals and version of the model over the time of the attempts.
+
+    Args:
+        attempts: at least one, in order of time. The controller's time may start anew
+            between two of them; this gap counts as no time.
+        joint_names: from base to tool.
+    """
+    times = np.array([attempt.time for attempt in attempts])
+    passed = np.maximum(np.diff(times, prepend=times[:1]), 0.0)
+    minutes = np.cumsum(passed) / 60.0
+    # None, where bus power was not measured, becomes NaN.
     errors = [attempt.supply_energy_error_percent for attempt in attempts]
-    error = np.array([np.nan if value is None else value for value in errors])
+    error = np.array(errors, dtype=float)
     intervals = np.array([attempt.joint_energy_interval_percent for attempt in attempts])
     version = np.array([attempt.version for attempt in attempts], dtype=float)
     accepted = np.array([attempt.accepted for attempt in attempts])
+    # A version holds until the next attempt: two points each make a staircase.
+    step_times = np.repeat(minutes, 2)[1:]
+    steps = np.repeat(version, 2)[:-1]
     versions = (
-        Line(
-            "version", np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1], "measured"
-        ),
+        Line("version", step_times, steps, "measured"),
         Line("taken over", minutes[accepted], version[accepted], "truth", points=True),
     )
-    errors_shown = (Line("error", minutes, error, "measured"),)
-    widths = joint_lines(minutes, intervals, joint_names)
-    title = "95 % intervals of the joints'"
     panels = (
         Panel(
             "Energy at the supply: model minus measured",
-            errors_shown,
+            (Line("error", minutes, error, "measured"),),
             y_label="error [%]",
         ),
-        Panel(f"{title} electrical energies", widths, y_label="± [%]"),
+        Panel(
+            "95 % intervals of the joints' electrical energies",
+            joint_lines(minutes, intervals, joint_names),
+            y_label="± [%]",
+        ),
         Panel("Version of the model in use", versions, y_label="version"),
     )
     return LineChart(

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from ur_energy_model.cli.output import (
     note,
     print_json,
@@ -17,10 +20,12 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
 from ur_energy_model.learning import learner as learning
 from ur_energy_model.learning.charts import learning_chart
+from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.room import LearnOptions
 from ur_energy_model.learning.state import save_learned
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.report.figures import save_chart
 from ur_energy_model.rooms import Given
 from ur_energy_model.telemetry.bag.reader import recorded_robot
@@ -34,35 +39,60 @@ def learn(given: Given) -> None:
             exists.
     """
     options = given.of(LearnOptions)
-    figure = options.figure or options.output.with_suffix(".png")
-    if figure.suffix not in (".png", ".svg"):
-        raise InputError(
-            "--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg"
-        )
-    for path in (options.output, figure):
-        check_output(path, overwrite=options.overwrite)
-    if options.robot is None and options.model is not None:
-        robot = load_model(options.model).description()
-    else:
-        robot = load_robot(options.robot or recorded_robot(options.bags))
-    first = (
-        learning.first_model(robot)
-        if options.model is None
-        else load_model(options.model)
-    )
-    check_joints(first, robot)
+    figure = _checked_figure(options)
+    robot, first = _arm_and_first_model(options)
     learner = learning.Learner(robot, first)
     with progress("learning") as report:
         attempts, changes = learning.learn(learner, options.bags, progress=report)
     save_learned(learner.model, options.output)
     if attempts:
         chart = learning_chart(attempts, robot.joint_names)
-        save_chart(
-            chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem
-        )
+        form = figure.suffix.lstrip(".")
+        save_chart(chart, figure.parent, formats=(form,), name=figure.stem)
     if options.json:
         print_json({"history": attempts, "events": changes})
         return
+    _print_history(learner, attempts, changes)
+    drawn = f", picture to {figure}" if attempts else ""
+    note(f"model written to {options.output}{drawn}")
+
+
+def _checked_figure(options: LearnOptions) -> Path:
+    """The file of the picture, after all outputs were checked.
+
+    Raises:
+        InputError: the picture is neither PNG nor SVG, or an output exists.
+    """
+    figure = options.figure or options.output.with_suffix(".png")
+    if figure.suffix not in (".png", ".svg"):
+        problem = f"{figure} is neither PNG nor SVG"
+        raise InputError("--figure", problem, "end it in .png or .svg")
+    for path in (options.output, figure):
+        check_output(path, overwrite=options.overwrite)
+    return figure
+
+
+def _arm_and_first_model(options: LearnOptions) -> tuple[RobotDescription, EnergyModel]:
+    """The arm that was recorded, and the model that learning begins with.
+
+    Raises:
+        UrEnergyError: no file and no recording names the arm, or the model is of another.
+    """
+    if options.model is None:
+        robot = load_robot(options.robot or recorded_robot(options.bags))
+        return robot, learning.first_model(robot)
+    first = load_model(options.model)
+    robot = first.description()
+    if options.robot is not None:
+        robot = load_robot(options.robot)
+    check_joints(first, robot)
+    return robot, first
+
+
+def _print_history(
+    learner: learning.Learner, attempts: Sequence[Attempt], changes: Sequence[Change]
+) -> None:
+    """Print the attempts to improve the model, the changes of the arm, and the model in use."""
     if not attempts:
         note(
             "too little motion to learn from: the first model is tried after 20 s of work"
@@ -76,7 +106,7 @@ def learn(given: Given) -> None:
             "error at the supply [%]": "supply_energy_error_percent",
             "worst joint ± [%]": lambda each: max(each.joint_energy_interval_percent),
             "result": lambda each: (
-                ("taken over: " if each.accepted else "kept: ") + each.reason
+                f"{'taken over' if each.accepted else 'kept'}: {each.reason}"
             ),
         },
     )
@@ -86,5 +116,3 @@ def learn(given: Given) -> None:
         f"model in use: version {learner.version}, learned from {learner.learned_minutes:.1f} min "
         f"of work; {learner.left_out} samples left out"
     )
-    drawn = f", picture to {figure}" if attempts else ""
-    note(f"model written to {options.output}{drawn}")

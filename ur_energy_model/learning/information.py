@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,11 @@ from ur_energy_model.typing import Array
 
 MOST_SESSIONS = 30
 _TOTAL = 400.0
-_SHARES = (50.0, 200.0)
-"""Motion kept of all sessions, and least and most of a long one [s], so that eight of these are
-kept, or more of shorter ones; what decides the size of a state."""
+"""Motion kept of all sessions together [s], which decides the size of a state."""
+_LEAST_SHARE = 50.0
+_LARGEST_SHARE = 200.0
+"""Least and most motion kept of one long session [s]: eight of these are kept, or more of shorter
+ones."""
 _MOST_TARGETS = 600  # samples of noise-free targets kept of a session
 # factor by which a session must grow before an undecided setup is estimated again
 _GROWTH = 1.3
@@ -101,7 +103,7 @@ class _Session:
         self.name = name
         self.power = power
         self.dof = power.robot.dof
-        self.motions = SegmentSelector(_SHARES[1])
+        self.motions = SegmentSelector(_LARGEST_SHARE)
         self.targets = TorqueBuffer(0.0, _MOST_TARGETS)
         self.info = RecordingInfo(source=name)
         self.cutoff: float | None = None
@@ -138,7 +140,8 @@ class _Session:
             if not self.motions.parts:
                 self.payload = motion.payload[0]
             masses = np.unique(motion.payload[:, 0][np.isfinite(motion.payload[:, 0])])
-            self.payloads = sorted({*self.payloads, *masses.round(4).tolist()})[:2]
+            all_masses = {*self.payloads, *masses.round(4).tolist()}
+            self.payloads = sorted(all_masses)[:2]
         if any(len(motion) > 1 for motion in motions):
             self.motions.add(Segment(self.dof, tuple(motions), None))
         return motions
@@ -150,23 +153,18 @@ class _Session:
             place: of the session in the order of time, from 0.
         """
         motions = Buffer[FilteredMotion](most=0)
-        torque = self.targets
-        period = 1.0
         for segment in self.motions.parts:
             for motion in segment.motions:
                 motions.append(motion)
         assert self.cutoff is not None
-        if torque.reference == "none":  # of measured motion, as it is kept
+        torque = self.targets
+        period = 1.0
+        if torque.reference == "none":  # without noise-free targets: the filtered motion
             torque = TorqueBuffer()
             for motion in motions:
                 if len(motion) > 1 and np.isfinite(motion.moment).all():
                     period = motion.period
-                    columns = {"target_moment": motion.moment}
-                    columns |= {"actual_q": motion.q, "actual_qd": motion.qd}
-                    if np.isfinite(motion.payload).all():
-                        columns["payload"] = motion.payload[:, 0]
-                        columns["payload_cog"] = motion.payload[:, 1:]
-                    torque.append(Telemetry(motion.time, columns, self.info))
+                    torque.append(self._with_moments(motion))
         return SessionData(
             path=Path(self.name),
             info=replace(self.info, gravity=None),
@@ -185,6 +183,18 @@ class _Session:
             began=float(place),
         )
 
+    def _with_moments(self, motion: FilteredMotion) -> Telemetry:
+        """Target moments of a filtered motion with their positions, speeds and payload."""
+        columns = {
+            "target_moment": motion.moment,
+            "actual_q": motion.q,
+            "actual_qd": motion.qd,
+        }
+        if np.isfinite(motion.payload).all():
+            columns["payload"] = motion.payload[:, 0]
+            columns["payload_cog"] = motion.payload[:, 1:]
+        return Telemetry(motion.time, columns, self.info)
+
     _KEPT = (
         "name",
         "cutoff",
@@ -197,7 +207,7 @@ class _Session:
     )
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
+        """Everything that `restored` needs: numbers, text and arrays."""
         return {
             **{name: getattr(self, name) for name in self._KEPT},
             "limit": self.motions.limit,
@@ -208,17 +218,22 @@ class _Session:
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], power: PowerFit) -> _Session:
-        """From what `saved` gave."""
+        """A session as it was saved.
+
+        Args:
+            saved: what `saved` gave.
+            power: fit of the power model, whose arm and known values hold.
+        """
         power = PowerFit(power.robot, power.known, built(PowerData, saved["power"]))
-        out = cls(saved["name"], power)
+        session = cls(saved["name"], power)
         for name in cls._KEPT:
-            setattr(out, name, saved[name])
-        out.motions.limit = saved["limit"]
-        out.motions.parts = [
-            Segment(out.dof, motions, None) for motions in _unpacked(saved["motions"])
+            setattr(session, name, saved[name])
+        session.motions.limit = saved["limit"]
+        session.motions.parts = [
+            Segment(session.dof, motions, None) for motions in _unpacked(saved["motions"])
         ]
-        out.targets.restore(saved["targets"])
-        return out
+        session.targets.restore(saved["targets"])
+        return session
 
 
 class ArmInformation:
@@ -234,8 +249,8 @@ class ArmInformation:
 
     Attributes:
         constants: torque constants that the controller states.
-        doubts: what the currents of sessions show in place of the payload that is set in
-            the controller, by name of the session, from the last fit.
+        doubts: payloads that the currents contradict, by name of the session, from the
+            last fit.
     """
 
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
@@ -249,15 +264,20 @@ class ArmInformation:
         self._estimate: DynamicsEstimate | None = None
         # samples of the session in the last estimate of its setup
         self._estimated_from = 0
+        # By name of the session: its samples at the last check of payloads, and the result.
         self._checks: dict[str, tuple[int, tuple[PayloadCheck, ...]]] = {}
-        """Of the payloads of sessions, with the samples that they had."""
         self._use(prior, fitted=False)
         self.start_session()
 
     def _use(self, model: EnergyModel, *, fitted: bool) -> None:
-        """Accumulate errors of the bus capacitor, which are not linear in it, with a model.
+        """Accumulate errors of candidates for the bus capacitor with a model.
 
-        The model after the last one takes the best candidate.
+        The errors are not linear in the capacity. The next model takes the candidate with
+        the least error.
+
+        Args:
+            model: of the arm.
+            fitted: whether it was fitted to data; only then the errors count.
         """
         self._model = model
         self._fitted = fitted
@@ -280,22 +300,26 @@ class ArmInformation:
         """
         self._number += 1
         power = PowerFit(self.robot, self._known_power)
-        before = [each for each in self._sessions if each.samples and not forget]
-        before = before[1 - MOST_SESSIONS :]
-        newest = np.cumsum(
-            [min(each.motions.kept, _SHARES[0]) for each in reversed(before)]
-        )
-        before = before[int((newest > _TOTAL - _SHARES[0]).sum()) :]
+        before: list[_Session] = []
+        least = _LEAST_SHARE  # motion that is kept at least, with that of the new session
+        for session in reversed(self._sessions):
+            if forget or not session.samples:
+                continue
+            least += min(session.motions.kept, _LEAST_SHARE)
+            if least > _TOTAL or len(before) == MOST_SESSIONS - 1:
+                break
+            before.insert(0, session)
         self._sessions = [*before, _Session(f"session {self._number}", power)]
-        for each in self._sessions:
-            each.motions.limit = float(np.clip(_TOTAL / len(self._sessions), *_SHARES))
-        for each in before:
-            each.motions.choose(each.motions.limit)
+        share = np.clip(_TOTAL / len(self._sessions), _LEAST_SHARE, _LARGEST_SHARE)
+        for session in self._sessions:
+            session.motions.limit = float(share)
+        for session in before:
+            session.motions.choose(session.motions.limit)
         self._estimated_from = 0
         self.constants.start_session()
 
     def restart(self, prior: EnergyModel) -> None:
-        """Go on with the present session alone, as after an exchange of joints.
+        """Continue with the present session alone, for instance after an exchange of joints.
 
         Args:
             prior: the first model from now on.
@@ -323,7 +347,10 @@ class ArmInformation:
         """Continue with saved data.
 
         Args:
-            saved: what `saved` gave; KeyError, TypeError or ValueError if it is damaged.
+            saved: what `saved` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: the data are damaged.
         """
         power = PowerFit(self.robot, self._known_power)
         self._sessions = [_Session.restored(each, power) for each in saved["sessions"]]
@@ -346,32 +373,38 @@ class ArmInformation:
         self.constants.observe(window)
         motions = session.add(window)
         self._decide_setup()
-        rows = (
-            power_rows(window) if self._fitted and session.power.supply_rested else None
-        )
-        if rows is not None:
-            use = np.isin(rows.mode, BRAKES_RELEASED)
-            supply = (
-                each[use] for each in (rows.time, rows.qd, rows.current, rows.power)
-            )
-            self._capacitor.start_recording()
-            self._capacitor.accumulate(*supply)
+        if self._fitted and session.power.supply_rested:
+            self._add_to_capacitor(window)
         if session.cutoff is None:
             return []
         narrow = ParallelFilter(session.cutoff)
         dynamics = self._dynamics()
-        return [
-            ArmMotion(part, arm, narrow)
-            for motion in motions
-            for part, arm in dynamics.parts(motion)
-        ]
+        with_dynamics = []
+        for motion in motions:
+            for part, arm in dynamics.parts(motion):
+                with_dynamics.append(ArmMotion(part, arm, narrow))
+        return with_dynamics
+
+    def _add_to_capacitor(self, window: Telemetry) -> None:
+        """Accumulate errors of the bus capacitor over samples with brakes released."""
+        rows = power_rows(window)
+        if rows is None:
+            return
+        use = np.isin(rows.mode, BRAKES_RELEASED)
+        self._capacitor.start_recording()
+        self._capacitor.accumulate(
+            rows.time[use], rows.qd[use], rows.current[use], rows.power[use]
+        )
 
     def fit(self) -> EnergyModel | None:
         """The model that all data give, as `identify` fits it; None if no joint has moved yet.
 
-        Sessions with a doubted payload are left out where the one found does not fit them
-        either. IdentificationError: currents that contradict the torques; ModelFileError:
-        values that no arm can have.
+        A session whose payload the currents contradict is fitted with the payload that they
+        show. If no model fits then either, such sessions are left out.
+
+        Raises:
+            IdentificationError: currents contradict the torques.
+            ModelFileError: the fit has values that no arm can have.
         """
         used = [session for session in self._sessions if session.motions.parts]
         if not used:
@@ -380,30 +413,36 @@ class ArmInformation:
         try:
             arm, found = self._fit_of(used)
         except IdentificationError:
-            rest = [session for session in used if session.name not in self.doubts]
-            if len(rest) in (0, len(used)):
+            trusted = [session for session in used if session.name not in self.doubts]
+            if len(trusted) in (0, len(used)):
                 raise
-            arm, found = self._fit_of(rest)
+            arm, found = self._fit_of(trusted)
         names = {session.name for session in used}
-        self._checks = {
-            name: each for name, each in self._checks.items() if name in names
-        }
-        if (estimate := arm.body.estimate) is not None:
-            self._estimate = self._of_this_session(estimate)
-            setup = self._estimate.setup
-            source = self._estimate.setup_source
-            found = replace(found, setup=setup, setup_source=source)
+        for name in set(self._checks) - names:
+            del self._checks[name]
+        if arm.body.estimate is not None:
+            estimate = self._of_this_session(arm.body.estimate)
+            self._estimate = estimate
+            found = replace(
+                found, setup=estimate.setup, setup_source=estimate.setup_source
+            )
         errors = self._capacitor.errors
-        found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
+        if not self._fitted:
+            errors = np.zeros_like(errors)
+        found = with_capacitor(found, errors)
         found = with_presliding(found, arm.fitted, arm.dynamics())
         found = replace(found, wall=self.prior.wall)
-        # As it will be read from a file, so that a restart changes nothing.
+        # Rounded as in a file, so that a restart from the file changes nothing.
         model = model_from_document(document(found), "learned model")
         self._use(model, fitted=True)
         return model
 
     def _fit_of(self, used: list[_Session]) -> tuple[ArmFit, EnergyModel]:
-        """The drives of these sessions; `doubts` are known even if it fails."""
+        """The fit of these sessions and its model; `doubts` are set even if the fit fails.
+
+        Raises:
+            IdentificationError: currents contradict the torques.
+        """
         options = IdentificationOptions()
         stated = self.constants.known
         data = [each.data(place) for place, each in enumerate(used)]
@@ -412,17 +451,17 @@ class ArmInformation:
         arm = ArmFit(self.robot, data, (), options, known=known)
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
-            found = list[PayloadCheck]()
+            """Payload checks of all sessions; of those that hardly grew, the last ones."""
+            found: list[PayloadCheck] = []
             for session, given, own in zip(used, arm.given, arm.compared(), strict=True):
-                samples, entry = self._checks.get(session.name, (0, ()))
+                samples, checks = self._checks.get(session.name, (0, ()))
+                grown = session.samples >= _CHECKED_AGAIN * samples
                 enough = session.motions.kept >= _LEAST_CHECKED
-                if enough and (
-                    own.carried or session.samples >= _CHECKED_AGAIN * samples
-                ):
-                    entry = check_payload(model, arm.body.robot, given, own.alone())
+                if enough and (own.carried or grown):
+                    checks = check_payload(model, arm.body.robot, given, own.alone())
                     if own.carried is None:
-                        self._checks[session.name] = session.samples, entry
-                found += entry
+                        self._checks[session.name] = (session.samples, checks)
+                found += checks
             return found
 
         try:
@@ -433,17 +472,13 @@ class ArmInformation:
     def _decide_setup(self) -> None:
         """Estimate mounting and payload of the session as its samples grow, until decided."""
         session = self._sessions[-1]
-        estimate = self._estimate
-        if (
-            session.samples < max(1, _GROWTH * self._estimated_from)
-            or session.cutoff is None
-        ):
+        enough = max(1, _GROWTH * self._estimated_from)
+        if session.cutoff is None or session.samples < enough:
             return
-        if estimate is not None and any(
-            entry.source == session.name and entry.setup_source == "estimated"
-            for entry in estimate.recordings
-        ):
-            return
+        if self._estimate is not None:
+            for entry in self._estimate.recordings:
+                if entry.source == session.name and entry.setup_source == "estimated":
+                    return
         self._estimated_from = session.samples
         data = session.data()
         if data.torque_reference == "none":
@@ -481,56 +516,52 @@ _STEPS = 65535
 
 def _packed(segments: Sequence[Sequence[FilteredMotion]]) -> dict[str, Any]:
     """Motions of segments as arrays, for `_unpacked`."""
-    motions = [motion for segment in segments for motion in segment]
+    motions = list(chain.from_iterable(segments))
     if not motions:
         return {"segments": []}
-    out: dict[str, Any] = {
+    packed: dict[str, Any] = {
         "segments": [len(segment) for segment in segments],
         "lengths": np.array([len(motion) for motion in motions]),
-        "time": np.array([[each.time[0], each.time[-1]] for each in motions]),
+        "time": np.array([motion.time[[0, -1]] for motion in motions]),
     }
     for name in ("temperature", "payload"):
-        out[name] = np.concatenate([getattr(each, name) for each in motions]).astype(
-            np.float32
-        )
+        values = np.concatenate([getattr(motion, name) for motion in motions])
+        packed[name] = values.astype(np.float32)
     for name in _CHANNELS:
-        values = np.concatenate([getattr(each, name) for each in motions])
+        values = np.concatenate([getattr(motion, name) for motion in motions])
         low = np.fmin.reduce(values)
         step = np.maximum(np.fmax.reduce(values) - low, 1e-12) / _STEPS
-        if not np.isfinite(values).all():  # recorded in a part of the session at most
+        if not np.isfinite(values).all():  # not recorded, or not in all of the session
             low = np.full_like(low, np.nan)
             step = np.ones_like(step)
             values = values[:0]
         codes = np.rint((values - low) / step).astype(np.uint16)
-        out[name] = {
-            "low": low,
-            "step": step,
-            "codes": np.diff(codes.T, prepend=np.uint16(0)),
-        }
-    return out
+        differences = np.diff(codes.T, prepend=np.uint16(0))
+        packed[name] = {"low": low, "step": step, "codes": differences}
+    return packed
 
 
 def _unpacked(packed: Mapping[str, Any]) -> Iterator[tuple[FilteredMotion, ...]]:
-    """Motions of each segment."""
+    """Motions of each segment, from what `_packed` gave."""
     if not packed["segments"]:
         return
     ends = np.cumsum(packed["lengths"])
-    channels = dict[str, Array]()
+    channels: dict[str, Array] = {}
     for name in _CHANNELS:
         low = packed[name]["low"]
         step = packed[name]["step"]
         codes = np.cumsum(packed[name]["codes"], axis=1, dtype=np.uint16).T
         codes = codes if len(codes) else np.zeros((ends[-1], len(low)))
         channels[name] = low + step * codes
-    channels |= {name: packed[name].astype(float) for name in ("temperature", "payload")}
-    motions = (
-        FilteredMotion(
-            time=np.linspace(first, last, end - start),
-            **{name: values[start:end] for name, values in channels.items()},
-        )
-        for (first, last), (start, end) in zip(
-            packed["time"].tolist(), pairwise([0, *ends.tolist()]), strict=True
-        )
-    )
+    for name in ("temperature", "payload"):
+        channels[name] = packed[name].astype(float)
+    motions = []
+    start = 0
+    for (first, last), end in zip(packed["time"].tolist(), ends.tolist(), strict=True):
+        columns = {name: values[start:end] for name, values in channels.items()}
+        time = np.linspace(first, last, end - start)
+        motions.append(FilteredMotion(time=time, **columns))
+        start = end
+    remaining = iter(motions)
     for count in packed["segments"]:
-        yield tuple(next(motions) for _ in range(count))
+        yield tuple(islice(remaining, count))

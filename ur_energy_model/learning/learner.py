@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -60,11 +60,12 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concaten
 from ur_energy_model.typing import Progress
 
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
-"""Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
+"""Learned times at which the model is fitted again [s]."""
 LATER = 600.0
+"""Learned time between fits after the last of `SCHEDULE` [s]."""
 _SAME_CONSTANT = 1e-3
 """Relative change of a torque constant below which the first model stays as it is."""
-_MOST_QUEUED = 12  # windows that wait for `step`; older ones are left out
+_MOST_QUEUED = 12  # most windows in the queue of `step`; older ones are left out
 _NUMBERS = (
     "version", "left_out", "_due", "_restarted", "_fitted_until", "_last_time", "_end_of_session",
     "_noticed",
@@ -82,9 +83,8 @@ def first_model(robot: RobotDescription) -> EnergyModel:
     if robot.source in generic_models():
         return generic_model(robot)
     joints = CurrentRegression(robot).from_priors()
-    stated = RecordingDynamics(robot, RecordingInfo(), None, None).stated(
-        np.full(4, np.nan)
-    )
+    dynamics = RecordingDynamics(robot, RecordingInfo(), None, None)
+    stated = dynamics.stated(np.full(4, np.nan))
     body = BodyResults(robot, None, stated, expected_inertia(robot))
     model = fit_drives(body, joints, [PowerFit(robot)], "physical").model
     return replace(model, provenance={"origin": "prior", **model.provenance})
@@ -92,11 +92,11 @@ def first_model(robot: RobotDescription) -> EnergyModel:
 
 @dataclass
 class LearnedTime:
-    """The samples that were learned from.
+    """The samples that a model was learned from.
 
     Attributes:
-        samples: their number.
-        seconds: time of work among them [s].
+        samples: number of the samples.
+        seconds: time of work in them [s].
         since: host time of the first one, UTC, ISO 8601; None without host times.
         until: host time of the last one, UTC, ISO 8601; None without host times.
     """
@@ -124,8 +124,8 @@ class Learner:
 
     Attributes:
         left_out: number of samples that nothing was learned from.
-        pause: work after a fit until the next one over its computing time, at least; 0
-            for results that do not depend on the machine. The first model does not wait.
+        pause: least time of work between two fits, over the computing time of a fit; 0 for
+            results that do not depend on the machine. The first model has no pause.
     """
 
     def __init__(
@@ -202,15 +202,17 @@ class Learner:
         """Learn from the windows that are complete, until the next attempt.
 
         Returns:
-            What came of a candidate that was judged; None where no more is due. Called
-            again and again by whoever limits the computing time between two attempts.
+            The result of a candidate that was judged; None where no more is due. Between
+            two calls, the caller can limit the computing time.
         """
         while self._queue and not self._attempts:
             self._learn(self._queue.popleft())
-        return self._attempts.popleft() if self._attempts else None
+        if not self._attempts:
+            return None
+        return self._attempts.popleft()
 
     def attempts(self) -> list[Attempt]:
-        """All attempts that are due, see `step`."""
+        """All attempts that are due, as `step` returns them."""
         return list(iter(self.step, None))
 
     def end_session(self) -> None:
@@ -260,6 +262,13 @@ class Learner:
             another arm refuses it.
         """
         pending = self._windows.pending
+        unused = list(self._queue)
+        if pending:
+            unused.append(concatenate(pending))
+        # Without gaps, which follow from the clock.
+        names = ("time", "columns", "info", "stamp")
+        waiting = [{name: getattr(each, name) for name in names} for each in unused]
+        trial = {name: record.saved() for name, record in self._trial.items()}
         return encoded(
             {
                 "robot": self.robot.name,
@@ -274,26 +283,21 @@ class Learner:
                     "monitor": self._monitor.saved(),
                     "changes": self._monitor.changes,
                 },
-                "trial": {name: each.saved() for name, each in self._trial.items()}
-                or None,
+                "trial": trial or None,
                 "attempts": self._attempts,
-                # Without gaps, which follow from the clock.
-                "waiting": [
-                    {
-                        name: getattr(samples, name)
-                        for name in ("time", "columns", "info", "stamp")
-                    }
-                    for samples in (
-                        *self._queue,
-                        *([concatenate(pending)] if pending else []),
-                    )
-                ],
+                "waiting": waiting,
                 "window_open": bool(pending),
                 "origin": self._windows.origin,
             }
         )
 
     def _restore(self, saved: dict[str, Any]) -> None:
+        """Continue with the values that `state` encoded.
+
+        Raises:
+            ValueError, KeyError, TypeError, IndexError: the values are damaged, or of
+                another arm.
+        """
         if saved["robot"] != self.robot.name:
             raise ValueError(f"it is of a {saved['robot']}, not a {self.robot.name}")
         if None not in (saved["serial"], self.serial) and saved["serial"] != self.serial:
@@ -310,21 +314,10 @@ class Learner:
         self._learned = built(LearnedTime, saved["learned"])
         for name in _NUMBERS:
             setattr(self, name, saved["numbers"][name])
-        trial = saved["trial"] or {}
-        self._trial = {
-            name: ModelRecord.restored(each, self.robot) for name, each in trial.items()
-        }
+        for name, record in (saved["trial"] or {}).items():
+            self._trial[name] = ModelRecord.restored(record, self.robot)
         self._attempts = deque(built(list[Attempt], saved["attempts"]))
-        for samples in saved["waiting"]:
-            lists = {
-                key: tuple(x) for key, x in samples["info"].items() if isinstance(x, list)
-            }
-            info = RecordingInfo(**{**samples["info"], **lists})
-            time = samples["time"]
-            gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
-            self._queue.append(
-                Telemetry(time, samples["columns"], info, gaps, samples["stamp"])
-            )
+        self._queue.extend(map(_restored_window, saved["waiting"]))
         self._windows.pending = [self._queue.pop()] if saved["window_open"] else []
         self._windows.origin = float(saved["origin"])
 
@@ -354,63 +347,69 @@ class Learner:
         self._last_time = float(window.time[-1])
         self._info = window.info
         motions = self._information.add(window)
-        if exchanged := self._information.constants.exchanged():
+        exchanged = self._information.constants.exchanged()
+        if exchanged:
             self._restart(exchanged)
         self._coverage.observe(window)
         before = len(self._monitor.changes)
         self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
-        if found := {change.what for change in self._monitor.changes[before:]}:
-            # What was learned before a change is kept apart from what follows.
-            self._information.start_session(forget="mounting" in found)
+        changed = {change.what for change in self._monitor.changes[before:]}
+        if changed:  # data before a change and after it belong to different sessions
+            self._information.start_session(forget="mounting" in changed)
         for record in self._trial.values():
             record.observe(window, motions)
+        self._count_work(window)
+        if self._learned.seconds >= self._due - 0.5:
+            self._judge_and_fit()
+
+    def _count_work(self, window: Telemetry) -> None:
+        """Add a window to the learned time.
+
+        Work is time with brakes released, in a window in which the arm moves at all.
+        """
         learned = self._learned
-        # Work is time with brakes released in a window in which the arm moves at all.
         speed = np.abs(window["actual_qd"]).max(axis=1)
         good = np.isfinite(speed)
         if "robot_mode" in window:
             good &= np.isin(window["robot_mode"], BRAKES_RELEASED)
-        if (good & (speed > MOVING_SPEED)).any():
-            learned.samples += len(window)
-            learned.seconds += window.duration * float(good.mean())
-            if window.stamp is not None:
-                since, until = (
-                    datetime.fromtimestamp(float(stamp) / 1e9, timezone.utc)
-                    for stamp in window.stamp[[0, -1]]
-                )
-                learned.since = learned.since or since.isoformat(timespec="seconds")
-                learned.until = until.isoformat(timespec="seconds")
-        if learned.seconds >= self._due - 0.5:
-            done = max(learned.seconds, self._due) - self._restarted + 1e-6
-            later = LATER * (done // LATER + 1)
-            self._due = self._restarted + next(
-                (time for time in SCHEDULE if time > done), later
-            )
-            self._judge()
-            self._use_constants()
-            began = process_time()
-            self._fit()
-            if self.version:
-                rest = self.pause * (process_time() - began)
-                self._due = max(self._due, learned.seconds + rest)
+        if not (good & (speed > MOVING_SPEED)).any():
+            return
+        learned.samples += len(window)
+        learned.seconds += window.duration * float(good.mean())
+        if window.stamp is not None:
+            learned.since = learned.since or _utc(window.stamp[0])
+            learned.until = _utc(window.stamp[-1])
+
+    def _judge_and_fit(self) -> None:
+        """Judge the candidate on trial, fit the next one, and schedule the fit after it."""
+        learned = self._learned
+        done = max(learned.seconds, self._due) - self._restarted + 1e-6
+        later = LATER * (done // LATER + 1)
+        following = next((time for time in SCHEDULE if time > done), later)
+        self._due = self._restarted + following
+        self._judge()
+        self._use_constants()
+        began = process_time()
+        self._fit()
+        if self.version:
+            rest = self.pause * (process_time() - began)
+            self._due = max(self._due, learned.seconds + rest)
 
     def _use_constants(self) -> None:
-        """Until a model was learned, the first one has the constants that the controller states."""
+        """Give the first model the torque constants of the controller, until one is learned."""
         if self.version:
             return
         stated = self._information.constants.known
         model = with_controller_constants(self._information.prior, stated)
-        before, after = (
-            np.array([joint.torque_constant for joint in each.joints])
-            for each in (self.model, model)
-        )
+        before = np.array([joint.torque_constant for joint in self.model.joints])
+        after = np.array([joint.torque_constant for joint in model.joints])
         if np.abs(after / before - 1.0).max() > _SAME_CONSTANT:
             self.model = model
             self._work = None
             self._monitor.use_model(model)
 
     def _restart(self, exchanged: Sequence[ExchangedJoint]) -> None:
-        """Learn exchanged joints anew, from what is known of their type."""
+        """Learn exchanged joints anew, from the first model of the arm type."""
         for each in exchanged:
             self._monitor.report_exchange(each)
         joints = [each.joint for each in exchanged]
@@ -434,11 +433,12 @@ class Learner:
                 reason=f"{names} exchanged: another torque constant is stated",
             )
         )
-        # The next candidate is due as soon as that of a first model.
+        # The next candidate is due after the same time as the one of a first model.
         self._restarted = self._learned.seconds
         self._due = self._restarted + SCHEDULE[0]
 
     def _start_session(self) -> None:
+        """Start another session of the arm, also for the models on trial."""
         self._information.start_session()
         for record in self._trial.values():
             record.start_session()
@@ -451,7 +451,14 @@ class Learner:
     def _decide(
         self, accepted: bool, reason: str, shown: ModelRecord | None = None
     ) -> None:
-        """Note an attempt, with errors as shown by the last trial, and take an accepted model."""
+        """Record an attempt, and use the candidate if it is accepted.
+
+        Args:
+            accepted: whether the candidate replaces the model in use.
+            reason: of the decision, a clause.
+            shown: record whose errors the attempt states; None for the one of the model
+                that is used from now on.
+        """
         record = self._trial["candidate" if accepted else "present"]
         if accepted:
             self.version += 1
@@ -462,15 +469,14 @@ class Learner:
             self.model = replace(self.model, provenance=provenance)
         record = shown or record
         error = record.supply_energy_error
+        intervals = (100.0 * record.joint_intervals).tolist()
         self._attempts.append(
             Attempt(
                 time=self._fitted_until,
                 samples=self._learned.samples,
                 version=self.version,
                 supply_energy_error_percent=None if error is None else 100.0 * error,
-                joint_energy_interval_percent=tuple(
-                    (100.0 * record.joint_intervals).tolist()
-                ),
+                joint_energy_interval_percent=tuple(intervals),
                 accepted=accepted,
                 reason=reason,
             )
@@ -485,15 +491,29 @@ class Learner:
             return  # the next one has more data
         if candidate is None or self._last_time is None:
             return
-        for name, check in self._information.doubts.items():
-            if name not in self._noticed:
-                self._noticed = [*self._noticed, name][-MOST_SESSIONS:]
-                own = check.mass - check.controller_mass, check.std, check.controller_mass
-                self._monitor.report_payload(self._information.begin_of(name), *own)
+        self._report_payloads()
         self._fitted_until = self._last_time
+        candidate = replace(candidate, provenance=self._provenance())
+        self._trial = {
+            "present": ModelRecord(self.model, self.robot),
+            "candidate": ModelRecord(candidate, self.robot),
+        }
+
+    def _report_payloads(self) -> None:
+        """Report an undeclared payload of each session once."""
+        for name, check in self._information.doubts.items():
+            if name in self._noticed:
+                continue
+            self._noticed = [*self._noticed, name][-MOST_SESSIONS:]
+            begin = self._information.begin_of(name)
+            stated = check.controller_mass
+            self._monitor.report_payload(begin, check.mass - stated, check.std, stated)
+
+    def _provenance(self) -> dict[str, Any]:
+        """Provenance of a candidate: the arm, the learned time, and the model before it."""
         learned = self._learned
         previous = self.model
-        provenance = {
+        return {
             "origin": ORIGIN,
             "package_version": __version__,
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -512,26 +532,44 @@ class Learner:
                 "sha256": learned_digest(previous),
             },
         }
-        candidate = replace(candidate, provenance=provenance)
-        both = {"present": previous, "candidate": candidate}
-        self._trial = {
-            name: ModelRecord(model, self.robot) for name, model in both.items()
-        }
+
+
+def _utc(stamp: int) -> str:
+    """Host time of a sample [ns since 1970] as UTC, ISO 8601, to the second."""
+    return datetime.fromtimestamp(stamp / 1e9, timezone.utc).isoformat(timespec="seconds")
+
+
+def _restored_window(saved: Mapping[str, Any]) -> Telemetry:
+    """Samples from their saved times, columns, information and stamps, with their gaps."""
+    values = dict(saved["info"])
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    info = RecordingInfo(**values)
+    time = saved["time"]
+    gaps = find_gaps(time, None if info.rate is None else 1.0 / info.rate)
+    return Telemetry(time, saved["columns"], info, gaps, saved["stamp"])
 
 
 def learn(
     learner: Learner, bags: Sequence[str | Path], *, progress: Progress | None = None
 ) -> tuple[list[Attempt], list[Change]]:
-    """Let a learner, whose model is the result, go through recordings in constant memory.
+    """Learn from recordings, one after another, in constant memory.
 
-    Each bag is a session of its own. Returns attempts in order of time, and changes of
-    the arm.
+    Args:
+        learner: of the arm; its model is the result.
+        bags: recordings of the arm in order of time, each a session of its own.
+        progress: called with NaN and text.
+
+    Returns:
+        The attempts to improve the model in order of time, and the changes of the arm.
 
     Raises:
-        UrEnergyError: input that cannot be used, with place and remedy.
+        UrEnergyError: a recording is of another arm, empty or contradictory, or cannot be
+            read.
     """
-    attempts = list[Attempt]()
-    changes = list[Change]()
+    attempts: list[Attempt] = []
+    changes: list[Change] = []
     for bag in map(Path, bags):
         samples = 0
         check = RecordingCheck()

@@ -1,12 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ordinary work has not shown, and how much of the energy that leaves open.
+"""What ordinary work has not shown yet, and how uncertain that leaves the energy.
 
-The shares are over a reference work: point-to-point moves through the whole workspace at
-the speeds of test programs (`trajectory_a` of the simulator), the joints' share of whose
-energy a gap leaves open. They combine the uncertainty of the identified parameters with
-that of a friction law beyond the speeds it was fitted to.
+Uncertainties are shares of the energy of a reference work: point-to-point moves through
+the whole workspace at the speeds of test programs (`trajectory_a` of the simulator). They
+combine the uncertainty of the identified parameters with that of a friction law beyond
+the speeds it was fitted to.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SPEED_EDGES = np.array(
 )
 """Bounds of the counted speed ranges [rad/s], about even in their effect on friction."""
 _LONGEST_STEP = 0.5
+"""Time that a sample counts for at most [s]: the rest of a gap shows nothing."""
 
 
 class Coverage:
@@ -65,18 +66,16 @@ class Coverage:
             return
         speed = np.abs(window["actual_qd"])
         steps = np.clip(np.diff(window.time, prepend=window.time[:1]), 0.0, _LONGEST_STEP)
-        ranges = np.digitize(np.nan_to_num(speed), SPEED_EDGES) - 1
-        for joint, places in enumerate(ranges.T):
-            counted = np.bincount(places + 1, steps, len(SPEED_EDGES) + 1)
-            self.speed_seconds[joint] += counted[1:-1]
+        # Below the first edge is 0, above the last one len(SPEED_EDGES): not counted.
+        places = np.digitize(np.nan_to_num(speed), SPEED_EDGES)
+        for joint, of_joint in enumerate(places.T):
+            seconds = np.bincount(of_joint, steps, len(SPEED_EDGES) + 1)
+            self.speed_seconds[joint] += seconds[1:-1]
         if "joint_temperatures" in window:
             moving = speed > SPEED_EDGES[1]
             shown = np.where(moving, window["joint_temperatures"], np.nan)
-            low = np.fmin.reduce(shown)
-            high = np.fmax.reduce(shown)
-            self.temperature = merged_ranges(
-                self.temperature, np.stack([low, high], axis=1)
-            )
+            ranges = np.stack([np.fmin.reduce(shown), np.fmax.reduce(shown)], axis=1)
+            self.temperature = merged_ranges(self.temperature, ranges)
         bus = window.bus_power
         if bus is not None:
             known = np.isfinite(bus)
@@ -85,7 +84,7 @@ class Coverage:
             self.still_seconds += float(steps[known & still].sum())
 
     def saved(self) -> dict[str, Array]:
-        """Everything needed to continue."""
+        """Everything that `restore` needs."""
         seconds = np.array([self.bus_seconds, self.still_seconds])
         return {**vars(self), "seconds": seconds}
 
@@ -93,9 +92,9 @@ class Coverage:
         """Continue from what `saved` gave."""
         self.speed_seconds = np.array(saved["speed_seconds"])
         self.temperature = np.array(saved["temperature"])
-        self.bus_seconds, self.still_seconds = np.asarray(
-            saved["seconds"], float
-        ).tolist()
+        bus, still = np.asarray(saved["seconds"], float).tolist()
+        self.bus_seconds = bus
+        self.still_seconds = still
 
 
 REFERENCE_WORK = "trajectory_a"
@@ -117,13 +116,17 @@ _RATE = 50.0
 
 @dataclass(frozen=True)
 class ReferenceWork:
-    """Reference work of an arm with n joints, by one model.
+    """Reference work of an arm with n joints, by one model, with k samples.
 
-    `energy` is of the whole arm [J] and `seconds` the duration; by sample follow absolute
-    joint speeds [samples, n], rad/s; `cost`, the energy per ampere more in each joint
-    [samples, n], J/A; motor-side torques of links, payload and rotors (`load`), and those
-    at rest [samples, n], N m; regressors of friction, motor side [n][samples, p], N m,
-    and its current [samples, n], A.
+    Attributes:
+        energy: of the whole arm at the supply [J].
+        seconds: duration [s].
+        speed: absolute joint speeds [k, n], rad/s.
+        cost: change of the energy by the current of each joint in each sample [k, n], J/A.
+        load: torque of links, payload and rotor inertia, motor side [k, n], N m.
+        gravity: torque of links and payload at rest, motor side [k, n], N m.
+        terms: regressors of the friction of each joint, motor side [n][k, p], N m.
+        friction: current of the friction [k, n], A.
     """
 
     energy: float
@@ -145,7 +148,9 @@ def reference_work(
 ) -> ReferenceWork:
     """The reference work, which takes long to compute and depends on the model alone.
 
-    `robot` describes the arm; None loads the one that the model names.
+    Args:
+        model: of the arm.
+        robot: description of the arm; None loads the one that the model names.
     """
     robot = model.description(robot)
     motion = named_motion(REFERENCE_WORK, robot, model.setup)
@@ -181,10 +186,16 @@ def reference_work(
 def needs(
     model: EnergyModel, coverage: Coverage, work: ReferenceWork | None = None
 ) -> tuple[Need, ...]:
-    """What would make the energies of the arm surer, the most useful first; none if little would.
+    """Work that would make the energies of the arm more certain, the most useful first.
 
-    `work` is the reference work by this model; None computes it for the arm that the
-    model names.
+    Args:
+        model: of the arm.
+        coverage: work that the model was learned from.
+        work: the reference work by this model; None computes it for the arm that the
+            model names.
+
+    Returns:
+        At most `MOST` needs, each with at least `LEAST_SHARE` of the energy.
     """
     work = reference_work(model) if work is None else work
     found = [_of_joint(j, model, coverage, work) for j in range(model.dof)]
@@ -197,26 +208,34 @@ def needs(
             lacks = "bus power was not measured"
         words = f"{lacks}: standby power leaves {share:.1f} % of the energy open"
         found.append(Need(None, what, None, share, words))
-    # Joints seen at one temperature only, with a friction law that has no effect of the
-    # others.
-    low, high = coverage.temperature.T
-    unknown = []
-    for j, joint in enumerate(model.joints):
-        law = joint.friction.law
-        span = joint.friction.temperature_range or (0.0, 0.0)
-        modelled = law.uses_temperature and span[1] - span[0] >= _WARM_RANGE
-        if high[j] - low[j] < _WARM_RANGE and not modelled:
-            unknown.append(j)
-    if unknown:
-        friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
-        share = work.percent(_SLOPE * _COLD * friction)
-        degrees = float(np.mean(low[unknown] + high[unknown])) / 2
-        words = f"the arm has worked at about {degrees:.0f} degC only: a start {_COLD:g} degrees "
-        words += f"colder leaves {share:.1f} % of the energy open"
-        found.append(Need(None, "temperature", None, share, words))
+    found += _temperature_needs(model, coverage, work)
     large = [need for need in found if need.energy_share_percent >= LEAST_SHARE]
     large.sort(key=lambda need: -need.energy_share_percent)
     return tuple(large[:MOST])
+
+
+def _temperature_needs(
+    model: EnergyModel, coverage: Coverage, work: ReferenceWork
+) -> list[Need]:
+    """The need of other temperatures, if joints were at one only and friction lacks the effect."""
+    low, high = coverage.temperature.T
+    unknown = []
+    for j, joint in enumerate(model.joints):
+        lowest, highest = joint.friction.temperature_range or (0.0, 0.0)
+        fitted = highest - lowest >= _WARM_RANGE
+        modelled = joint.friction.law.uses_temperature and fitted
+        if high[j] - low[j] < _WARM_RANGE and not modelled:
+            unknown.append(j)
+    if not unknown:
+        return []
+    friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
+    share = work.percent(_SLOPE * _COLD * friction)
+    degrees = float(np.mean(low[unknown] + high[unknown])) / 2
+    words = (
+        f"the arm has worked at about {degrees:.0f} degC only: a start {_COLD:g} degrees "
+        f"colder leaves {share:.1f} % of the energy open"
+    )
+    return [Need(None, "temperature", None, share, words)]
 
 
 def next_needed(found: tuple[Need, ...]) -> str:
@@ -238,14 +257,19 @@ def _of_joint(
         slowest, fastest = SPEED_EDGES[[shown[0], shown[-1] + 1]].tolist()
     top = float(work.speed[:, j].max())
     below_top = SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, top)) - 1, 0)]
-    errors = cost @ np.column_stack([load, work.terms[j]]) @ joint.current_root
-    spread = float(np.linalg.norm(errors))
-    # Whether the torque constant alone makes most of the deviation of the energy.
-    by_constant = abs(float(cost @ load)) * float(np.linalg.norm(joint.current_root[0]))
-    beyond = np.log2(np.maximum(work.speed[:, j], 1e-6) / max(fastest, SPEED_EDGES[0]))
-    form = _EXTRAPOLATION * np.maximum(beyond, 0.0) * np.abs(work.friction[:, j])
-    share = work.percent(float(np.hypot(spread, (np.abs(cost) * form).sum())))
+    # Standard deviations of the energy [J]: by all parameters of the current, by the torque
+    # constant alone, and by friction at speeds beyond those that were shown.
+    regressors = np.column_stack([load, work.terms[j]])
+    by_parameters = float(np.linalg.norm(cost @ regressors @ joint.current_root))
+    constant_std = float(np.linalg.norm(joint.current_root[0]))
+    by_constant = abs(float(cost @ load)) * constant_std
+    shown_speed = max(fastest, SPEED_EDGES[0])
+    doublings = np.log2(np.maximum(work.speed[:, j], shown_speed) / shown_speed)
+    current_error = _EXTRAPOLATION * doublings * np.abs(work.friction[:, j])
+    by_extrapolation = float((np.abs(cost) * current_error).sum())
+    share = work.percent(float(np.hypot(by_parameters, by_extrapolation)))
     speeds: tuple[float, float] | None = (slowest, top)
+    what = "speed"
     if fastest == 0.0:
         lacks = "has hardly moved: what is not known of it"
     elif fastest < below_top:
@@ -254,13 +278,16 @@ def _of_joint(
     elif slowest > SPEED_EDGES[3]:
         lacks = f"has not moved slower than {slowest:g} rad/s: its friction"
         speeds = (float(SPEED_EDGES[1]), slowest)
-    elif by_constant <= 0.5 * spread:
+    elif by_constant <= 0.5 * by_parameters:
         lacks = "has moved too little: its friction"
     else:
-        even = float(np.ptp(work.gravity[:, j])) > _EVEN_LOAD * float(np.ptp(load))
-        how = "loaded too evenly" if even else "accelerated too little"
-        lacks = f"has been {how}: its torque constant"
         speeds = None
+        changes_of_gravity = float(np.ptp(work.gravity[:, j]))
+        if changes_of_gravity > _EVEN_LOAD * float(np.ptp(load)):
+            what = "load"
+            lacks = "has been loaded too evenly: its torque constant"
+        else:
+            what = "acceleration"
+            lacks = "has been accelerated too little: its torque constant"
     words = f"{joint.name} {lacks} leaves {share:.1f} % of the energy open"
-    what = "speed" if speeds is not None else "load" if even else "acceleration"
     return Need(j, what, speeds, share, words)

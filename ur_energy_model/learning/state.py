@@ -35,14 +35,14 @@ LARGEST = 64 << 20
 
 @dataclass
 class SavedLearning:
-    """What was learned about one arm so far, as the state file keeps it.
+    """State of the learner of one arm, as the state file keeps it.
 
     Attributes:
-        robot: description name of the arm.
+        robot: name of the arm's description.
         serial: number of the arm; None where unknown.
-        models: fingerprints of the models that it may continue with: the one that
-            learning began with, and the learned one that was written in its place.
-        content: state of a learner, see `encoded`; None before the first.
+        models: fingerprints of the models that learning may continue with: the one it
+            began with, and the learned one that was written in its place.
+        content: state of a learner, see `encoded`; None before the first one.
     """
 
     robot: str
@@ -51,10 +51,10 @@ class SavedLearning:
     content: bytes | None = None
 
     def save(self, file: StateFile) -> None:
-        """Write it to the state file, if there is any content.
+        """Write the state to the state file, if it has any content.
 
-        A disk that cannot be written is a `problem` of the file, and later savings of the
-        file try again.
+        If the disk cannot be written, the file has a `problem`, and its next saving tries
+        again.
         """
         if self.content is None:
             return
@@ -104,15 +104,20 @@ _STRUCTURE = "structure"
 
 
 def _mark(content: bytes) -> bytes:
+    """Header of a state: its format, and the SHA-256 of the content."""
     return b"ur_energy_model learning 1\n" + hashlib.sha256(content).digest()
 
 
 def encoded(values: Any) -> bytes:
-    """Bytes of nested dicts, lists and dataclasses of numbers, text, None and arrays."""
+    """Values as bytes: a header with a checksum, then a compressed archive.
+
+    Args:
+        values: nested dicts, lists and dataclasses of numbers, text, None and arrays.
+    """
     arrays: dict[str, Array] = {}
 
     def plain(value: Any) -> Any:
-        """The value with references in place of arrays, which are collected."""
+        """The value for JSON, with a reference in place of each array, which is collected."""
         if isinstance(value, np.ndarray):
             name = f"a{len(arrays)}"
             arrays[name] = value
@@ -123,7 +128,9 @@ def encoded(values: Any) -> bytes:
             return {str(key): plain(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | deque):
             return [plain(entry) for entry in value]
-        return value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, np.generic):
+            return value.item()
+        return value
 
     structure = np.frombuffer(json.dumps(plain(values)).encode(), dtype=np.uint8)
     packed = io.BytesIO()
@@ -133,7 +140,11 @@ def encoded(values: Any) -> bytes:
 
 
 def decoded(data: bytes) -> Any:
-    """The values that `encoded` packed; ValueError if they are damaged, or of another version."""
+    """The values that `encoded` packed; dataclasses as dicts.
+
+    Raises:
+        ValueError: the bytes are damaged, too large, or of another version.
+    """
     size = len(_mark(b""))
     content = data[size:]
     if data[:size] != _mark(content):
@@ -143,16 +154,17 @@ def decoded(data: bytes) -> Any:
             raise ValueError("is too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
 
-        def values(value: Any) -> Any:
-            if isinstance(value, dict):
-                if _ARRAY in value:
-                    return arrays[value[_ARRAY]]
-                return {key: values(entry) for key, entry in value.items()}
-            return (
-                [values(entry) for entry in value] if isinstance(value, list) else value
-            )
+        def with_arrays(value: Any) -> Any:
+            """The value with arrays in place of the references to them."""
+            if isinstance(value, list):
+                return [with_arrays(entry) for entry in value]
+            if not isinstance(value, dict):
+                return value
+            if _ARRAY in value:
+                return arrays[value[_ARRAY]]
+            return {key: with_arrays(entry) for key, entry in value.items()}
 
-        return values(json.loads(arrays[_STRUCTURE].tobytes()))
+        return with_arrays(json.loads(arrays[_STRUCTURE].tobytes()))
 
 
 ORIGIN = "learned"  # `origin` in the provenance of a learned model
@@ -166,7 +178,11 @@ FIRST = "original"
 
 
 def save_learned(model: EnergyModel, path: str | Path) -> None:
-    """Write a learned model whole or not at all; that of the file so far is kept beside it.
+    """Write a learned model whole or not at all, and keep the model that it replaces.
+
+    Args:
+        model: the learned model.
+        path: of the model file; the model in it so far is copied to `kept_path`.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
@@ -192,7 +208,7 @@ def kept_path(path: Path, which: int | str) -> Path:
 
 
 def _keep(path: Path) -> None:
-    """Copy the present file to its place among the kept ones."""
+    """Copy the present file to its place among the kept ones, unless it is there already."""
     first = kept_path(path, FIRST)
     place = kept_path(path, 1)
     origin: object = None
@@ -204,7 +220,8 @@ def _keep(path: Path) -> None:
         return
     else:
         for number in range(KEPT - 1, 0, -1):
-            if (older := kept_path(path, number)).exists():
+            older = kept_path(path, number)
+            if older.exists():
                 older.replace(kept_path(path, number + 1))
     with new_file(place, "wb") as file:
         file.write(path.read_bytes())
