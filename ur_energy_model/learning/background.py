@@ -58,13 +58,13 @@ FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
 
 
 class BeginLearning(NamedTuple):
-    """Order to learn from now on about this arm, instead of any other.
+    """Order to the process to learn about this arm from now on.
 
     Attributes:
-        run: number that reports about it carry.
+        run: number of the run, which its reports state.
         robot: description of the arm.
         model: with which learning begins.
-        state: where learning continues, as a learner gave it; None to begin anew.
+        state: of an earlier learner, with which learning continues; None to begin anew.
     """
 
     run: int
@@ -75,14 +75,15 @@ class BeginLearning(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where learning is.
+    """Progress of learning in a run.
 
     Attributes:
-        run: see BeginLearning.
+        run: number of the run, see BeginLearning.
         version: number of the model in use; 0 is the first one.
         model: the model in use if it is another one than in the last Progress, else None.
-        learned_minutes: of the arm's work, over all its sessions.
-        attempts, changes: since the last Progress.
+        learned_minutes: work of the arm that was learned from, in all its sessions [min].
+        attempts: attempts to improve the model since the last Progress.
+        changes: changes of the arm since the last Progress.
         needs: what ordinary work has not shown yet.
         friction: of the joints at present, over that of the model in use; None before it
             is known.
@@ -104,13 +105,13 @@ class Progress:
 
 @dataclass
 class LearningUpdate:
-    """What has happened since the last call of `poll`.
+    """Results of learning since the last call of `poll`.
 
     Attributes:
         model: to be used from now on; None for the present one.
-        attempts: refits, and what came of them.
-        changes: of the arm.
-        troubles: what went wrong, a line each.
+        attempts: refits and their results.
+        changes: changes of the arm.
+        troubles: problems of learning, a line each.
         other_arm: whether the samples are of another arm now.
     """
 
@@ -135,9 +136,9 @@ class BackgroundLearning:
         learner: class of the learner as "module:name".
 
     Attributes:
-        progress: where learning about the present arm is.
+        progress: of learning about the present arm.
         failures: how often the process has ended by itself.
-        problem: why nothing is learned at present, None while it is.
+        problem: why nothing is learned at present; None while something is.
     """
 
     def __init__(
@@ -268,6 +269,7 @@ class BackgroundLearning:
                 self._process.send(self._begin())
 
     def _begin(self) -> BeginLearning:
+        """The order to learn in the present run."""
         content = self._states[self._run].content
         return BeginLearning(self._run, self._robot, self._model, content)
 
@@ -287,7 +289,8 @@ class BackgroundLearning:
             text = f"learning begins anew: {self._file.path} continues another model"
             update.troubles.append(text)
             return new
-        kept.models = (first, *(each for each in kept.models if each != first))
+        others = [model for model in kept.models if model != first]
+        kept.models = (first, *others)
         return kept
 
     def _take(self, reports: list[Any], update: LearningUpdate) -> None:
@@ -308,12 +311,19 @@ class BackgroundLearning:
                 self._reason = str(report)
             elif isinstance(report, str):
                 update.troubles.append(report)
-            elif (state := self._states.get(report[0])) is not None:
-                state.content = report[1]
-                if self._file is not None:
-                    state.save(self._file)
-                if report[0] == self._run:
-                    self._failures_with_state = 0
+            else:
+                self._keep_state(*report)
+
+    def _keep_state(self, run: int, content: bytes) -> None:
+        """Keep the state of a learner, unless its run is over."""
+        state = self._states.get(run)
+        if state is None:
+            return
+        state.content = content
+        if self._file is not None:
+            state.save(self._file)
+        if run == self._run:
+            self._failures_with_state = 0
 
     def _end(self, code: int, update: LearningUpdate) -> None:
         """Note that the process has ended by itself; it is started again after a pause."""
@@ -334,6 +344,7 @@ class BackgroundLearning:
         self._wait(text, update)
 
     def _finish(self, update: LearningUpdate) -> None:
+        """End the process and use its last reports."""
         with self._lock:
             process = self._process
             self._process = None
@@ -343,6 +354,7 @@ class BackgroundLearning:
         self.progress = replace(self.progress, left_out=0)
 
     def _wait(self, problem: str, update: LearningUpdate) -> None:
+        """Report a problem, and start the process again after a pause."""
         self.problem = problem
         update.troubles.append(problem)
         self._due = time.monotonic() + self._pause
@@ -423,13 +435,13 @@ class LearnerProcess:
         return found
 
     def _send(self) -> None:
+        """Send orders once a period until the process is to end; batches alike as one."""
+
         def kind(order: BeginLearning | Telemetry) -> object:
-            """What batches that can be joined have in common."""
-            return (
-                (set(order.columns), order.info)
-                if isinstance(order, Telemetry)
-                else id(order)
-            )
+            """A key that only batches with the same columns and information share."""
+            if isinstance(order, Telemetry):
+                return set(order.columns), order.info
+            return id(order)
 
         with suppress(OSError):  # the process has ended
             while not self._finishing.is_set():
@@ -522,6 +534,7 @@ class Worker:
         return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - spent
 
     def _begin(self, order: BeginLearning) -> None:
+        """Send the state of the learner so far, and make the one of the order."""
         self._send_state()
         state = {} if order.state is None else {"state": order.state}
         try:
@@ -570,6 +583,7 @@ class Worker:
             self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
 
     def _send_state(self) -> None:
+        """Send the run and the state of its learner, if there is one."""
         self._state_sent = time.monotonic()
         if self._learner is not None:
             self._pipe.send((self._run, self._learner.state()))

@@ -58,10 +58,10 @@ _SETUP = DriftNoise(
     wander=np.array([0.05, 0.004, 0.004]),
     least=np.array([0.03, 0.003, 0.003]),
 )
-_LEAST = 0.095
-_LEAST_STANDBY = 2.0
+_LEAST = 0.095  # least step of the logarithm of friction that is reported: 10 %
+_LEAST_STANDBY = 2.0  # least step of the standby power that is reported [W]
 _LEAST_SETUP = np.array([0.4, 0.035, 0.035])
-"""Steps that are reported: friction from 10 %, standby from 2 W, 0.4 kg, 2 degrees."""
+"""Least steps that are reported of the payload [kg] and of two angles of the mounting [rad]."""
 _SETUP_SESSION_RATIO = 14.0
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
@@ -82,15 +82,15 @@ class ChangeMonitor:
     without one.
 
     Args:
-        model: what the levels are relative to.
+        model: to which the levels are relative.
 
     Attributes:
-        model: the one in use.
+        model: the model in use.
         friction: logarithm of each joint's friction over the model's [n].
         standby: standby power minus the model's [1], W.
         setup: deviations from the setup that the controller states [3]: mass [kg] and two
             angles of the mounting [rad].
-        changes: found and not yet taken.
+        changes: changes that were found and not yet taken.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -101,18 +101,18 @@ class ChangeMonitor:
         self.changes: list[Change] = []
         self._meter = MinuteMeter(model)
         self._still = StandbyMinutes(model)
+        # Levels of friction are relative to it until a minute was measured with `model`, too.
         self._base = model
-        """That levels of friction are relative to, until a minute was measured with `model` too."""
         self._next: MinuteMeter | None = None
         self._whole = False  # whether the minute in progress began with the next meter
         self._moving_seconds = 0.0
-        self._payload_reported = False
-        """Whether a change of the payload was reported in this session."""
+        self._payload_reported = False  # whether in this session
+        # Joint temperatures of the last sample [n], degC; None before it, also after a
+        # restart.
         self._temperature: Array | None = None
-        """Of the last samples [n], degC; None before the first, also after a restart."""
+        # Controller time of the last sample, and host time minus it [s]; NaN if unknown.
         self._time = math.nan
         self._epoch = math.nan
-        """Controller time of the last sample, and host time minus it [s]; NaN where unknown."""
 
     def observe(
         self, window: Telemetry, motions: Iterable[tuple[FilteredMotion, ArmDynamics]]
@@ -144,25 +144,26 @@ class ChangeMonitor:
         """Use the statistics of a minute."""
         if np.isfinite(minute.level).any():
             self._moving_seconds += float(np.max(minute.moving_seconds))
-        levels = minute.level, minute.covariance, minute.temperature
-        self._report("friction", self.friction.observe(minute.time, *levels))
+        of_friction = self.friction.observe(
+            minute.time, minute.level, minute.covariance, minute.temperature
+        )
+        self._report("friction", of_friction)
         unknown = np.full(3, np.nan)
-        found = self.setup.observe(
+        of_setup = self.setup.observe(
             minute.time, minute.setup, minute.setup_covariance, unknown
         )
-        self._report("payload", [each for each in found if not each.channel])
-        tilts = sorted(
-            (each for each in found if each.channel), key=lambda each: -abs(each.size)
-        )
+        # Channel 0 is the mass, the others are two angles of one mounting.
+        self._report("payload", [each for each in of_setup if each.channel == 0])
+        tilts = [each for each in of_setup if each.channel > 0]
+        tilts.sort(key=lambda each: -abs(each.size))
         self._report("mounting", tilts[:1])
 
     def observe_standby(self, time: float, power: float, std: float) -> None:
         """Use the mean standby power of a minute and its standard deviation [W]."""
         level = np.array([power - self.model.bus.standby])
-        found = self.standby.observe(
-            time, level, np.array([[std**2]]), np.array([np.nan])
-        )
-        self._report("standby", found)
+        variance = np.array([[std**2]])
+        unknown = np.array([np.nan])
+        self._report("standby", self.standby.observe(time, level, variance, unknown))
 
     def friction_now(self) -> SessionFriction:
         """Friction to be expected of any motions from now on, relative to the model in use.
@@ -198,9 +199,9 @@ class ChangeMonitor:
 
     def take(self) -> tuple[Change, ...]:
         """Changes since the last call, each once."""
-        out = tuple(self.changes)
+        taken = tuple(self.changes)
         self.changes = []
-        return out
+        return taken
 
     def use_model(self, model: EnergyModel) -> None:
         """State all levels relative to another model of the same arm from now on.
@@ -249,7 +250,7 @@ class ChangeMonitor:
             for part in ("friction", "standby", "setup")
             for name, values in getattr(self, part).saved().items()
         }
-        # A restart does not wait for a minute with both models.
+        # After a restart no minute is measured with both models: their difference by law.
         clock = np.array([self._time, self._epoch])
         return {**levels, "clock": clock, "shift": self._difference()}
 
@@ -267,29 +268,32 @@ class ChangeMonitor:
         self._time, self._epoch = np.array(saved["clock"]).tolist()
 
     def _difference(self) -> Array:
-        """Levels by the model in use minus those by the one they are relative to, by law [n]."""
+        """Levels of friction by the model in use minus those by the base, from their laws [n]."""
         if self._next is None:
             return np.zeros(self.model.dof)
-        before, after = (
-            friction_torque(each, _RANGE) for each in (self._base, self.model)
-        )
-        weighted = (before * after).sum(axis=0) / np.maximum(
-            (after**2).sum(axis=0), 1e-12
-        )
-        return np.asarray(np.log(np.clip(weighted, 0.1, 10.0)))
+        before = friction_torque(self._base, _RANGE)
+        after = friction_torque(self.model, _RANGE)
+        squares = np.maximum((after**2).sum(axis=0), 1e-12)
+        factor = (before * after).sum(axis=0) / squares
+        return np.asarray(np.log(np.clip(factor, 0.1, 10.0)))
 
     def _compare(self, present: list[Minute], following: list[Minute]) -> None:
-        """Go on with the next model's meter once a whole minute was measured with both."""
+        """Continue with the meter of the next model after a whole minute with both.
+
+        Args:
+            present: minutes of the present meter.
+            following: minutes of the next model's meter from the same samples.
+        """
         for own in following:
             both = [minute for minute in present if minute.time == own.time]
             if not (self._whole and both):
                 self._whole = True
                 continue
-            level = own.level - both[0].level
-            shift = np.where(known := np.isfinite(level), level, self._difference())
-            self.friction.rebase(
-                shift, np.where(known, _REBASED, _GUESSED * np.abs(shift))
-            )
+            measured = own.level - both[0].level
+            known = np.isfinite(measured)
+            shift = np.where(known, measured, self._difference())
+            std = np.where(known, _REBASED, _GUESSED * np.abs(shift))
+            self.friction.rebase(shift, std)
             self.setup.rebase(own.setup - both[0].setup, _REBASED_SETUP)
             assert self._next is not None
             self._base = self.model
@@ -322,66 +326,81 @@ class ChangeMonitor:
             self.start_session(first, passed / 86400.0 if passed > 0 else _UNKNOWN_DAYS)
 
     def _report(self, what: str, found: Iterable[LevelChange]) -> None:
-        """State changes of friction, standby, payload or mounting in words."""
+        """Report changes of friction, standby, payload or mounting."""
         for change in found:
-            size = change.size
             half = CONFIDENCE * change.std
-            interval = (size - half, size + half)
-            joint = None
-            since = f"since {self._clock(change.time)}"
-            side = "above" if size > 0 else "below"
+            interval = (change.size - half, change.size + half)
             if what == "friction":
-                joint = self.model.joints[change.channel].name
-                size, low, high = (math.exp(each) - 1.0 for each in (size, *interval))
-                interval = low, high
-                warm = (
-                    ""
-                    if math.isnan(change.temperature)
-                    else f" at {change.temperature:.0f} degC"
-                )
-                typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))[
-                    0, change.channel
-                ]
-                usual = float(typical) * math.exp(change.usual)
-                words = (
-                    f"{joint} friction {100.0 * abs(size):.0f} % {side} its usual{warm} {since} "
-                    f"({usual * (1.0 + size):.2g} N m instead of {usual:.2g} N m at "
-                    f"{TYPICAL_SPEED:g} rad/s)"
-                )
-            elif what == "standby":
-                usual = self.model.bus.standby + change.usual
-                words = (
-                    f"standby power {abs(size):.1f} W {side} its usual {since} "
-                    f"({usual + size:.1f} W instead of {usual:.1f} W)"
-                )
+                self._report_friction(change, interval)
             elif what == "payload":
-                self.report_payload(change.time, size, change.std)
-                continue
+                self.report_payload(change.time, change.size, change.std)
             else:
-                words = (
-                    f"undeclared mounting: tilted by {math.degrees(abs(size)):.1f} degrees (+-"
-                    f"{math.degrees(half):.1f}) against the usual {since}; set the mounting in the "
-                    "controller"
-                )
-            self.changes.append(Change(change.time, joint, what, size, interval, words))
+                words = self._standby_words(change)
+                if what == "mounting":
+                    words = self._mounting_words(change, half)
+                new = Change(change.time, None, what, change.size, interval, words)
+                self.changes.append(new)
+
+    def _report_friction(
+        self, change: LevelChange, interval: tuple[float, float]
+    ) -> None:
+        """Report a step of the logarithm of a joint's friction, and its 95 % interval."""
+        joint = self.model.joints[change.channel].name
+        size = math.exp(change.size) - 1.0
+        low, high = interval
+        relative = (math.exp(low) - 1.0, math.exp(high) - 1.0)
+        side = "above" if size > 0 else "below"
+        warm = ""
+        if not math.isnan(change.temperature):
+            warm = f" at {change.temperature:.0f} degC"
+        typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))
+        usual = float(typical[0, change.channel]) * math.exp(change.usual)
+        words = (
+            f"{joint} friction {100.0 * abs(size):.0f} % {side} its usual{warm} since "
+            f"{self._clock(change.time)} ({usual * (1.0 + size):.2g} N m instead of "
+            f"{usual:.2g} N m at {TYPICAL_SPEED:g} rad/s)"
+        )
+        new = Change(change.time, joint, "friction", size, relative, words)
+        self.changes.append(new)
+
+    def _standby_words(self, change: LevelChange) -> str:
+        """A step of the standby power [W] in words."""
+        usual = self.model.bus.standby + change.usual
+        side = "above" if change.size > 0 else "below"
+        return (
+            f"standby power {abs(change.size):.1f} W {side} its usual since "
+            f"{self._clock(change.time)} ({usual + change.size:.1f} W instead of {usual:.1f} W)"
+        )
+
+    def _mounting_words(self, change: LevelChange, half: float) -> str:
+        """A tilt [rad] in words; `half` is half of its 95 % interval."""
+        tilt = math.degrees(abs(change.size))
+        return (
+            f"undeclared mounting: tilted by {tilt:.1f} degrees (+-{math.degrees(half):.1f}) "
+            f"against the usual since {self._clock(change.time)}; set the mounting in the "
+            "controller"
+        )
 
     def report_payload(
         self, time: float, size: float, std: float, declared: float | None = None
     ) -> None:
-        """Report a payload since a time [s], above the usual or the declared one [kg].
+        """Report an undeclared payload, once in a session.
 
-        Once in a session.
+        Args:
+            time: since when it is carried [s].
+            size: mass above the usual or the declared one [kg].
+            std: standard deviation of the size [kg].
+            declared: mass that is set in the controller [kg]; None where the size is above
+                the usual mass.
         """
         if self._payload_reported:
             return
         self._payload_reported = True
         half = CONFIDENCE * std
         side = "above" if size > 0 else "below"
-        than = (
-            "the usual"
-            if declared is None
-            else f"the {declared:.2f} kg set in the controller"
-        )
+        than = "the usual"
+        if declared is not None:
+            than = f"the {declared:.2f} kg set in the controller"
         words = (
             f"undeclared payload: {abs(size):.2f} kg (+-{half:.2f} kg) {side} {than} since "
             f"{self._clock(time)}; set the payload in the controller"

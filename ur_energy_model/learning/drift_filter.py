@@ -33,14 +33,19 @@ not move the estimate far, nor be taken for a step (Huber's bounded influence)."
 
 @dataclass(frozen=True)
 class DriftNoise:
-    """Spreads of a level, standard deviations in its unit; a number or one per channel [c].
+    """Spreads of a level: standard deviations in its unit, a number or one per channel [c].
 
-    `usual` is that of the usual level before the first measurement, `wear` its random
-    walk per square root of a day, `running_in` its change from the first session to the
-    second, which decreases by a factor e in five sessions. `session` is between sessions,
-    of each channel, and `common` the same for all; `wander` within a session, with a
-    correlation time [s]; `least` of a minute's measurement at least; `slope` with
-    temperature, per kelvin.
+    Attributes:
+        usual: of the usual level before the first measurement.
+        wear: of the random walk of the usual level, per square root of a day.
+        session: between sessions, of each channel.
+        wander: within a session.
+        least: least of a measurement of one minute.
+        running_in: of the change of the usual level from the first session to the second;
+            it decreases by a factor e in `RUNNING_IN_SESSIONS`.
+        common: between sessions, the same change in all channels.
+        wander_time: correlation time of the wander [s].
+        slope: of the effect of temperature, per kelvin.
     """
 
     usual: float | Array
@@ -57,18 +62,30 @@ class DriftNoise:
 class DriftFilter:
     """Estimates the levels of c channels from their values minute by minute.
 
-    `mean` and `covariance` are those of the states [4 c + 1]: usual, slope, session and
-    wander of every channel, then the common part.
+    The states [4 c + 1] are usual, slope, session and wander of all channels, then the
+    common part.
+
+    Args:
+        noise: spreads of the levels.
+        channels: their number c.
+
+    Attributes:
+        mean: of the states [4 c + 1].
+        covariance: of the states [4 c + 1, 4 c + 1].
+        sessions: number of sessions so far.
     """
 
     def __init__(self, noise: DriftNoise, channels: int) -> None:
         self.noise = noise
         self.channels = channels
+        one = np.ones(channels)
         # Variances [c] of each part.
-        self._usual, self._slope, self._wear, self._session, self._wander, self._least = (
-            np.square(getattr(noise, name) * np.ones(channels))
-            for name in ("usual", "slope", "wear", "session", "wander", "least")
-        )
+        self._usual = np.square(noise.usual * one)
+        self._slope = np.square(noise.slope * one)
+        self._wear = np.square(noise.wear * one)
+        self._session = np.square(noise.session * one)
+        self._wander = np.square(noise.wander * one)
+        self._least = np.square(noise.least * one)
         self.mean = np.zeros(4 * channels + 1)
         rest = np.zeros(2 * channels + 1)
         self.covariance = np.diag(np.concatenate([self._usual, self._slope, rest]))
@@ -80,10 +97,13 @@ class DriftFilter:
         return np.array(self.mean[: self.channels])
 
     def start_session(self, days: float) -> Array:
-        """Start a session some days after the last one; returns what states keep [4 c + 1]."""
+        """Start a session some days after the last one.
+
+        Returns:
+            Share of each state that remains [4 c + 1].
+        """
         c = self.channels
-        # Sessions measure the wear; the first minutes of the first one start from
-        # `usual`.
+        # No running-in before the first session, which starts from the spread of `usual`.
         faded = np.exp(-self.sessions / RUNNING_IN_SESSIONS) if self.sessions else 0.0
         walk = self._wear * max(days, 0.0) + (self.noise.running_in * faded) ** 2
         common = np.full(1, self.noise.common**2)
@@ -92,7 +112,11 @@ class DriftFilter:
         return self._predict(np.repeat([1.0, 0.0], [2 * c, 2 * c + 1]), new)
 
     def advance(self, seconds: float) -> Array:
-        """Let time pass within a session; returns what states keep [4 c + 1]."""
+        """Let time [s] pass within a session.
+
+        Returns:
+            Share of each state that remains [4 c + 1].
+        """
         c = self.channels
         keep = np.ones_like(self.mean)
         new = np.zeros_like(self.mean)
@@ -102,7 +126,7 @@ class DriftFilter:
         return self._predict(keep, new)
 
     def _predict(self, keep: Array, new: Array) -> Array:
-        """States keep these shares and gain these variances; returns the shares."""
+        """Keep shares [4 c + 1] of the states and add variances [4 c + 1]; returns the shares."""
         self.mean = self.mean * keep
         self.covariance = self.covariance * np.outer(keep, keep) + np.diag(new)
         return keep
@@ -110,12 +134,17 @@ class DriftFilter:
     def update(
         self, value: Array, covariance: Array, temperature: Array
     ) -> tuple[Indices, Array, Array, Array, Array] | None:
-        """Use measured levels [c], NaN where not measured; a surprising one counts as less certain.
+        """Use measured levels; a surprising one counts as less certain.
 
-        Their covariance is [c, c], the temperatures of the channels [c], degC, NaN where
-        unknown. Returns, for tests of steps in the k measured channels: their numbers
-        [k], measurement minus prediction [k], the inverse of its covariance [k, k],
-        measurement matrix [k, states] and gain [states, k]; None if nothing was measured.
+        Args:
+            value: measured levels [c]; NaN where not measured.
+            covariance: of the measurements [c, c].
+            temperature: of the channels [c], degC; NaN where unknown.
+
+        Returns:
+            For tests of steps in the k measured channels: their numbers [k], measurement
+            minus prediction [k], the inverse of its covariance [k, k], the measurement
+            matrix [k, states] and the gain [states, k]; None if nothing was measured.
         """
         known = np.flatnonzero(np.isfinite(value))
         if not known.size:
@@ -136,9 +165,12 @@ class DriftFilter:
     def level(
         self, temperature: Array, *, another_session: bool = False
     ) -> tuple[Array, Array]:
-        """Level of each channel and its std [c], at temperatures [c]; NaN is the reference.
+        """Level of each channel and its standard deviation [c].
 
-        Those now, or those of another session, with the spread between sessions.
+        Args:
+            temperature: of the channels [c], degC; NaN for the reference temperature.
+            another_session: whether the levels are those of a session that has not begun,
+                with the spread between sessions.
         """
         rows = self._rows(temperature)
         extra = np.zeros(self.channels)
@@ -149,7 +181,7 @@ class DriftFilter:
         return rows @ self.mean, np.sqrt(np.maximum(variance, 0.0))
 
     def forget(self, channels: Sequence[int]) -> None:
-        """Know of these channels no more than before their first measurement."""
+        """Reset these channels to the state before their first measurement."""
         c = self.channels
         states = _states_of(channels, c)
         first = np.concatenate([self._usual, self._slope, self._session, self._wander])
@@ -159,7 +191,13 @@ class DriftFilter:
         self.covariance[states, states] = first[states]
 
     def shift(self, direction: Array, size: float, variance: float) -> None:
-        """Take over a step: states move by direction [4 c + 1] times a size known so well."""
+        """Move the states by a step.
+
+        Args:
+            direction: of the step [4 c + 1].
+            size: of the step, in this direction.
+            variance: of the size.
+        """
         self.mean = self.mean + direction * size
         self.covariance = self.covariance + variance * np.outer(direction, direction)
 
@@ -173,16 +211,15 @@ class DriftFilter:
 
 def _states_of(channels: Sequence[int], count: int) -> Indices:
     """Numbers of the states of some of `count` channels, in the order of `DriftFilter.mean`."""
-    return np.concatenate(
-        [np.asarray(channels, dtype=int) + part * count for part in range(4)]
-    )
+    parts = count * np.arange(4)[:, None]
+    return np.asarray((parts + np.asarray(channels, dtype=int)).ravel())
 
 
 # Steps of levels: a generalised likelihood ratio on the filter's innovations. A step that
-# the filter does not expect leaves a known signature in them (Willsky and Jones 1976):
-# one in its channel at first, and less with every update, as the filter gives way to it
-# and its states go wrong by `bias`. Signature times size plus noise is a linear
-# regression for each possible onset and channel, and its sums are all that is kept.
+# the filter does not expect leaves a known signature in them (Willsky and Jones 1976): 1
+# in its channel at first, and less with every update, because the filter follows the step
+# and its states get an error, the `bias`. Innovations are signature times size plus noise:
+# a linear regression for each possible onset and channel, of which only sums are kept.
 
 LATEST = 30
 SESSIONS = 6
@@ -213,11 +250,15 @@ squared, signature times innovation, and innovation squared, in units of their c
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A step that is reported, of a channel by number, with the time of its onset [s].
+    """A step of a level that is reported.
 
-    `size` is the level minus the usual one, `std` its standard deviation, `usual` the
-    usual level at the present temperature of the channel [degC], NaN where that is
-    unknown.
+    Attributes:
+        channel: number of the level.
+        time: of the onset [s].
+        size: the level minus the usual one.
+        std: standard deviation of the size.
+        usual: the usual level at `temperature`.
+        temperature: of the channel at present, degC; NaN where unknown.
     """
 
     channel: int
@@ -231,11 +272,17 @@ class LevelChange:
 class LevelDetector:
     """Follows c levels and reports their changes, each once.
 
-    `least` is the smallest step that is reported, in the unit of the levels, one or one
-    per channel; `session_ratio` twice the logarithm of the likelihood ratio from which a
-    step at the start of a session is certain, over the spread of sessions. `filter` has
-    the estimates, `changed` whether each level differs from its usual one after a
-    reported change [c].
+    Args:
+        noise: spreads of the levels.
+        least: smallest step that is reported, in the unit of the levels; a number or one
+            per channel [c].
+        channels: number of the levels c.
+        session_ratio: twice the logarithm of the likelihood ratio from which a step at the
+            start of a session is certain.
+
+    Attributes:
+        filter: estimates of the levels.
+        changed: whether each level differs from its usual one after a reported change [c].
     """
 
     def __init__(
@@ -275,16 +322,23 @@ class LevelDetector:
         return np.asarray(self._measured > 0.0)
 
     def start_session(self, time: float, days: float) -> None:
-        """A session starts at this time [s], some days after the last one."""
+        """Start a session at a time [s], some days after the last one."""
         self._time = time
         self._pass(self.filter.start_session(days), days, start=True)
 
     def observe(
         self, time: float, value: Array, covariance: Array, temperature: Array
     ) -> list[LevelChange]:
-        """Use the levels of a minute that ends at a later time [s] than the last one.
+        """Use the levels of a minute.
 
-        Values, covariance and temperatures as for `DriftFilter.update`.
+        Args:
+            time: at which the minute ends, later than the last one [s].
+            value: measured levels [c]; NaN where not measured.
+            covariance: of the measurements [c, c].
+            temperature: of the channels [c], degC; NaN where unknown.
+
+        Returns:
+            Changes that are certain now.
         """
         if np.isnan(self._time):
             self.start_session(time, 0.0)
@@ -296,20 +350,28 @@ class LevelDetector:
             return []
         self._accumulate(*found)
         self._measured[found[0]] += 1.0
-        out = [self._taken_over(*step, temperature) for step in self._certain()]
+        changes = []
+        for onset, channel in self._certain():
+            change = self._accept(onset, channel, temperature)
+            if change is not None:
+                changes.append(change)
         self._usual = np.where(self.changed, self._usual, self.filter.usual)
-        return [change for change in out if change is not None]
+        return changes
 
     def rebase(self, shift: Array, std: Array) -> None:
-        """State levels relative to another model: a shift [c] known so well [c] is added."""
-        for state, size, error in zip(
-            np.eye(len(self.filter.mean)), shift, std, strict=False
-        ):
-            self.filter.shift(state, float(size), float(error) ** 2)
+        """State levels relative to another model.
+
+        Args:
+            shift: added to the levels [c].
+            std: standard deviations of the shift [c].
+        """
+        directions = np.eye(len(self.filter.mean))
+        for channel, (size, error) in enumerate(zip(shift, std, strict=True)):
+            self.filter.shift(directions[channel], float(size), float(error) ** 2)
         self._usual = self._usual + shift
 
     def forget(self, channels: Sequence[int]) -> None:
-        """Begin anew with these channels: what follows does not compare with what was."""
+        """Begin anew with these channels: later levels are not compared with earlier ones."""
         places = list(channels)
         self.filter.forget(places)
         self._usual[places] = 0.0
@@ -348,17 +410,22 @@ class LevelDetector:
         self._onsets = {name: own[f"test_{name}"] for name in self._onsets}
 
     def _pass(self, keep: Array, days: float, *, start: bool) -> None:
-        """Time has passed, of which states keep these shares; a step is possible from now on."""
+        """Add the present time as a possible onset of steps.
+
+        Args:
+            keep: share of each state that remained since the last time [states].
+            days: time that has passed [days].
+            start: whether a session starts.
+        """
         onsets = self._onsets
         onsets["bias"] = onsets["bias"] * keep
-        # of too many, the oldest is given up
         same = np.flatnonzero(onsets["start"] == start)
+        most = SESSIONS if start else LATEST
         kept = np.ones(len(onsets["time"]), dtype=bool)
-        kept[same[:1]] = len(same) < (SESSIONS if start else LATEST)
+        kept[same[:1]] = len(same) < most  # the oldest one, unless there is room
         for name, rows in onsets.items():
-            onsets[name] = np.concatenate(
-                [rows[kept], np.zeros_like(rows, shape=(1, *rows.shape[1:]))]
-            )
+            new_row = np.zeros_like(rows, shape=(1, *rows.shape[1:]))
+            onsets[name] = np.concatenate([rows[kept], new_row])
         onsets["time"][-1] = self._time
         onsets["start"][-1] = start
         # A changed level becomes usual within weeks.
@@ -370,22 +437,21 @@ class LevelDetector:
     def _accumulate(
         self, known: Indices, value: Array, precision: Array, rows: Array, gain: Array
     ) -> None:
-        """Use an innovation, see `DriftFilter.update`."""
+        """Use an innovation; arguments are the results of `DriftFilter.update`."""
         onsets = self._onsets
-        # [onsets, c, k]
-        left = np.eye(len(self._least))[:, known] - onsets["bias"] @ rows.T
-        weighted = left @ precision
-        onsets["information"] += (weighted * left).sum(axis=2)
+        # Part of the steps that the filter has not followed yet [onsets, c, k].
+        signature = np.eye(len(self._least))[:, known] - onsets["bias"] @ rows.T
+        weighted = signature @ precision
+        onsets["information"] += (weighted * signature).sum(axis=2)
         onsets["product"] += weighted @ value
-        # The filter follows the rest of the signature as if it were the arm's own drift.
-        onsets["bias"] += left @ gain.T
+        # The filter follows the signature as if it were the arm's own drift.
+        onsets["bias"] += signature @ gain.T
         onsets["minutes"][:, known] += 1.0
         # Squares of decorrelated innovations: of each channel, given the others.
         square = np.square(precision @ value) / np.diag(precision)
         onsets["squares"][:, known] += square
-        self._square[known] += (
-            np.minimum(square, _LARGEST) - self._square[known]
-        ) / _MEMORY
+        limited = np.minimum(square, _LARGEST)
+        self._square[known] += (limited - self._square[known]) / _MEMORY
 
     def _certain(self) -> list[tuple[int, int]]:
         """Onset and channel of the likeliest steps that are large and certain enough."""
@@ -398,53 +464,71 @@ class LevelDetector:
         size = np.abs(onsets["product"]) / information
         # Between sessions the spread of sessions decides, which innovations do not show.
         ratio = np.where(onsets["start"][:, None], ratio, ratio / self._excess)
-        open_ = self._measured >= _SETTLING
-        within = list[tuple[int, int]]()
-        at_start = list[tuple[int, int]]()
-        for start in (False, True):
+        undecided = self._measured >= _SETTLING
+        steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+        for start, found_steps in steps.items():
             rows = np.flatnonzero(onsets["start"] == start)
             if not rows.size:
                 continue
-            best = rows[np.argmax(ratio[rows], axis=0)], channels
-            limit, least = (
-                (self._session_ratio, _SESSION_MINUTES) if start else (_RATIO, _MINUTES)
-            )
-            certain = open_ & (ratio[best] >= limit) & (size[best] >= self._least)
-            lasting = minutes[best] >= least
-            found = certain & lasting & (start | (explained[best] >= _EXPLAINED))
-            (at_start if start else within).extend(
-                (int(best[0][c]), int(c)) for c in np.flatnonzero(found)
-            )
-            # One that has not lasted may be a single bad minute, or begin later.
-            open_ = open_ & ~found & ~(certain & ~lasting)
-        return within + sorted(at_start, key=lambda step: -ratio[step])[:1]
+            likeliest = rows[np.argmax(ratio[rows], axis=0)]  # onset for each channel [c]
+            best = (likeliest, channels)
+            limit = self._session_ratio if start else _RATIO
+            least_minutes = _SESSION_MINUTES if start else _MINUTES
+            certain = undecided & (ratio[best] >= limit) & (size[best] >= self._least)
+            lasting = minutes[best] >= least_minutes
+            found = certain & lasting
+            if not start:
+                found &= explained[best] >= _EXPLAINED
+            for channel in np.flatnonzero(found).tolist():
+                found_steps.append((int(likeliest[channel]), channel))
+            # A step that has not lasted may be a single bad minute, or begin later.
+            undecided = undecided & ~found & ~(certain & ~lasting)
+        # A step at the start of a session changes the evidence of the other channels.
+        at_start = max(steps[True], key=ratio.__getitem__, default=None)
+        if at_start is None:
+            return steps[False]
+        return [*steps[False], at_start]
 
-    def _taken_over(self, h: int, channel: int, temperature: Array) -> LevelChange | None:
-        """Let the filter expect a step; the change, unless the level is back at its usual."""
+    def _accept(self, onset: int, channel: int, temperature: Array) -> LevelChange | None:
+        """Add a step to the estimates.
+
+        Args:
+            onset: number of the onset.
+            channel: of the step.
+            temperature: of the channels at present [c], degC; NaN where unknown.
+
+        Returns:
+            The change to report; None if the level is back at its usual one.
+        """
         onsets = self._onsets
-        start = bool(onsets["start"][h])
-        information = float(onsets["information"][h, channel])
-        step = float(onsets["product"][h, channel]) / information
-        variance = (1.0 if start else float(self._excess[channel])) / information
-        direction = np.eye(len(self.filter.mean))[channel] - onsets["bias"][h, channel]
+        start = bool(onsets["start"][onset])
+        information = float(onsets["information"][onset, channel])
+        step = float(onsets["product"][onset, channel]) / information
+        excess = 1.0 if start else float(self._excess[channel])
+        variance = excess / information
+        bias = onsets["bias"][onset, channel]
+        direction = np.eye(len(self.filter.mean))[channel] - bias
         self.filter.shift(direction, step, variance)
-        # Its evidence is forgotten. A step at the start of a session was mistaken for the
-        # common part, too, so that the other channels' evidence of such steps is void
-        # with it.
+        # The evidence of the step is forgotten. A step at the start of a session also
+        # appeared as a common part: the evidence of such steps in other channels is void.
         void = np.zeros_like(onsets["minutes"], dtype=bool)
         void[:, channel] = True
         void[onsets["start"]] |= start
         for name in ("bias", *_SUMS):
             onsets[name][void] = _NEVER if name == "minutes" else 0.0
-        if not self.changed[channel]:  # the last minutes had moved it towards the step
+        if not self.changed[channel]:
+            # The last minutes had moved the usual level towards the step.
             self._usual[channel] = self.filter.usual[channel] - step
         size = float(self.filter.usual[channel] - self._usual[channel])
         self.changed[channel] = abs(size) >= _BACK * self._least[channel]
         if not self.changed[channel]:
             return None
-        usual = (
-            float(self.filter.level(temperature, another_session=True)[0][channel]) - size
+        levels, _ = self.filter.level(temperature, another_session=True)
+        return LevelChange(
+            channel=channel,
+            time=float(onsets["time"][onset]),
+            size=size,
+            std=float(np.sqrt(variance)),
+            usual=float(levels[channel]) - size,
+            temperature=float(temperature[channel]),
         )
-        warmth = float(temperature[channel])
-        std = float(np.sqrt(variance))
-        return LevelChange(channel, float(onsets["time"][h]), size, std, usual, warmth)

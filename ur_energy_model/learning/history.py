@@ -24,8 +24,8 @@ class Attempt:
         joint_energy_interval_percent: half width of the 95 % interval of each joint's
             electrical energy over the motion of the held-out time, percent of that
             energy; NaN without any.
-        accepted, reason: whether the refitted model replaced the one before, and why in
-            words.
+        accepted: whether the refitted model replaced the one before.
+        reason: of the decision, in words.
     """
 
     time: float
@@ -42,7 +42,7 @@ class Change:
     """A change of the arm that is larger than its uncertainty; each is reported once.
 
     Attributes:
-        time: controller time since when it is seen [s].
+        time: controller time since when the change is observed [s].
         joint: name of the joint; None for a change of the whole arm (standby, payload,
             mounting).
         what: "friction", "torque_constant", "standby", "payload" or "mounting".

@@ -3,9 +3,9 @@
 
 """The torque constants that the controller states while an arm works, and exchanged joints.
 
-Stated constants of one arm stay the same over years. A session in which that of a joint
-differs shows that the joint was exchanged, or calibrated anew: what was learned of it
-does not hold any more. Exchanges happen between sessions, with the power off.
+Stated constants of one arm stay the same over years. If the constant of a joint differs
+in a session, the joint was exchanged or calibrated anew, and earlier data of this joint
+are no longer valid. Exchanges happen between sessions, with the power off.
 """
 
 from __future__ import annotations
@@ -31,25 +31,34 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Indices
 
-LEAST_CHANGE = 0.01  # relative; two motors of one type seldom differ by less
+LEAST_CHANGE = 0.01
+"""Least relative change of an exchanged joint: two motors of one type seldom differ by less."""
 _CERTAIN = 0.01
-"""Relative deviation of a session's constant from which it is compared: that of a joint which has
-hardly been loaded yet comes from a few seconds of one motion."""
+"""Relative standard deviation below which a constant of a session is compared: one of a joint that
+has hardly been loaded yet comes from a few seconds of one motion."""
 _CONFIRMED = 2  # windows of a session in a row that show the same exchange
 
 
 @dataclass(frozen=True)
 class ExchangedJoint:
-    """A joint whose stated torque constant is another one than in the sessions before."""
+    """A joint whose stated torque constant is another one than in the sessions before.
 
-    joint: int  # its number
-    before: float  # N k_t until then, N m/A
-    now: float  # since then, N m/A
-    std: float  # standard deviation of the relative change
+    Attributes:
+        joint: number of the joint.
+        before: joint torque per ampere in earlier sessions (gear ratio times torque
+            constant), N m/A.
+        now: joint torque per ampere in this session, N m/A.
+        std: standard deviation of the relative change.
+    """
+
+    joint: int
+    before: float
+    now: float
+    std: float
 
     @property
     def change(self) -> float:
-        """Relative change."""
+        """Relative change of the torque constant."""
         return self.now / self.before - 1.0
 
 
@@ -77,16 +86,19 @@ class StatedConstants:
 
     @property
     def session(self) -> ControllerConstants:
-        """Those of this session."""
+        """Constants of this session."""
         return self._fit.result()
 
     @property
     def known(self) -> ControllerConstants:
-        """Those of all sessions together."""
+        """Constants of all sessions together."""
         return ControllerConstants.joined([self.before, self.session], self.robot.dof)
 
     def exchanged(self) -> list[ExchangedJoint]:
-        """Joints that this session shows to be others than those before, from now on forgotten."""
+        """Joints that were exchanged before this session; their earlier constants are forgotten.
+
+        A joint is returned once, after `_CONFIRMED` windows that show the same exchange.
+        """
         if not self.before.known.any():
             return []
         session = self.session
@@ -94,20 +106,15 @@ class StatedConstants:
         limit = -float(ndtri(0.5 * ANOTHER_ARM_CHANCE / self.robot.dof))
         with np.errstate(invalid="ignore"):
             certain = session.std < _CERTAIN * session.torque_per_ampere
-            differs = certain & (
-                np.abs(relative) > np.maximum(limit * deviation, LEAST_CHANGE)
-            )
+            least = np.maximum(limit * deviation, LEAST_CHANGE)
+            differs = certain & (np.abs(relative) > least)
         self._seen = np.where(differs, self._seen + 1.0, 0.0)
         joints = np.flatnonzero(self._seen >= _CONFIRMED)
-        found = [
-            ExchangedJoint(
-                joint,
-                float(self.before.torque_per_ampere[joint]),
-                float(session.torque_per_ampere[joint]),
-                float(deviation[joint]),
-            )
-            for joint in joints.tolist()
-        ]
+        found = []
+        for joint in joints.tolist():
+            before = float(self.before.torque_per_ampere[joint])
+            now = float(session.torque_per_ampere[joint])
+            found.append(ExchangedJoint(joint, before, now, float(deviation[joint])))
         self.before = _without(self.before, joints)
         self._seen[joints] = 0.0
         return found
@@ -129,14 +136,13 @@ class StatedConstants:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from what `saved` gave."""
         self.before = built(ControllerConstants, saved["before"])
-        self._fit = ControllerConstantsFit(
-            self.robot, built(ConstantsData, saved["session"])
-        )
+        data = built(ConstantsData, saved["session"])
+        self._fit = ControllerConstantsFit(self.robot, data)
         self._seen = np.array(saved["seen"])
 
 
 def _without(constants: ControllerConstants, joints: Indices) -> ControllerConstants:
-    """Constants of which those of some joints are unknown."""
+    """The constants, unknown for some joints."""
     unknown = np.isin(np.arange(len(constants.std)), joints)
     return replace(
         constants,
@@ -152,22 +158,21 @@ def with_new_joints(
 
     Args:
         model: of the arm with its former joints.
-        kind: of the type, what is known of any joint in their places.
-        joints: their numbers.
+        kind: model of the arm type, which holds for any joint in these places.
+        joints: numbers of the exchanged joints.
     """
     n = model.dof
     new = np.isin(np.arange(n), joints)
-    own = tuple(
-        other if new[j] else joint
-        for j, (joint, other) in enumerate(zip(model.joints, kind.joints, strict=True))
-    )
+    all_joints = list(model.joints)
+    for joint in joints:
+        all_joints[joint] = kind.joints[joint]
     # Resistances and back-EMF constants of the new joints have the errors of the type.
     changed = np.concatenate([[False], new, new, np.zeros(n + 1, dtype=bool)])
     before = model.bus.errors.reshape(-1, 3 * n + 2)
     of_kind = kind.bus.errors.reshape(-1, 3 * n + 2)
-    errors = np.concatenate(
-        [np.where(changed, 0.0, before), np.where(changed, of_kind, 0.0)]
-    )
+    own_errors = np.where(changed, 0.0, before)
+    new_errors = np.where(changed, of_kind, 0.0)
+    errors = np.concatenate([own_errors, new_errors])
     own_torque = np.where(new, 0.0, model.torque_constant_errors)
     new_torque = np.where(new, kind.torque_constant_errors, 0.0)
     torque = np.concatenate([own_torque, new_torque])
@@ -176,5 +181,9 @@ def with_new_joints(
     if stated is not None:
         stated = _without(stated, np.flatnonzero(new))
     return replace(
-        model, joints=own, bus=bus, controller_constants=stated, payload_calibration=None
+        model,
+        joints=tuple(all_joints),
+        bus=bus,
+        controller_constants=stated,
+        payload_calibration=None,
     )

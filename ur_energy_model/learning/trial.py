@@ -23,7 +23,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array
 
-LEAST_CELLS = 4
+LEAST_CELLS = 4  # fewest cells on which a decision rests
 LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
 CERTAINTY = 0.95  # of the one-sided test
@@ -46,28 +46,35 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
     Returns:
         Whether to take it, and why in one clause.
     """
-    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the
-    # present's mean.
+    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the mean of
+    # the present model.
     before = present.moving_cells
     after = candidate.moving_cells
     known = np.isfinite(before)
     scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     usual = np.where(scale > 0, scale, 1.0)
+    relative_before = np.nansum(before / usual, axis=1)
+    relative_after = np.nansum(after / usual, axis=1)
     losses = {
         "power at the supply": (present.supply_losses, candidate.supply_losses),
-        "currents": (np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1)),
+        "currents": (relative_before, relative_after),
     }
-    found = {what: better_or_worse(*pair) for what, pair in losses.items()}
-    if worse := [what for what, sign in found.items() if sign < 0]:
+    better: list[str] = []
+    worse: list[str] = []
+    as_well = len(before) >= LEAST_CELLS
+    for what, (old, new) in losses.items():
+        sign = better_or_worse(old, new)
+        if sign > 0:
+            better.append(what)
+        elif sign < 0:
+            worse.append(what)
+        # To predict as well, the mean error must not be larger, certain or not.
+        if len(old) and new.mean() > (1.0 + LEAST_GAIN) * old.mean():
+            as_well = False
+    if worse:
         return False, f"predicts the {worse[0]} worse"
-    if better := [what for what, sign in found.items() if sign > 0]:
+    if better:
         return True, f"predicts the {better[0]} better"
-    # Here a larger mean error counts, certain or not.
-    as_well = len(before) >= LEAST_CELLS and all(
-        new.mean() <= (1.0 + LEAST_GAIN) * old.mean()
-        for old, new in losses.values()
-        if len(old)
-    )
     wide = present.joint_intervals.mean()
     narrow = candidate.joint_intervals.mean()
     error = candidate.supply_energy_error
@@ -78,10 +85,18 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
 
 
 def better_or_worse(before: Array, after: Array) -> int:
-    """1 if the losses [cells] of the second are smaller, -1 if larger, 0 if neither is certain.
+    """Whether losses of a second model are smaller or larger, by a paired t test.
 
-    A paired t test on the differences; neighbouring cells may resemble each other, so
-    that the larger of two standard errors applies: of single cells and of groups of five.
+    Neighbouring cells may resemble each other: the standard error is that of single cells
+    or that of groups of five, whichever is larger.
+
+    Args:
+        before: losses of the first model [cells].
+        after: losses of the second one in the same cells [cells].
+
+    Returns:
+        1 if the losses of the second model are smaller, -1 if they are larger, 0 if neither
+        is certain.
     """
     difference = before - after
     count = len(difference)
@@ -109,9 +124,9 @@ _LEAST_STILL = 0.5  # standstill after which a session's standby counts as measu
 
 
 class ModelRecord:
-    """How well the model of an arm with n joints predicts time that it was not fitted to.
+    """Prediction errors of a model of an arm with n joints over time that it was not fitted to.
 
-    As in use, the friction of the session and its standby power are those that the
+    As in the estimator, friction and standby power of the session are those that the
     session has shown so far.
 
     Args:
@@ -162,17 +177,17 @@ class ModelRecord:
             robot: description of the arm.
 
         Raises:
-            ModelFileError: the model in it is damaged; KeyError or TypeError where other
-                parts are.
+            ModelFileError: the saved model is damaged.
+            KeyError, TypeError: other saved values are damaged.
         """
-        out = cls(model_from_document(saved["model"], "state"), robot)
-        out.supply = saved["supply"]
-        out.currents = list(saved["currents"])
-        out._sums = np.array(saved["sums"])
-        out._channels = saved["channels"]
-        out._moving = saved["moving"]
-        out._anchor.restore(saved["anchor"])
-        return out
+        record = cls(model_from_document(saved["model"], "state"), robot)
+        record.supply = saved["supply"]
+        record.currents = list(saved["currents"])
+        record._sums = np.array(saved["sums"])
+        record._channels = saved["channels"]
+        record._moving = saved["moving"]
+        record._anchor.restore(saved["anchor"])
+        return record
 
     @property
     def moving_cells(self) -> Array:
@@ -219,7 +234,10 @@ class ModelRecord:
 
     @property
     def supply_interval(self) -> float:
-        """Half width of the 95 % interval of the energy at the supply, relative; with bus power."""
+        """Half width of the 95 % interval of the energy at the supply, relative.
+
+        It is defined where bus power was measured; infinite before any sample.
+        """
         if self._channels is None:
             return float("inf")
         std = float(self._calculator().channels.deviations_of_model(self._channels))
@@ -265,11 +283,13 @@ class ModelRecord:
             still @ error,
         ]
         starts = run_starts(np.floor(table.samples.time / CELL))
-        time, sums = (np.add.reduceat(each, starts) for each in (weight, weight * error))
+        time = np.add.reduceat(weight, starts)
+        sums = np.add.reduceat(weight * error, starts)
         whole = time > 0.5 * CELL
         self.supply += (sums[whole] / time[whole]).tolist()
 
     def _observe_currents(self, part: ArmMotion) -> None:
+        """Add the errors of the currents in a motion, with the friction of the session."""
         motion = part.motion
         narrow = part.narrow
         inside = narrow.inside(motion)
@@ -287,6 +307,5 @@ class ModelRecord:
         starts = run_starts(np.floor(time / CELL))
         count = np.add.reduceat(moving.astype(float), starts, axis=0)
         squares = np.add.reduceat(np.square(error) * moving, starts, axis=0)
-        self.currents += list(
-            np.where(count >= 3, squares / np.maximum(count, 1.0), np.nan)
-        )
+        means = squares / np.maximum(count, 1.0)
+        self.currents += list(np.where(count >= 3, means, np.nan))
