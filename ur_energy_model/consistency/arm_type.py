@@ -51,8 +51,7 @@ FIELDS: tuple[str, ...] = (
 _EXPLAINED = 0.03  # largest misfit of an arm that explains the torques of all joints
 _UNEXPLAINED = 0.004
 _UNEXPLAINED_MEASURED = 0.008
-"""Least misfit of a joint that counts as unexplained, with recorded targets and
-without."""
+"""Least misfit of a joint that counts as unexplained: with recorded targets, without them."""
 _FINEST = 0.0005  # misfits below this are equally good
 _BETTER = 12.0
 _BETTER_JOINT = 3.0
@@ -88,7 +87,7 @@ _LASTING = 10  # samples that show it, so that it is no outlier
 
 
 class ArmTypeCheck:
-    """Gathers what shows the type of the arm from consecutive parts of one recording."""
+    """Collects samples that show the type of the arm, from consecutive parts of one recording."""
 
     def __init__(self) -> None:
         self._windows = SampleWindows(FIELDS)
@@ -121,11 +120,11 @@ class ArmTypeCheck:
         stated: str | None = None,
         remedy: str | None = None,
     ) -> tuple[Contradiction, ...]:
-        """What contradicts that the recording is of an arm of this type.
+        """Evidence that the recording is of another arm than the stated one.
 
         Args:
             robot: the arm that is stated.
-            stated: who states it, such as "imported as ur5e"; by default, the recording.
+            stated: the statement, such as "imported as ur5e"; by default, the recording's.
             remedy: what to do, with {options} in place of the option that names the right
                 arm.
 
@@ -150,7 +149,15 @@ def _contradictions(
     stated: str | None,
     remedy: str | None,
 ) -> tuple[Contradiction, ...]:
-    """See `ArmTypeCheck.contradictions`."""
+    """Arguments and result as for `ArmTypeCheck.contradictions`.
+
+    Args:
+        evidence: fits of the samples.
+        info: of the recording.
+        robot: the arm that is stated.
+        stated: the statement; None for the one of the recording.
+        remedy: with {options} in place of the option that names the right arm.
+    """
     if not evidence.doubts(robot):
         return ()
     names = evidence.arms_better_than(robot)
@@ -178,14 +185,14 @@ def _contradictions(
 class ArmTypeMonitor:
     """Compares a connected arm with the one that is stated, as soon as its samples decide.
 
-    The comparison is made in a thread of its own, which reading does not wait for: after
-    FIRST_LOOK, and then whenever three times as much was observed.
+    The comparison runs in a thread of its own, so that it does not delay reading: after
+    FIRST_LOOK, and then each time that three times as much was observed.
 
     Args:
         robot: the arm that is stated.
 
     Attributes:
-        contradiction: what was found, once it was.
+        contradiction: between the stated arm and the samples; None while none was found.
     """
 
     def __init__(self, robot: RobotDescription) -> None:
@@ -211,15 +218,18 @@ class ArmTypeMonitor:
         self._thread.start()
 
     def _compare(self, windows: Sequence[Telemetry], info: RecordingInfo) -> None:
+        """Compare the stated arm with windows of samples, and keep a contradiction."""
         stated = f"the arm is stated to be a {self._robot.name}"
         evidence = _Evidence(windows, self._robot.dof)
-        found = _contradictions(
-            evidence, info, self._robot, stated, "state it with {options}"
-        )
+        remedy = "state it with {options}"
+        found = _contradictions(evidence, info, self._robot, stated, remedy)
         self.contradiction = found[0] if found else None
 
     def finish(self) -> Contradiction | None:
-        """Wait for a comparison under way, and compare all samples; at the end of a recording."""
+        """The contradiction by all samples, at the end of a recording.
+
+        A comparison in progress is completed first.
+        """
         if self._thread is not None:
             self._thread.join()
         if self.contradiction is None:
@@ -227,11 +237,12 @@ class ArmTypeMonitor:
         return self.contradiction
 
 
-# What the samples say about one arm compared with another.
+# Evidence for one arm compared with another.
 
 
 @cache
 def _package_arms() -> tuple[RobotDescription, ...]:
+    """Descriptions of all arms in the package."""
     return tuple(load_robot(name) for name in available_robots())
 
 
@@ -248,7 +259,12 @@ def _constants(robot: RobotDescription) -> _Constants:
 
 
 class _Evidence:
-    """Fits of the samples of a recording, each computed once, for arms with so many joints."""
+    """Fits of the samples of a recording, each computed once, for arms with one number of joints.
+
+    Args:
+        windows: of the recording.
+        dof: number of joints; windows with another number are left out.
+    """
 
     def __init__(self, windows: Sequence[Telemetry], dof: int) -> None:
         same = [part for part in windows if _joints(part) == dof]
@@ -262,6 +278,7 @@ class _Evidence:
     # Figures of one arm.
 
     def _torque(self, robot: RobotDescription) -> TorqueFit | None:
+        """How the arm explains target_moment; None where samples are too few."""
         key = _constants(robot)
         if key not in self._torque_fits:
             windows = self._torque_windows
@@ -281,6 +298,7 @@ class _Evidence:
         return self._scatters[key]
 
     def _too_fast(self, robot: RobotDescription) -> bool:
+        """Whether a joint exceeded the rated speed clearly."""
         if robot.generation == "other":
             return False
         return bool((self._speed > _BEYOND_RATED * robot.max_velocity).any())
@@ -288,67 +306,68 @@ class _Evidence:
     # Comparison of arms.
 
     def doubts(self, robot: RobotDescription) -> bool:
-        """Whether anything leaves room for another arm."""
+        """Whether the arm leaves any sample unexplained."""
         torque = self._torque(robot)
+        if torque is not None and _is_unexplained(torque):
+            return True
         scatter = self._scatter(robot)
-        return (
-            self._too_fast(robot)
-            or (torque is not None and _is_unexplained(torque))
-            or (scatter is not None and scatter > _SCATTERED)
-        )
+        if scatter is not None and scatter > _SCATTERED:
+            return True
+        return self._too_fast(robot)
 
     def arms_better_than(self, robot: RobotDescription) -> tuple[str, ...]:
-        """Arms that explain the samples clearly better than this one, the best of them first.
+        """Names of arms that explain the samples clearly better than this one.
 
-        Those follow that the samples do not distinguish from the best one.
+        The best arm is the first, followed by the arms that the samples do not distinguish
+        from it.
         """
-        others = [
-            arm
-            for arm in _package_arms()
-            if arm.dof == self._dof and _constants(arm) != _constants(robot)
-        ]
+        same_size = [arm for arm in _package_arms() if arm.dof == self._dof]
+        own = _constants(robot)
+        others = [arm for arm in same_size if _constants(arm) != own]
         better = [arm for arm in others if self._is_better(arm, robot)]
         if not better:
             return ()
-        best = min(better, key=self._order)
-        alike = [
-            arm
-            for arm in others
-            if arm is not best
-            and (_constants(arm) == _constants(best) or self._explains(arm))
-            and not self._is_better(best, arm)
-        ]
-        return (best.name, *(arm.name for arm in sorted(alike, key=self._order)))
+        best = min(better, key=self._misfit)
+        alike = []
+        for arm in others:
+            same = _constants(arm) == _constants(best)
+            possible = same or self._explains(arm)
+            if arm is not best and possible and not self._is_better(best, arm):
+                alike.append(arm)
+        alike.sort(key=self._misfit)
+        return (best.name, *(arm.name for arm in alike))
 
     def only_arms(self) -> tuple[str, ...]:
-        """Arms that explain the samples clearly better than all others; none if they are many."""
-        arms = [
-            arm
-            for arm in _package_arms()
-            if arm.dof == self._dof and arm.generation != "other"
-        ]
-        first = min(arms, key=self._order)
-        alike = [arm for arm in arms if not self._is_better(first, arm)]
-        if len(alike) > _MOST_NAMES or not self._explains(first):
-            return ()
-        return tuple(arm.name for arm in sorted(alike, key=self._order))
+        """Names of arms that explain the samples clearly better than all others.
 
-    def _order(self, robot: RobotDescription) -> float:
-        """Sum of the misfits, to bring the best arm forward."""
+        None if these arms are too many to help a user.
+        """
+        same_size = [arm for arm in _package_arms() if arm.dof == self._dof]
+        arms = [arm for arm in same_size if arm.generation != "other"]
+        best = min(arms, key=self._misfit)
+        alike = [arm for arm in arms if not self._is_better(best, arm)]
+        if len(alike) > _MOST_NAMES or not self._explains(best):
+            return ()
+        alike.sort(key=self._misfit)
+        return tuple(arm.name for arm in alike)
+
+    def _misfit(self, robot: RobotDescription) -> float:
+        """Misfit of the torques plus scatter of the tool [m], by which arms are ordered."""
+        misfit = self._scatter(robot) or 0.0
         torque = self._torque(robot)
-        scatter = self._scatter(robot)
-        misfit = 0.0 if torque is None else float(np.sqrt(np.mean(torque.misfit**2)))
-        return misfit + (0.0 if scatter is None else scatter)
+        if torque is not None:
+            misfit += float(np.sqrt(np.mean(torque.misfit**2)))
+        return misfit
 
     def _explains(self, robot: RobotDescription) -> bool:
-        """Whether nothing speaks against an arm."""
+        """Whether the arm explains all samples."""
         torque = self._torque(robot)
+        if torque is not None and not _explains_torques(torque):
+            return False
         scatter = self._scatter(robot)
-        return (
-            (torque is None or _explains_torques(torque))
-            and (scatter is None or scatter < _SCATTER)
-            and not self._too_fast(robot)
-        )
+        if scatter is not None and scatter >= _SCATTER:
+            return False
+        return not self._too_fast(robot)
 
     def _is_better(self, robot: RobotDescription, other: RobotDescription) -> bool:
         """Whether an arm explains the samples clearly better than another, and no kind worse."""
@@ -360,8 +379,13 @@ class _Evidence:
         return torques >= 0 and max(poses, speeds, torques) > 0
 
     def words(self, robot: RobotDescription, right: RobotDescription) -> str:
-        """The figures that speak for one arm and against another."""
-        found = list[str]()
+        """Figures that show that the samples are of one arm and not of another.
+
+        Args:
+            robot: the arm that is stated.
+            right: the arm that explains the samples.
+        """
+        found: list[str] = []
         own = self._torque(right)
         other = self._torque(robot)
         if own is not None and other is not None and _better_torques(own, other) > 0:
@@ -374,16 +398,14 @@ class _Evidence:
             )
             if not _GRAVITY[0] < other.gravity < _GRAVITY[1]:
                 found[-1] += f" and in a gravity of {other.gravity:.1f} m/s2"
-        tool = self._scatter(right)
-        scattered = self._scatter(robot)
-        if (
-            tool is not None
-            and scattered is not None
-            and _better_poses(tool, scattered) > 0
-        ):
+        scatter = self._scatter(right)
+        other_scatter = self._scatter(robot)
+        if _better_poses(scatter, other_scatter) > 0:
+            assert scatter is not None
+            assert other_scatter is not None
             found.append(
-                f"one tool explains its poses within {1e3 * tool:.1f} mm, as {robot.name} "
-                f"within {1e3 * scattered:.0f} mm"
+                f"one tool explains its poses within {1e3 * scatter:.1f} mm, as {robot.name} "
+                f"within {1e3 * other_scatter:.0f} mm"
             )
         if self._too_fast(robot):
             joint = int(np.argmax(self._speed / robot.max_velocity))
@@ -407,11 +429,10 @@ def _better_torques(fit: TorqueFit | None, other: TorqueFit | None) -> int:
     worse = fit.misfit > np.maximum(_NO_WORSE * other.misfit, _NEGLIGIBLE)
     if worse.any():
         return -1
+    if not _is_unexplained(other) or not _explains_torques(fit):
+        return 0
     ratio = np.maximum(other.misfit, _FINEST) / np.maximum(fit.misfit, _FINEST)
-    decisive = (
-        _is_unexplained(other) and ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER
-    )
-    return int(decisive and _explains_torques(fit))
+    return int(ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER)
 
 
 def _explains_torques(fit: TorqueFit) -> bool:
@@ -427,9 +448,8 @@ def _seconds(fit: TorqueFit) -> float:
 
 def _is_unexplained(fit: TorqueFit) -> bool:
     """Whether an arm leaves more of target_moment than the recording's noise."""
-    return bool(
-        fit.misfit.max() > (_UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED)
-    )
+    limit = _UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED
+    return bool(fit.misfit.max() > limit)
 
 
 def _better_poses(scatter: float | None, other: float | None) -> int:
@@ -457,29 +477,38 @@ def _joints(part: Telemetry) -> int:
 
 
 def _torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
-    """Windows with target_moment and the motion it belongs to; none if they show too little."""
+    """Windows with target_moment and the motion it belongs to; none if they show too little.
+
+    The motion is that of the targets where they were recorded, else the measured one.
+    """
     usable = []
     for part in windows:
-        motion = (
-            _TARGETS if all(_is_recorded(part, name) for name in _TARGETS) else _MEASURED
-        )
-        if all(_is_recorded(part, name) for name in ("target_moment", *motion)):
-            others = tuple(name for name in FIELDS if name not in (*_TARGETS, *_MEASURED))
-            names = [name for name in (*motion, *others) if name in part]
+        if _are_recorded(part, _TARGETS):
+            motion = set(FIELDS) - set(_MEASURED)
+        else:
+            motion = set(FIELDS) - set(_TARGETS)
+            if not _are_recorded(part, _MEASURED):
+                continue
+        if _are_recorded(part, ("target_moment",)):
+            names = [name for name in FIELDS if name in motion and name in part]
             usable.append(replace(part, columns={name: part[name] for name in names}))
     usable = _with_one_payload(usable)
     positions = [
         part["target_q"] if "target_q" in part else part["actual_q"] for part in usable
     ]
-    return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
+    if len(_different(positions, _POSE_GRID)) < _POSES:
+        return []
+    return usable
 
 
 def _tool_poses(windows: Sequence[Telemetry]) -> tuple[Array, Array]:
-    """Different joint positions [poses, n], rad, and tool positions [poses, 3], m; none if few."""
+    """Different poses of the arm with the positions of the tool; none if they are few.
+
+    Returns:
+        Joint positions [poses, n], rad, and tool positions [poses, 3], m.
+    """
     needed = ("actual_q", "actual_TCP_pose")
-    usable = [
-        part for part in windows if all(_is_recorded(part, name) for name in needed)
-    ]
+    usable = [part for part in windows if _are_recorded(part, needed)]
     q = [part["actual_q"] for part in usable]
     rows = _different(q, _TOOL_POSE_GRID)
     if len(rows) < _TOOL_POSES:
@@ -489,14 +518,17 @@ def _tool_poses(windows: Sequence[Telemetry]) -> tuple[Array, Array]:
     return np.concatenate(q)[rows], position[rows]
 
 
-def _is_recorded(part: Telemetry, name: str) -> bool:
-    """Whether a column has values."""
-    return name in part and bool(np.isfinite(part[name]).all(axis=1).any())
+def _are_recorded(part: Telemetry, names: Sequence[str]) -> bool:
+    """Whether each of these columns [samples, n] has a complete row."""
+    for name in names:
+        if name not in part or not np.isfinite(part[name]).all(axis=1).any():
+            return False
+    return True
 
 
 def _with_one_payload(windows: Sequence[Telemetry]) -> list[Telemetry]:
-    """Stretches with the payload, as set in the controller, that most of the samples have."""
-    stretches = list[tuple[tuple[float, ...], Telemetry]]()
+    """Stretches of samples with the most frequent payload that is set in the controller."""
+    stretches: list[tuple[tuple[float, ...], Telemetry]] = []
     for part in windows:
         names = [name for name in ("payload", "payload_cog") if name in part]
         if not names:
@@ -504,18 +536,19 @@ def _with_one_payload(windows: Sequence[Telemetry]) -> list[Telemetry]:
             continue
         payload = np.round(np.column_stack([part[name] for name in names]), 3)
         for rows in equal_runs(np.nan_to_num(payload)):
-            stretches.append((tuple(payload[rows.start].tolist()), part.cut(rows)))
-    samples = Counter[tuple[float, ...]]()
+            key = tuple(payload[rows.start].tolist())
+            stretches.append((key, part.cut(rows)))
+    samples: Counter[tuple[float, ...]] = Counter()
     for key, part in stretches:
         samples[key] += len(part)
     if not samples:
         return []
-    most = samples.most_common(1)[0][0]
-    return [part for key, part in stretches if key == most]
+    most_frequent, _ = samples.most_common(1)[0]
+    return [part for key, part in stretches if key == most_frequent]
 
 
 def _different(positions: Sequence[Array], grid: float) -> Indices:
-    """Rows of positions [samples, n], joined, that are not in one cell of a grid [rad]."""
+    """The first row in each cell of a grid [rad], of positions [samples, n] joined."""
     if not positions:
         return np.zeros(0, dtype=np.intp)
     q = np.concatenate(positions)
@@ -527,12 +560,10 @@ def _different(positions: Sequence[Array], grid: float) -> Indices:
 
 def _lasting_speed(windows: Sequence[Telemetry], dof: int) -> Array:
     """Speed of each joint that at least _LASTING samples have or exceed [n], rad/s."""
-    speeds = [
-        np.abs(part["target_qd"] if "target_qd" in part else part["actual_qd"])
-        for part in windows
-        if "target_qd" in part or "actual_qd" in part
-    ]
-    if not speeds:
-        return np.zeros(dof)
+    speeds = [np.zeros((_LASTING, dof))]  # at least the rows that are needed
+    for part in windows:
+        name = "target_qd" if "target_qd" in part else "actual_qd"
+        if name in part:
+            speeds.append(np.abs(part[name]))
     ordered = np.sort(np.nan_to_num(np.concatenate(speeds)), axis=0)
-    return np.asarray(ordered[-_LASTING]) if len(ordered) >= _LASTING else np.zeros(dof)
+    return np.asarray(ordered[-_LASTING])

@@ -79,16 +79,17 @@ _CONFIDENCE = 1.96  # half a 95 % interval, in standard deviations
 
 @dataclass(frozen=True)
 class ConstantsData:
-    """What a fit has accumulated, for n joints.
+    """Sums that a fit has accumulated, for n joints.
 
     Attributes:
         last: time of the last sample [s].
         since: start of the current stretch of standstill [s].
-        moment, current: sums over that stretch [n], N m and A.
+        moment: sum of target_moment over that stretch [n], N m.
+        current: sum of target_current over that stretch [n], A.
         count: samples of that stretch.
         rests: mean moment and current of earlier stretches [stretches, 2, n], N m and A.
-        first: moment and current of the first sample [2, n].
-        differs: whether others differ from it, 0 or 1 [2, n].
+        first: moment and current of the first sample [2, n], N m and A.
+        differs: whether later samples differ from the first one, 0 or 1 [2, n].
         grams: Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7].
         samples: samples of each block [blocks, n].
     """
@@ -127,15 +128,15 @@ class ConstantsData:
 
     @property
     def computed(self) -> Mask:
-        """Joints [n] whose current is none that stays as it is while the moment changes."""
+        """Whether the current of each joint changes with the moment, or neither changes [n]."""
         return np.asarray((self.differs[1] > 0.0) | (self.differs[0] == 0.0))
 
 
 class ControllerConstantsFit:
     """Accumulates telemetry of one arm, in order and in batches of any length.
 
-    Samples wait until their block is complete, so that the result does not depend on the
-    batches and accumulating live costs little.
+    Samples are kept until their block is complete, so that the result does not depend on
+    the batches, and live accumulation costs little.
 
     Args:
         robot: description of the arm.
@@ -168,10 +169,9 @@ class ControllerConstantsFit:
             waiting = []
         waiting = [*waiting, Telemetry(telemetry.time, columns)]
         block = np.floor(waiting[0].time[0] / BLOCK)
-        same = (
-            telemetry.time[0] >= block * BLOCK
-            and telemetry.time[-1] < (block + 1.0) * BLOCK
-        )
+        begin = block * BLOCK
+        end = (block + 1.0) * BLOCK
+        same = telemetry.time[0] >= begin and telemetry.time[-1] < end
         if same and sum(map(len, waiting)) < MOST_SAMPLES:
             self._waiting = waiting
             return
@@ -183,16 +183,15 @@ class ControllerConstantsFit:
 
     def _has_fields(self, telemetry: Telemetry) -> bool:
         """Whether both fields and a speed are there, for the joints of the robot."""
-        speeds = ("target_qd", "actual_qd")
-        names = [*STATED, *(name for name in speeds if name in telemetry)]
+        speeds = [name for name in ("target_qd", "actual_qd") if name in telemetry]
+        if not speeds or any(name not in telemetry for name in STATED):
+            return False
         shape = (len(telemetry), self.robot.dof)
-        return len(names) > len(STATED) and all(
-            name in telemetry and telemetry[name].shape == shape for name in names
-        )
+        return all(telemetry[name].shape == shape for name in (*STATED, *speeds))
 
     @property
     def data(self) -> ConstantsData:
-        """All that was accumulated, with the samples that wait."""
+        """All that was accumulated, with the samples of the block in progress."""
         state = self._state
         if self._waiting:
             state = _with_block(state, concatenate(self._waiting))
@@ -260,11 +259,12 @@ def _blocks(time: Array) -> list[slice]:
     """Consecutive rows of one block of time each, of MOST_SAMPLES at most."""
     starts = run_starts(np.floor(time / BLOCK))
     stops = np.append(starts[1:], len(time))
-    return [
-        slice(first, min(first + MOST_SAMPLES, stop))
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
-        for first in range(start, stop, MOST_SAMPLES)
-    ]
+    blocks = []
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        for first in range(start, stop, MOST_SAMPLES):
+            last = min(first + MOST_SAMPLES, stop)
+            blocks.append(slice(first, last))
+    return blocks
 
 
 def _with_block(state: ConstantsData, block: Telemetry) -> ConstantsData:
@@ -476,7 +476,7 @@ which reading on is worthwhile."""
 
 
 def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:
-    """The constants that a bag shows; arguments and errors as of `fit_of_bag`."""
+    """The constants that a bag shows; arguments and errors as for `fit_of_bag`."""
     return fit_of_bag(path, robot).result()
 
 

@@ -39,8 +39,8 @@ class TorqueColumns:
 
     Attributes:
         robot: the arm, n joints.
-        tensors: add the six tensor entries of every moving link as unknowns (deviations
-            from the robot file).
+        tensors: whether the six tensor entries of every moving link are unknowns, too
+            (deviations from the robot file).
     """
 
     robot: RobotDescription
@@ -62,9 +62,15 @@ class TorqueColumns:
         return ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
 
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
+        """Columns of a motion; multiplied with `coefficients` they give joint torques in N m.
 
-        Multiplied with `coefficients` they give joint torques in N m.
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+
+        Returns:
+            Columns [samples, n, width].
         """
         n = self.robot.dof
         arm = self._dynamics
@@ -82,18 +88,28 @@ class TorqueColumns:
         return np.concatenate(parts, axis=2)
 
     def coefficients(self, gravity: Array, payload: Array, common: Array) -> Array:
-        """Coefficients [width] of the columns for gravity [3], m/s^2, and a payload [10].
+        """Coefficients of the columns in a setup [width].
 
-        `common` are reflected inertias, joint side [n], kg m^2, and with `tensors` the
-        deviations of the link tensors [6 n], kg m^2.
+        Args:
+            gravity: in the base frame [3], m/s^2.
+            payload: ten parameters of the body on the flange [10].
+            common: reflected inertias, joint side [n], kg m^2, and with `tensors` the
+                deviations of the link tensors [6 n], kg m^2.
         """
         products = np.outer(gravity, payload[:_STATIC]).ravel()
         return np.concatenate([np.ones(1), gravity, payload, products, common])
 
     def slopes(self, gravity: Array, payload: Array, changes: Array) -> Array:
-        """Change of `coefficients` with common unknowns, gravity and payload [width, unknowns].
+        """Derivatives of `coefficients` by common unknowns, gravity and payload.
 
-        `changes` are those of the payload's parameters with each of its unknowns [10, k].
+        Args:
+            gravity: in the base frame [3], m/s^2.
+            payload: ten parameters of the body on the flange [10].
+            changes: derivatives of these parameters by the k unknowns of the payload
+                [10, k].
+
+        Returns:
+            Derivatives [width, unknowns].
         """
         common = self.common
         first = self.width - self.common
@@ -138,7 +154,7 @@ def has_targets(telemetry: Telemetry) -> bool:
 def torque_rows(
     telemetry: Telemetry, columns: Columns, rate: float = TARGET_RATE
 ) -> Iterator[tuple[Array, Array]]:
-    """Rows [samples, n, 2 width + 4] of the usable samples, and their positions [samples, n], rad.
+    """Rows of the usable samples for the fit of a setup, block by block.
 
     Torques and columns are linear in a small remaining delay h [s] of target_moment,
 
@@ -149,6 +165,14 @@ def torque_rows(
     second (squared). With recorded targets the torque is computed from the position of
     POSITION_DELAY earlier, and `rate` samples per second are used [Hz]; without, motion,
     torque and columns pass the same filter. Blocks are BLOCK long.
+
+    Args:
+        telemetry: with target_moment.
+        columns: of the torque, as those of `TorqueColumns`.
+        rate: samples per second that are used of recorded targets [Hz].
+
+    Returns:
+        Rows [samples, n, 2 width + 4] and positions [samples, n], rad, of each block.
 
     Raises:
         MissingFieldError: without target_moment, or without any position and speed.
@@ -220,5 +244,6 @@ def _actual_blocks(
 def _rows(
     columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array
 ) -> Array:
+    """Columns, their slopes, torque, its slope, its curve and 1, side by side."""
     torques = np.stack([torque, slope, curve, np.ones_like(torque)], axis=2)
     return np.concatenate([columns, slopes, torques], axis=2)

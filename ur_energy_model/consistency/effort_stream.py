@@ -104,10 +104,14 @@ class EffortStream:
         self._held: deque[Telemetry] = deque()
 
     def __call__(self, batch: Telemetry) -> list[Telemetry]:
-        """Samples that can be used now, in order, with their efforts under the name of a field.
+        """Samples that can be used now, with their efforts under the name of a field.
 
-        `batch` follows those of earlier calls; its column EFFORT is missing where a
-        message had no efforts.
+        Args:
+            batch: samples that follow those of earlier calls; the column EFFORT is missing
+                where a message had no efforts.
+
+        Returns:
+            Samples in order of time, without efforts while their unit is not decided.
         """
         before = self._last
         self._last = float(batch.time[-1])
@@ -117,7 +121,8 @@ class EffortStream:
             return [batch]
         if self._compares:
             self._compare(batch)
-        self._begun = float(batch.time[0]) if self._begun is None else self._begun
+        if self._begun is None:
+            self._begun = float(batch.time[0])
         if self._stated != "auto" and self.contradiction is None:
             confirmed = batch.time[-1] - self._begun >= LEAST_EVIDENCE
             self.unit = self._stated if confirmed else None
@@ -130,12 +135,12 @@ class EffortStream:
 
     @property
     def words(self) -> str:
-        """What is done with the efforts, for people."""
+        """How the efforts are used, or why not, for people."""
         if self.unit is not None:
             how = "as stated" if self._stated != "auto" else "recognised from the motion"
             return f"used as {MEANING_IN_WORDS[self.unit]} ({how})"
-        if (problem := self.problem) is not None:
-            return f"not used: {problem}"
+        if self.problem is not None:
+            return f"not used: {self.problem}"
         return (
             "not used yet: their unit is not decided; powers are computed from the motion"
         )
@@ -163,32 +168,32 @@ class EffortStream:
             self._evidence = EffortEvidence(self._model, self._robot)
         columns = (joined["actual_q"], joined["actual_qd"], joined[EFFORT])
         self._evidence.observe(joined.time, *columns)
-        self.verdict = verdict = self._evidence.verdict()
+        verdict = self._evidence.verdict()
         meaning = verdict.meaning
+        self.verdict = verdict
         if self._stated == "auto":
             self.unit = _unit_of(meaning)
         elif verdict.excludes(self._stated):
-            self.unit, self.contradiction = (
-                None,
-                self._contradiction(self._stated, verdict),
-            )
+            self.unit = None
+            self.contradiction = self._contradiction(self._stated, verdict)
         # Efforts that are not used may still turn out to be usable: at standstill,
         # torques without gravity look like no efforts at all.
         self._compares = meaning is None or self.unit != meaning
 
     def _contradiction(self, stated: EffortUnit, verdict: EffortVerdict) -> Contradiction:
         """Between the stated unit and what the efforts are instead."""
+        probability = verdict.probability
         possible = [
-            each for each in MEANING_IN_WORDS if verdict.probability[each] > 1.0 - DECIDED
+            each for each in MEANING_IN_WORDS if probability[each] > 1.0 - DECIDED
         ]
+        shown = " or ".join(MEANING_IN_WORDS[each] for each in possible)
         remedy = "set effort_unit:=auto"
-        if possible == ["newton_metre"] or possible == ["ampere"]:
+        if possible in (["newton_metre"], ["ampere"]):
             remedy = f"set effort_unit:={possible[0]}, or auto"
         return Contradiction(
             subject="effort_unit",
             stated=f"effort_unit is {stated}",
-            shown=f"efforts of {self._source} are "
-            + " or ".join(MEANING_IN_WORDS[each] for each in possible),
+            shown=f"efforts of {self._source} are {shown}",
             evidence=self._evidence.words(),
             remedy=remedy,
             refused=True,

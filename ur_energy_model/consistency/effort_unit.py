@@ -98,7 +98,8 @@ class GravityRemoved(NamedTuple):
     Attributes:
         probability: of this way, 0 to 1.
         friction: whether friction and inertia are left in the torques.
-        gravity, gravity_std: gain of gravity that is left, and its deviation.
+        gravity: gain of the gravity torque that is left.
+        gravity_std: standard deviation of this gain.
     """
 
     probability: float
@@ -141,20 +142,21 @@ class EffortVerdict(NamedTuple):
         return best if decided else None
 
     def excludes(self, meaning: EffortMeaning) -> bool:
-        """Whether efforts cannot be this, whatever else they are."""
-        return (
-            self.seconds >= LEAST_EVIDENCE and self.probability[meaning] <= 1.0 - DECIDED
-        )
+        """Whether it is certain that efforts do not have this meaning."""
+        enough = self.seconds >= LEAST_EVIDENCE
+        return enough and self.probability[meaning] <= 1.0 - DECIDED
 
 
 @dataclass(frozen=True)
 class _Expected:
-    """Gains per joint that one form of a meaning states, and their deviations [n], effort/N m.
+    """Gains per joint that one form of a meaning states [n], effort per N m.
 
     Attributes:
         probability: of this form, if the meaning holds.
-        gravity, gravity_std: of gravity's torque.
-        motion, motion_std: of the torque of motion.
+        gravity: gain of the gravity torque.
+        gravity_std: standard deviation of the gain of gravity.
+        motion: gain of friction and inertia torque.
+        motion_std: standard deviation of the gain of motion.
     """
 
     probability: float
@@ -198,26 +200,29 @@ class EffortEvidence:
         self.seconds = 0.0
 
     def observe(self, time: Array, q: Array, qd: Array, effort: Array) -> None:
-        """Add consecutive samples, some tenths of a second of them: blocks end with them.
+        """Add consecutive samples, at least some tenths of a second: blocks end with them.
 
-        Times [samples], s; positions, speeds and efforts [samples, n], rad, rad/s, A or N
-        m. Samples with next to no effort show nothing.
+        Samples with hardly any effort show nothing.
+
+        Args:
+            time: [samples], s.
+            q: joint positions [samples, n], rad.
+            qd: joint speeds [samples, n], rad/s.
+            effort: of unknown unit [samples, n], A or N m.
         """
         blocks = _blocks(time)
-        rms = (
-            np.sqrt(np.square(effort).mean(axis=0))
-            if len(effort)
-            else np.zeros(len(self._ratio))
-        )
-        none = rms * self._torque_per_ampere < LEAST_EFFORT * self._breakaway
-        if not len(blocks) or none.all():
+        if not len(blocks):
+            return
+        rms = np.sqrt(np.square(effort).mean(axis=0))
+        hardly_any = rms * self._torque_per_ampere < LEAST_EFFORT * self._breakaway
+        if hardly_any.all():
             return
         first, last = blocks.T
         seconds = time[last] - time[first]
         acceleration = (qd[last] - qd[first]) / seconds[:, None]
-        mean_q, mean_qd, mean_effort = (
-            _block_means(each, blocks) for each in (q, qd, effort)
-        )
+        mean_q = _block_means(q, blocks)
+        mean_qd = _block_means(qd, blocks)
+        mean_effort = _block_means(effort, blocks)
         moving = np.abs(mean_qd) >= MOVING_SPEED
         gravity = self._dynamics.gravity_torque(mean_q)
         link = self._dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
@@ -230,19 +235,19 @@ class EffortEvidence:
         self.seconds += float(seconds.sum())
 
     def verdict(self) -> EffortVerdict:
-        """What the efforts so far are."""
+        """The meaning of the efforts so far."""
         logarithms = {
             meaning: np.log(PRIOR[meaning]) + self._log_evidence(forms)
             for meaning, forms in self._meanings().items()
         }
         total = np.logaddexp.reduce(list(logarithms.values()))
-        probability = {
-            name: float(np.exp(each - total)) for name, each in logarithms.items()
-        }
+        probability: dict[EffortMeaning, float] = {}
+        for meaning, logarithm in logarithms.items():
+            probability[meaning] = float(np.exp(logarithm - total))
         return EffortVerdict(probability, self.seconds)
 
     def words(self) -> str:
-        """The efforts of the joint that moved or held most, beside what its motion needs."""
+        """Effort of the most loaded joint, compared with the current or torque of its motion."""
         rms = np.sqrt(np.diagonal(self._sums, axis1=1, axis2=2) / max(self.seconds, 1e-9))
         whole = self._sums[:, _GRAVITY, _GRAVITY] + self._sums[:, _MOTION, _MOTION]
         whole = whole + 2.0 * self._sums[:, _GRAVITY, _MOTION]
@@ -276,13 +281,14 @@ class EffortEvidence:
             ]
         found["without_gravity"] = []
         for form in WITHOUT_GRAVITY:
-            left = (
-                np.hypot(form.gravity_std, stiction)
-                if form.friction
-                else form.gravity_std * one
-            )
-            motion = (one, motion_std) if form.friction else (zero, MOTION_LEFT * one)
-            expected = _Expected(form.probability, form.gravity * one, left, *motion)
+            gravity_left = form.gravity * one
+            if form.friction:
+                left_std = np.hypot(form.gravity_std, stiction)
+                motion = (one, motion_std)
+            else:
+                left_std = form.gravity_std * one
+                motion = (zero, MOTION_LEFT * one)
+            expected = _Expected(form.probability, gravity_left, left_std, *motion)
             found["without_gravity"].append(expected)
         share = 1.0 / len(OTHER_SCALES)
         found["none"] = [
@@ -294,7 +300,7 @@ class EffortEvidence:
     def _log_evidence(self, forms: list[_Expected]) -> float:
         """Log likelihood of the efforts, up to a part that all meanings share."""
         gains, information = self._regression()
-        each = []
+        logarithms = []
         for form in forms:
             off = gains - np.stack([form.gravity, form.motion], axis=1)
             prior = np.zeros_like(information)
@@ -309,8 +315,8 @@ class EffortEvidence:
             tails = np.log1p(distance / DEGREES_OF_FREEDOM)
             width = np.linalg.slogdet(widened)[1]
             density = -0.5 * (width + (DEGREES_OF_FREEDOM + 2.0) * tails)
-            each.append(np.log(form.probability) + float(density.sum()))
-        return float(np.logaddexp.reduce(each))
+            logarithms.append(np.log(form.probability) + float(density.sum()))
+        return float(np.logaddexp.reduce(logarithms))
 
     def _regression(self) -> tuple[Array, Array]:
         """Gains of gravity and motion [n, 2] by least squares, and their information [n, 2, 2]."""
@@ -318,16 +324,13 @@ class EffortEvidence:
         squares = self._sums[:, :_EFFORT, :_EFFORT] * (shown[:, :, None] & shown[:, None])
         products = self._sums[:, :_EFFORT, _EFFORT] * shown
         effort = self._sums[:, _EFFORT, _EFFORT]
-        gains = (np.linalg.pinv(squares, 1e-6, hermitian=True) @ products[..., None])[
-            ..., 0
-        ]
+        inverse = np.linalg.pinv(squares, 1e-6, hermitian=True)
+        gains = np.einsum("nkl,nl->nk", inverse, products)
         unexplained = np.maximum(effort - (gains * products).sum(axis=1), 0.0)
-        variance = np.maximum(unexplained, NOISE_SHARE**2 * effort) / max(
-            self.seconds, 1e-9
-        )
-        variance = np.where(
-            variance > 0.0, variance, np.inf
-        )  # efforts of exactly zero show nothing
+        error = np.maximum(unexplained, NOISE_SHARE**2 * effort)
+        variance = error / max(self.seconds, 1e-9)
+        # Efforts of exactly zero show nothing.
+        variance = np.where(variance > 0.0, variance, np.inf)
         return gains, squares / (variance * CORRELATION_TIME)[:, None, None]
 
     def _shown(self) -> Mask:
@@ -345,16 +348,14 @@ class EffortEvidence:
         """Deviation of the gain of gravity by the unknown friction at standstill [n]."""
         squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
         seconds = max(self.seconds, 1e-9)
-        return np.asarray(
-            self._still / seconds * self._breakaway / np.sqrt(squares / seconds)
-        )
+        still_share = self._still / seconds
+        gravity_rms = np.sqrt(squares / seconds)
+        return np.asarray(still_share * self._breakaway / gravity_rms)
 
     def _torque(self, link: Array, qd: Array, qdd: Array) -> Array:
-        """Torque of joints with that of their links, friction and rotor [samples, n], N m."""
-        return (
-            self._ratio
-            * self._model.from_link_torque(link, qd, qdd, std=False).motor_torque
-        )
+        """Torque of the motors for links, friction and rotors, joint side [samples, n], N m."""
+        powers = self._model.from_link_torque(link, qd, qdd, std=False)
+        return self._ratio * powers.motor_torque
 
 
 CURRENT_FIELDS: tuple[str, ...] = ("actual_q", "actual_qd", "actual_current")
@@ -362,7 +363,7 @@ CURRENT_FIELDS: tuple[str, ...] = ("actual_q", "actual_qd", "actual_current")
 
 
 class CurrentCheck:
-    """Whether the currents of a recording are currents, from consecutive parts of it.
+    """Checks from consecutive parts of a recording that its currents are motor currents.
 
     Files made from a driver's JointState may have torques under the name of currents.
     """
@@ -378,27 +379,28 @@ class CurrentCheck:
             self._windows.add(part)
 
     def contradictions(self, robot: RobotDescription) -> tuple[Contradiction, ...]:
-        """What contradicts that actual_current is in A; nothing for arms without generic model."""
+        """Evidence that actual_current is not in A; none for arms without a generic model."""
         if robot.source not in generic_models():
             return ()
         evidence = EffortEvidence(generic_model(robot), robot)
         for window in self._windows.windows():
-            columns = [window.columns[name] for name in CURRENT_FIELDS if name in window]
-            finite = [np.isfinite(values).all(axis=1) for values in columns]
-            if len(columns) == len(CURRENT_FIELDS) and columns[0].shape[1] == robot.dof:
-                good = np.logical_and.reduce(finite)
-                evidence.observe(window.time[good], *(values[good] for values in columns))
+            if any(name not in window for name in CURRENT_FIELDS):
+                continue
+            q, qd, current = (window[name] for name in CURRENT_FIELDS)
+            if q.shape[1] == robot.dof:
+                good = np.isfinite(np.hstack([q, qd, current])).all(axis=1)
+                evidence.observe(window.time[good], q[good], qd[good], current[good])
         if evidence.verdict().meaning != "newton_metre":
             return ()
-        imported = "imported_from" in self._info.extra
+        verb = "import" if "imported_from" in self._info.extra else "record"
         return (
             Contradiction(
                 subject="effort_unit",
                 stated="actual_current is in A",
                 shown="its values are joint torques in N m",
                 evidence=evidence.words(),
-                remedy=f"{'import' if imported else 'record'} it again with motor currents, or "
-                "name the columns actual_current_as_torque",
+                remedy=f"{verb} it again with motor currents, or name the columns "
+                "actual_current_as_torque",
                 refused=True,
             ),
         )

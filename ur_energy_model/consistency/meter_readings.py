@@ -1,13 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Readings of a power meter, compared with what the power at the mains depends on.
+"""Readings of a power meter, compared with the terms that the power at the mains depends on.
 
 A reading is the mean of some time that ended before it arrived. Neither the delay nor the
 averaging time is known: for each pair of them that is tried, the readings are compared
-with the means of what the wall depends on (`model.wall`) over that time. All of it is in
-Gram matrices of these means and the readings, so that memory does not grow with the
-recording.
+with the means of the terms (`model.wall`) over that time. Only Gram matrices of these
+means and the readings are kept, so that memory does not grow with the recording.
 """
 
 from __future__ import annotations
@@ -49,8 +48,11 @@ class AveragingGrid:
             [s].
 
     Attributes:
-        delay, averaging: of every pair [pairs], s.
-        ends, begins: of the averaging time before the reading [pairs], in steps.
+        delay: of every pair, from the end of the averaging time to the reading [pairs], s.
+        averaging: averaging time of every pair [pairs], s.
+        ends: end of the averaging time before the reading [pairs], in steps.
+        begins: begin of the averaging time before the reading [pairs], in steps.
+        points: number of grid points before a reading that are compared.
     """
 
     def __init__(
@@ -58,12 +60,12 @@ class AveragingGrid:
     ) -> None:
         self.step = step
         self.longest = longest
-        pairs = np.array([(delay, each) for each in averaging for delay in delays])
-        self.ends: Indices = pairs[:, 0]
-        self.begins: Indices = pairs.sum(axis=1)
-        self.delay, self.averaging = step * pairs.T
+        self.ends: Indices = np.tile(delays, len(averaging))
+        lengths = np.repeat(averaging, len(delays))
+        self.begins: Indices = self.ends + lengths
+        self.delay = step * self.ends
+        self.averaging = step * lengths
         self.points = int(self.begins.max()) + 2
-        """Points of the grid before a reading that are compared."""
 
     @property
     def reach(self) -> float:
@@ -87,8 +89,12 @@ class Integrals:
     """Integrals over the time of samples [samples, k], kept on a grid and linear in between.
 
     Args:
-        grid: of the times that are kept [s].
-        reach: time for which they are kept [s].
+        grid: step of the times that are kept [s].
+        reach: time before the last sample for which they are kept [s].
+        width: number of integrals k.
+
+    Attributes:
+        last: integrals up to the last sample [k].
     """
 
     def __init__(self, grid: float, reach: float, width: int) -> None:
@@ -97,7 +103,6 @@ class Integrals:
         self._time = np.zeros(0)
         self._kept = np.zeros((0, width))
         self.last = np.zeros(width)
-        """Up to the last sample [k]."""
 
     def add(self, time: Array, integrals: Array) -> None:
         """Add samples that follow those before: times [samples], s, and integrals up to them."""
@@ -110,23 +115,23 @@ class Integrals:
         self.last = integrals[-1]
 
     def at(self, times: Array) -> Array:
-        """Integrals up to times [...], s, of the reach [..., k]."""
-        return np.stack(
-            [np.interp(times, self._time, each) for each in self._kept.T], axis=-1
-        )
+        """Integrals [..., k] up to times [...], s, which are within the reach."""
+        columns = [np.interp(times, self._time, column) for column in self._kept.T]
+        return np.stack(columns, axis=-1)
 
 
 class FrozenRuns:
     """Runs of equal readings, and whether the power changed so much that a meter must be frozen.
 
-    Meters average over a time that is not known. A mean over 10 s that changes proves
-    nothing about one that averages over a minute: unless the readings before show a quick
-    meter, the means over all of AVERAGING have to change. Only means count over times
-    that lie within the run, and to which the reading had time to respond.
+    Meters average over a time that is not known. A changing mean over 10 s proves nothing
+    about a meter that averages over a minute: unless earlier readings show a quick meter,
+    the means over all times of AVERAGING have to change. A mean counts only if its time
+    lies within the run and the reading had time to respond to it.
 
     Attributes:
-        value, seconds, change: reading of the longest frozen run [W], how long it was
-            repeated [s], and the change of the power meanwhile [W]; 0 s without any.
+        value: reading of the longest frozen run [W].
+        seconds: time for which this reading was repeated [s]; 0 without a frozen run.
+        change: change of the power in this time [W].
         total: time of all frozen runs [s].
     """
 
@@ -152,11 +157,15 @@ class FrozenRuns:
         self._run = np.nan
 
     def includes(self, time: float, watts: float, means: Array, *, quick: bool) -> bool:
-        """Whether a reading, W, continues a run that must be frozen.
+        """Whether a reading continues a run that must be frozen.
 
-        `means` are those of the power over AVERAGING, RESPONSE before the reading [3], W,
-        NaN where unknown; `quick` is whether the meter is known to average over the first
-        of these times at most.
+        Args:
+            time: of the reading [s].
+            watts: the reading [W].
+            means: mean powers over the times of AVERAGING, which ended RESPONSE before the
+                reading [3], W; NaN where unknown.
+            quick: whether the meter is known to average over the first of these times at
+                most.
         """
         if watts != self._run or time < self._began:
             self._run = watts
@@ -167,12 +176,13 @@ class FrozenRuns:
         self._count += 1
         lasted = time - self._began
         within = np.where(lasted >= self.AVERAGING + self.RESPONSE, means, np.nan)
-        self._low, self._high = np.fmin(self._low, within), np.fmax(self._high, within)
+        self._low = np.fmin(self._low, within)
+        self._high = np.fmax(self._high, within)
         if lasted <= FROZEN_SECONDS or self._count < self.FEWEST:
             return False
         changes = self._high - self._low
         change = float(changes[0] if quick else changes.min())
-        frozen = change > FROZEN_CHANGE  # not where a mean is unknown
+        frozen = change > FROZEN_CHANGE  # false where a mean is unknown
         if frozen:
             self.total += lasted - self._counted
             self._counted = lasted
@@ -183,7 +193,7 @@ class FrozenRuns:
         return frozen
 
     def settled(self, time: float) -> bool:
-        """Whether the present run is so long that all of the means would have changed."""
+        """Whether the present run is so long that its readings count: the power is constant."""
         return time - self._began > SETTLED_SECONDS
 
 
@@ -191,9 +201,9 @@ class Compared(NamedTuple):
     """Some readings that were compared.
 
     Attributes:
-        gram: of terms, shift and reading, weighted by time [pairs, 7, 7].
-        seconds: time between these readings.
-        readings: number of them.
+        gram: Gram matrices of terms, shift and reading, weighted by time [pairs, 7, 7].
+        seconds: time between these readings [s].
+        readings: number of the readings.
     """
 
     gram: Array
@@ -202,10 +212,10 @@ class Compared(NamedTuple):
 
 
 class MeterReadings:
-    """Compares a meter's readings with what the wall depends on, batch by batch.
+    """Compares a meter's readings with the terms of the power at the mains, batch by batch.
 
-    Readings are left out that arrive first, after a silence or without a new number, and
-    those of a frozen meter.
+    The first reading, a reading after a silence or without a new number, and readings of
+    a frozen meter are left out.
 
     Args:
         windows: pairs of delay and averaging time.
@@ -220,12 +230,12 @@ class MeterReadings:
         self.frozen = FrozenRuns()
         self._windows = windows
         self._gram = np.zeros((len(windows.delay), TERMS + 2, TERMS + 2))
-        # in the Gram matrices, and when they were judged
-        self._readings = self._judged_at = 0
+        self._readings = 0  # in the Gram matrices
+        self._judged_at = 0  # number of readings at which `is_quick` is judged again
         self._quick = False
         self._before = np.nan  # the reading before [W]
+        # Rows and times of equal readings, until they are known not to be frozen.
         self._held: list[tuple[Array, float]] = []
-        """Rows and times of equal readings, until they are known not to be frozen."""
         self._restart()
 
     def _restart(self) -> None:
@@ -247,11 +257,13 @@ class MeterReadings:
 
         Args:
             time: [samples], s; a step back begins anew.
-            steps: bridged steps to them [samples], s, 0 where what the wall depends on is
-                unknown.
-            terms: rates of what the wall depends on [samples, 5].
+            steps: bridged steps to the samples [samples], s; 0 where the terms are unknown.
+            terms: rates of the terms [samples, 5].
             watts: column of the meter's last reading [samples], W.
             number: column of the number of readings [samples].
+
+        Returns:
+            Readings that were compared and are known not to be frozen.
         """
         if time[0] < self._time:
             self._restart()
@@ -266,20 +278,18 @@ class MeterReadings:
         silences = self._silences + np.cumsum(np.isnan(watts))
         marks = np.column_stack([silences, covered])[new]
         silent, seconds = np.diff(np.concatenate([self._last, marks]), axis=0).T
-        # Not the first one, nor one after a silence or a number that stayed.
-        seconds = np.where(
-            (silent == 0.0) & (seconds < self._windows.longest), seconds, 0.0
-        )
+        # 0 for the first reading, and for one after a silence or an unchanged number.
+        consecutive = (silent == 0.0) & (seconds < self._windows.longest)
+        seconds = np.where(consecutive, seconds, 0.0)
         self._number = float(number[-1])
         self._silences = int(silences[-1])
         self._last = np.concatenate([self._last, marks])[-1:]
-        counted = list[tuple[Array, float]]()
-        places = np.flatnonzero(new)
-        for start in range(0, len(places), _AT_ONCE):
+        counted: list[tuple[Array, float]] = []
+        new_time = time[new]
+        new_watts = watts[new]
+        for start in range(0, len(new_time), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            counted += self._compared(
-                time[places[part]], watts[places[part]], seconds[part]
-            )
+            counted += self._compared(new_time[part], new_watts[part], seconds[part])
         return self._grams(counted)
 
     def finish(self) -> list[Compared]:
@@ -298,15 +308,24 @@ class MeterReadings:
     def _compared(
         self, time: Array, watts: Array, seconds: Array
     ) -> list[tuple[Array, float]]:
-        """Rows [pairs, 7] and times of the readings that are known not to be frozen by now."""
+        """Compare readings at times [readings], s.
+
+        Args:
+            time: of the readings [readings], s.
+            watts: the readings [readings], W.
+            seconds: time since the reading before [readings], s; 0 where it is not compared.
+
+        Returns:
+            Rows of terms, shift and reading [pairs, 7], and times [s], of the readings that
+            are known not to be frozen by now, earlier ones included.
+        """
         windows = self._windows
         at = time[:, None] - windows.step * np.arange(windows.points)
         sums = self._sums.at(at)
         spans = sums[:, windows.ends] - sums[:, windows.begins]
-        later, earlier = (
-            sums[:, windows.ends + k, SUPPLY] - sums[:, windows.begins + k, SUPPLY]
-            for k in (1, -1)
-        )
+        supply = sums[..., SUPPLY]
+        later = supply[:, windows.ends + 1] - supply[:, windows.begins + 1]
+        earlier = supply[:, windows.ends - 1] - supply[:, windows.begins - 1]
         covered = spans[..., :SUPPLY].sum(axis=-1, keepdims=True)
         enough = covered[..., 0] >= _LEAST_COVERED * windows.averaging
         usable = enough.all(axis=1) & (seconds > 0.0)
@@ -314,11 +333,13 @@ class MeterReadings:
         means = np.concatenate([spans, shift], axis=2) / np.maximum(covered, 1e-30)
         readings = np.broadcast_to(watts[:, None, None], (*means.shape[:2], 1))
         rows = np.concatenate([means, readings], axis=2)
-        ready = list[tuple[Array, float]]()
+        ready: list[tuple[Array, float]] = []
         quick = self.is_quick
         powers = self._mean_powers(time)
-        each = zip(rows, seconds.tolist(), time.tolist(), watts.tolist(), strict=True)
-        for k, (row, passed, moment, watt) in enumerate(each):
+        for k, row in enumerate(rows):
+            moment = float(time[k])
+            watt = float(watts[k])
+            passed = float(seconds[k])
             if watt != self._before:
                 ready += self._held
                 self._held = []
@@ -344,16 +365,15 @@ class MeterReadings:
         spans = self._sums.at(ends) - self._sums.at(ends - lengths)
         covered = spans[..., :SUPPLY].sum(axis=-1)
         enough = covered >= _LEAST_COVERED * lengths
-        return np.where(
-            enough, spans[..., SUPPLY] / np.where(enough, covered, 1.0), np.nan
-        )
+        means = spans[..., SUPPLY] / np.where(enough, covered, 1.0)
+        return np.where(enough, means, np.nan)
 
     @property
     def is_quick(self) -> bool:
         """Whether the readings so far show that the meter averages over some seconds only.
 
-        They follow the power of the last seconds, and a longer averaging time explains
-        them less.
+        Readings of such a meter follow the power of the last seconds, and a longer averaging
+        time explains them less.
         """
         if self._readings >= self._judged_at:
             self._judged_at = max(_ENOUGH, 3 * self._readings // 2)
@@ -361,6 +381,7 @@ class MeterReadings:
         return self._quick
 
     def _follows(self) -> bool:
+        """Whether means over some seconds explain the readings, and longer ones do not."""
         gram = self._gram
         averaging = self._windows.averaging
         seconds = float(gram[0, :SUPPLY, :SUPPLY].sum())
@@ -395,15 +416,18 @@ def _compared(rows: list[tuple[Array, float]]) -> Compared:
 def best_pair(gram: Array) -> tuple[int, float]:
     """The pair of delay and averaging time whose means explain the readings best.
 
-    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant. Also
-    returns what it leaves of the readings' squares, W^2 s.
+    Args:
+        gram: Gram matrices of terms, shift and reading [pairs, 7, 7].
+
+    Returns:
+        Number of the pair, the first one where the power is constant, and the part of the
+        readings' squares that it leaves unexplained [W^2 s].
     """
     cross = gram[:, :-1, -1]
     squares = gram[:, -1, -1]
     unit = np.sqrt(np.maximum(np.diagonal(gram[0])[:-1], 1e-30))
-    inverse = np.linalg.pinv(
-        gram[:, :-1, :-1] / np.outer(unit, unit), 1e-9, hermitian=True
-    )
+    normal = gram[:, :-1, :-1] / np.outer(unit, unit)
+    inverse = np.linalg.pinv(normal, 1e-9, hermitian=True)
     scaled = cross / unit
     left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)
     best = int(np.argmax(left <= left.min() + _TIE * squares[0]))
@@ -411,5 +435,7 @@ def best_pair(gram: Array) -> tuple[int, float]:
 
 
 def rounding(resolution: float) -> float:
-    """Standard deviation of the rounding of readings [W]; 0 where none differed."""
-    return resolution / float(np.sqrt(12.0)) if np.isfinite(resolution) else 0.0
+    """Standard deviation of the rounding of readings [W]; 0 where all readings were equal."""
+    if not np.isfinite(resolution):
+        return 0.0
+    return resolution / float(np.sqrt(12.0))

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""All that is stated about a finished recording, compared with its samples in one pass."""
+"""All statements about a finished recording, compared with its samples in one pass."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ class RecordingCheck:
         self._current.observe(part)
 
     def contradictions(self, robot: RobotDescription | None) -> tuple[Contradiction, ...]:
-        """What contradicts the times of the recording, the type of its arm, its unit of currents.
+        """Contradictions of the times, of the type of the arm, or of the unit of currents.
 
         With wrong times nothing else can be compared, with a wrong arm no currents.
-        `robot` is None if no arm is stated.
+
+        Args:
+            robot: the arm that is stated; None if none is.
         """
         of_time = self._time.contradictions()
         if of_time or robot is None:

@@ -23,12 +23,12 @@ from ur_energy_model.telemetry.samples import RecordingInfo, same_serial
 
 
 class RecordedArm(NamedTuple):
-    """Which arm a recording is of, as far as that is known.
+    """The arm of a recording, as far as it is known.
 
     Attributes:
         name: of the bag.
-        info: what the recording says of its controller and arm.
-        constants: that the controller states, None if unknown.
+        info: what the recording states about its controller and arm.
+        constants: torque constants that the controller states; None if unknown.
     """
 
     name: str | Path
@@ -64,12 +64,12 @@ def check_one_arm(recordings: Sequence[RecordedArm]) -> None:
             if same is False:
                 raise ContradictionError(each.name, _another_serial(first, each))
             if each.same_constants(first) is False:
-                raise ContradictionError(
-                    each.name, _other_constants(first, each, same is True)
-                )
+                found = _other_constants(first, each, one_serial=same is True)
+                raise ContradictionError(each.name, found)
 
 
 def _another_serial(first: RecordedArm, each: RecordedArm) -> Contradiction:
+    """The difference between the serial numbers of two recordings."""
     return Contradiction(
         subject="arm",
         stated=f"is fitted together with {first.name}, which is of arm {first.info.serial}",
@@ -82,9 +82,12 @@ def _another_serial(first: RecordedArm, each: RecordedArm) -> Contradiction:
 
 
 def _other_constants(
-    first: RecordedArm, each: RecordedArm, one_serial: bool
+    first: RecordedArm, each: RecordedArm, *, one_serial: bool
 ) -> Contradiction:
-    """The clearest difference between the stated torque constants of two recordings."""
+    """The clearest difference between the stated torque constants of two recordings.
+
+    With one serial number, a joint was exchanged in between.
+    """
     own = each.constants
     before = first.constants
     assert own is not None
@@ -109,16 +112,17 @@ def _other_constants(
 def arms_by_constants(recordings: Sequence[RecordedArm]) -> list[int]:
     """Number of the arm of each recording, from 0 on, by the stated torque constants alone.
 
-    A recording is of the first arm none of whose recordings contradicts it; one that
-    states nothing is of the first arm.
+    A recording belongs to the first arm whose recordings do not contradict it; without
+    constants it belongs to the first arm.
     """
     arms: list[list[RecordedArm]] = []
     numbers = []
     for each in recordings:
-        fits = [
-            all(each.same_constants(other) is not False for other in arm) for arm in arms
-        ]
-        number = fits.index(True) if True in fits else len(arms)
+        number = len(arms)
+        for known, arm in enumerate(arms):
+            if all(each.same_constants(other) is not False for other in arm):
+                number = known
+                break
         if number == len(arms):
             arms.append([])
         arms[number].append(each)
@@ -130,11 +134,11 @@ _NO_LETTER = re.compile(r"[^a-z0-9]+")
 
 
 def another_program(script: str, recorded: str | None) -> list[Contradiction]:
-    """What contradicts that a recording is of the program of a script.
+    """The contradiction between the programs of a script and of a recording, if they differ.
 
     Args:
-        script: name of the program in the script; PolyScope has underscores in place of
-            blanks.
+        script: name of the program in the script; PolyScope replaces blanks by
+            underscores.
         recorded: name of the program in the recording; None if it is unknown.
     """
     if recorded is None:

@@ -41,19 +41,18 @@ class SampleWindows:
         """Add the next part, whose samples may be of any number of windows."""
         if not len(part):
             return
-        steps = np.diff(
-            part.time, prepend=part.time[0] if self._last is None else self._last
-        )
-        # A clock that goes back is that of a controller that was started again.
+        before = part.time[0] if self._last is None else self._last
+        steps = np.diff(part.time, prepend=before)
+        # The clock goes back where the controller was started again.
         clock = self._elapsed + np.cumsum(np.maximum(steps, 0.0))
         self._elapsed = float(clock[-1])
         self._last = float(part.time[-1])
         numbers = np.floor(clock / self._window).astype(int)
-        if int(numbers[0]) == int(numbers[-1]) and int(numbers[0]) % self._stride:
+        in_one_window = numbers[0] == numbers[-1]
+        if in_one_window and numbers[0] % self._stride:
             return
-        columns = {
-            name: part.columns[name] for name in self._fields if name in part.columns
-        }
+        known = [name for name in self._fields if name in part.columns]
+        columns = {name: part.columns[name] for name in known}
         kept = replace(part, columns=columns, stamp=None)
         for rows in equal_runs(numbers):
             number = int(numbers[rows.start])
@@ -61,11 +60,9 @@ class SampleWindows:
                 self._windows.setdefault(number, []).append(kept.cut(rows))
         while len(self._windows) > self._most:
             self._stride *= 2
-            self._windows = {
-                number: parts
-                for number, parts in self._windows.items()
-                if number % self._stride == 0
-            }
+            for number in list(self._windows):
+                if number % self._stride:
+                    del self._windows[number]
 
     def windows(self) -> list[Telemetry]:
         """The windows so far, in order, each with the columns that all of its parts have."""

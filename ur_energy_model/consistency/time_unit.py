@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Time: whether positions advance as far as the speeds and the times of a recording say.
+"""Time: whether positions advance as far as the speeds and the times of a recording require.
 
 The energy of a recording is proportional to its time. A time column in milliseconds that
 was read as seconds, a wrong rate, or positions in degrees beside speeds in rad/s all show
@@ -22,12 +22,12 @@ from ur_energy_model.telemetry.time_scale import TimeScale, TimeScaleFit
 
 @dataclass(frozen=True)
 class _Mistake:
-    """A usual mistake: the factor that it makes, what the samples show, and what mends it.
+    """A usual mistake, its effect on the times, and its remedy.
 
     Attributes:
-        factor: of the times, by the mistake.
+        factor: by which the steps of the clock must be multiplied to correct the mistake.
         shown: the mistake in words.
-        options: what the user can give instead.
+        options: options of an import that correct it.
     """
 
     factor: float
@@ -62,7 +62,7 @@ class TimeCheck:
     """Compares the times of one recording, in seconds, with its motion, batch by batch.
 
     Args:
-        stated: what the times are, and who states it.
+        stated: the statement about the times, for messages.
     """
 
     def __init__(self, stated: str = "the times of the recording are in seconds") -> None:
@@ -96,10 +96,10 @@ def time_contradictions(
 
     Args:
         scale: time scale of the recording, with its times converted to seconds.
-        stated: what the times are, and who states it.
-        remedy: what to do, with {options} in place of the options of an import that mend
+        stated: the statement about the times, for messages.
+        remedy: what to do, with {options} in place of the options of an import that correct
             it.
-        unit: that the times were converted from; a key of UNITS.
+        unit: of the times before they were converted to seconds; a key of UNITS.
         rate: of the samples [Hz], where the user states it in place of times.
     """
     if scale is None or scale.allows(1.0):
@@ -130,15 +130,11 @@ def _mistake(scale: TimeScale, unit: str, rate: float | None) -> _Mistake:
         shown = f"the motion is that of {found} samples a second"
         return _Mistake(scale.best, shown, f"--rate {found}")
     read = UNITS.get(unit, 1.0)
-    of_time = [
-        _Mistake(
-            seconds / read,
-            f"the motion is that of times in {name}",
-            f"--time-unit {name}",
-        )
-        for name, seconds in UNITS.items()
-    ]
-    usual = [each for each in (*_OF_UNITS, *of_time) if scale.allows(each.factor)]
+    mistakes = list(_OF_UNITS)
+    for name, seconds in UNITS.items():
+        shown = f"the motion is that of times in {name}"
+        mistakes.append(_Mistake(seconds / read, shown, f"--time-unit {name}"))
+    usual = [each for each in mistakes if scale.allows(each.factor)]
     if usual:
         return min(usual, key=lambda each: abs(math.log(scale.best / each.factor)))
     kind = "short" if scale.best > 1.0 else "long"

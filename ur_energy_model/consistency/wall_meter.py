@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""A power meter at the mains that cannot be right, by the power that the robot's bus takes.
+"""Power meters at the mains whose readings contradict the power of the robot's bus.
 
 Whatever a control box takes, the power at the mains is above that of the bus, is never
 negative, changes with it, and is the bus power over the supply's efficiency plus some
@@ -36,8 +36,8 @@ QUICK_SECONDS = 5.0
 [s]."""
 LEAST_SECONDS = 5.0
 FEWEST_READINGS = 3
-"""Time and number of readings from which they are judged: those of a meter of a second
-after 15 s of a recording, since the first ones may be of the time before it."""
+"""Time [s] and number of readings from which they are judged: with a reading a second, after
+15 s of a recording, because the first readings may be of the time before it."""
 LEAST_NEGATIVE = 5.0
 """Negative power that noise of a large clamp without load does not explain [W]."""
 SURE = 4.0
@@ -178,13 +178,22 @@ class WallMeterCheck:
     ) -> list[Compared]:
         """Compare the readings of samples that follow those of the last call.
 
-        Arguments as of `MeterReadings.add`. Returns what FINE compared.
+        Args:
+            time: [samples], s; a step back begins anew.
+            steps: bridged steps to the samples [samples], s; 0 where the terms are unknown.
+            terms: rates of the terms [samples, 5].
+            watts: column of the meter's last reading [samples], W.
+            number: column of the number of readings [samples].
+
+        Returns:
+            Readings that were compared on the grid FINE.
         """
         new = np.isfinite(watts) & (np.diff(number, prepend=self._number) > 0.0)
         self._number = float(number[-1])
         if new.any():
             times = time[new]
-            self._first = float(times[0]) if np.isnan(self._first) else self._first
+            if np.isnan(self._first):
+                self._first = float(times[0])
             self._last = float(times[-1])
             self._new += int(np.count_nonzero(new))
             self._sum += float(watts[new].sum())
@@ -225,8 +234,9 @@ class WallMeterCheck:
     def verdict(self, usual: WallModel, meter: str) -> MeterVerdict:
         """What the readings so far show; of several contradictions the first one.
 
-        `usual` is the wall of any cell with a controller of this generation, `meter` the
-        name of the meter for messages.
+        Args:
+            usual: wall model of any cell with a controller of this generation.
+            meter: name of the meter for messages.
         """
         stated = f"{meter} measures this robot at the mains"
         found = self._found(usual)
@@ -243,7 +253,7 @@ class WallMeterCheck:
         return MeterVerdict(not mostly, (contradiction,))
 
     def _found(self, usual: WallModel) -> tuple[str, str, str] | None:
-        """What the means show against the meter, evidence and remedy; None if nothing."""
+        """The contradiction of the readings, its evidence and its remedy; None without one."""
         if self._new < FEWEST_READINGS:
             return None
         mean = self._sum / self._new
@@ -256,12 +266,12 @@ class WallMeterCheck:
         quick = self.period <= QUICK_SECONDS
         views = [self._fine] if quick else [self._slow]
         if quick and not self._fine.readings.is_quick:
-            # it may average over a minute although it shows every second
+            # It may average over a minute although it has a reading every second.
             views.append(self._slow)
         grams = [view.gram for view in views]
-        # The sums over all readings, and over those of each state of the box: a meter
-        # that is wrong while the arm runs may look right in a mean with the time before
-        # it was on.
+        # The sums over all readings, then over the readings in each state of the box: a
+        # meter that is wrong while the arm runs may appear right in a mean that includes
+        # the time before the arm was on.
         for state in (slice(None), *range(SUPPLY)):
             means = [_means(gram[:, :SUPPLY][:, state], usual) for gram in grams]
             if means[0].seconds < LEAST_SECONDS:
@@ -272,7 +282,9 @@ class WallMeterCheck:
             if found is not None:
                 return found
         slopes = [_slope(each.gram, self.period) for each in (self._fine, self._slow)]
-        return _of_slopes(slopes if quick else slopes[1:])
+        if not quick:
+            slopes = slopes[1:]
+        return _of_slopes(slopes)
 
     def _possible(self, means: MeterMeans, usual: WallModel) -> MeterMeans:
         """The same readings for every mean power that the recording had so far."""
@@ -319,33 +331,35 @@ def _slope(gram: Array, period: float) -> MeterSlope:
     variance = np.maximum(squares[:, SUPPLY, SUPPLY], 0.0)
     safe = np.where(variance > 0.0, variance, np.inf)
     slope = squares[:, SUPPLY, READING] / safe
-    unexplained = np.maximum(
-        squares[:, READING, READING] - slope * squares[:, SUPPLY, READING], 0
-    )
+    explained = slope * squares[:, SUPPLY, READING]
+    unexplained = np.maximum(squares[:, READING, READING] - explained, 0.0)
     independent = max(seconds / max(INDEPENDENT_SECONDS, period), 1.0)
     std = np.sqrt((unexplained + READING_ERROR**2) / independent / safe)
     return MeterSlope(seconds, slope, np.where(variance > 0.0, std, np.inf))
 
 
 def _of_means(means: Sequence[MeterMeans]) -> tuple[str, str, str] | None:
-    """What the mean power shows against a meter, evidence and remedy; None if nothing.
+    """The contradiction of the mean power, its evidence and its remedy; None without one.
 
-    Every view has to show it: each of `means`, for every pair of delay and averaging
-    time.
+    Args:
+        means: by the views of the readings; the contradiction must hold in each view, for
+            every pair of delay and averaging time.
     """
     first = means[0]
     reading = first.reading
     taken = float(first.expected.bus.min())
-    cases = zip(*(each.expected for each in means), strict=True)
-    bus, wall, std = (np.concatenate(each) for each in cases)
+    bus = np.concatenate([view.expected.bus for view in means])
+    wall = np.concatenate([view.expected.wall for view in means])
+    std = np.concatenate([view.expected.std for view in means])
     least = wall - SURE * std
     most = wall + SURE * std
     if reading < bus.min():
         shown = f"it shows {_watts(reading)}, less than the robot's bus takes"
     elif (reading < least).all() or (reading > most).all():
-        usual = f"{_watts(max(float(least.min()), taken))} to {_watts(float(most.max()))}"
+        lowest = max(float(least.min()), taken)
         shown = (
-            f"it shows {_watts(reading)}, where cells take {usual} with this bus power"
+            f"it shows {_watts(reading)}, where cells take {_watts(lowest)} to "
+            f"{_watts(float(most.max()))} with this bus power"
         )
     else:
         return None
@@ -356,9 +370,11 @@ def _of_means(means: Sequence[MeterMeans]) -> tuple[str, str, str] | None:
 
 
 def _of_slopes(slopes: Sequence[MeterSlope]) -> tuple[str, str, str] | None:
-    """What the changes of the power show against a meter, evidence and remedy; None if nothing.
+    """The contradiction of changes of the power, its evidence and its remedy; None without one.
 
-    Neither as a quick nor as a slow meter may its readings follow the bus power.
+    Args:
+        slopes: of the readings as those of a quick and of a slow meter; in neither case
+            may they follow the bus power.
     """
     for each in slopes:
         follows = each.slope + SURE * each.std >= LEAST_SLOPE

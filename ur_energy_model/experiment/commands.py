@@ -69,7 +69,7 @@ def check_execution(
     Args:
         given: of the command.
         options: how the robot is to be moved.
-        output: what -o states.
+        output: path of -o.
         execute: whether a robot is to be moved.
         placeholder: what stands for the value of -o in the help.
     """
@@ -82,7 +82,7 @@ def check_execution(
 
 
 def request_of(options: ExciteOptions, robot: str) -> DesignRequest:
-    """What is to be designed or checked.
+    """The request for a trajectory that is to be designed or checked.
 
     Args:
         options: of the command.
@@ -333,7 +333,9 @@ def _design(given: Given, options: ExciteOptions, output: Path) -> None:
 
 
 def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRequest:
-    """The request for what a learned model lacks; reports what no trajectory can show.
+    """The request for a trajectory that shows what a learned model lacks.
+
+    Needs that no trajectory can show are reported.
 
     Args:
         request: for any trajectory.
@@ -359,7 +361,11 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
 
 
 def _check(options: ExciteOptions, name: str) -> None:
-    """Print whether a trajectory is safe; MotionRefusedError if it is not."""
+    """Print whether a trajectory is safe.
+
+    Raises:
+        MotionRefusedError: the trajectory is not safe.
+    """
     trajectory = _trajectory(name)
     problem = DesignProblem(request_of(options, trajectory.robot))
     verdict = check(trajectory, problem.limits)
@@ -385,9 +391,9 @@ def _trajectory(name: str) -> FourierTrajectory:
         TrajectoryFileError: there is no such file, or it cannot be read.
     """
     included = config_file("excitation", f"{name.lower()}.yaml")
-    return load_trajectory(
-        included if included.is_file() and not Path(name).is_file() else name
-    )
+    if included.is_file() and not Path(name).is_file():
+        return load_trajectory(included)
+    return load_trajectory(name)
 
 
 def _rows(verdict: TrajectoryVerdict) -> list[list[str | float]]:

@@ -21,7 +21,7 @@ from ur_energy_model.experiment.motion_process import (
 )
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.optimization.cycle import motion_of
+from ur_energy_model.optimization.cycle import Move, motion_of
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import sheet_csv
 from ur_energy_model.optimization.plan_optimization import trajectory_points
@@ -53,14 +53,14 @@ def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _numbers(values: Array) -> str:
-    return (
-        "[" + ", ".join(f"{round(float(value), 7) + 0.0:.7f}" for value in values) + "]"
-    )
+def _numbers(values: Array, digits: int = 7) -> str:
+    """Numbers as a list in YAML or URScript, without a negative zero."""
+    texts = [f"{value + 0.0:.{digits}f}" for value in np.round(values, digits).tolist()]
+    return f"[{', '.join(texts)}]"
 
 
 MOST_SET_POINTS = 4000
-"""Set points of all such moves together; simulated controllers run 5000 lines."""
+"""Most set points of all streamed moves together; simulated controllers run 5000 lines."""
 
 
 def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
@@ -69,11 +69,16 @@ def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
     A moveL is given by the joint positions of its end, so that it does not depend on the
     tool centre point that is set. A move that is neither moveJ nor moveL is streamed as
     recorded.
+
+    Args:
+        optimized: the cycle with its sheet.
+        robot: the arm.
     """
     cycle = optimized.cycle
-    streamed = sum(
-        cycle.moves[step.move].duration for step in optimized.sheet if step.do == "move"
-    )
+    streamed = 0.0  # duration of the streamed moves [s]
+    for step in optimized.sheet:
+        if step.do == "move":
+            streamed += cycle.moves[step.move].duration
     step_time = max(1.0 / robot.rate, streamed / MOST_SET_POINTS)
     step_time = np.ceil(step_time * robot.rate - 1e-6) / robot.rate
     lines = [
@@ -81,32 +86,37 @@ def urscript_of(optimized: OptimizedCycle, robot: RobotDescription) -> str:
         f"  # {robot.name}: one cycle of {optimized.typed_duration:.2f} s, predicted "
         f"{optimized.typed_energy:.0f} J instead of {optimized.energy:.0f} J",
         "  # gripper and other commands of your program belong to the waits",
-        f"  movej({_vector(cycle.moves[0].q[0])}, a={APPROACH_ACCELERATION}, v={APPROACH_SPEED})",
+        f"  movej({_numbers(cycle.moves[0].q[0], 6)}, a={APPROACH_ACCELERATION}, "
+        f"v={APPROACH_SPEED})",
     ]
     for number, step in enumerate(optimized.sheet, 1):
-        lines.append(f"  # step {number}: {step.do}{', kept' if step.kept else ''}")
-        if step.do == "wait":
-            lines += [f"  sleep({step.new_wait:.2f})"] if step.new_wait else []
-            continue
+        kept = ", kept" if step.kept else ""
+        lines.append(f"  # step {number}: {step.do}{kept}")
         move = cycle.moves[step.move]
-        if step.new_speed is None or step.new_acceleration is None:
-            time = np.arange(step_time, move.duration + step_time, step_time)
-            path = CubicHermiteSpline(move.time, move.q, move.qd)
-            lines += [
-                f"  servoj({_vector(q)}, 0, 0, {step_time:.4g}, {LOOKAHEAD_TIME}, {GAIN})"
-                for q in path(np.minimum(time, move.duration))
-            ] + ["  stopj(2.0)"]
-            continue
-        unit = pendant_unit(step.do)
-        lines.append(
-            f"  {step.do.lower()}({_vector(move.q[-1])}, "
-            f"a={step.new_acceleration * unit:.6g}, v={step.new_speed * unit:.6g})"
-        )
+        if step.do == "wait":
+            if step.new_wait:
+                lines.append(f"  sleep({step.new_wait:.2f})")
+        elif step.new_speed is None or step.new_acceleration is None:
+            lines += _streamed(move, step_time)
+        else:
+            unit = pendant_unit(step.do)
+            lines.append(
+                f"  {step.do.lower()}({_numbers(move.q[-1], 6)}, "
+                f"a={step.new_acceleration * unit:.6g}, v={step.new_speed * unit:.6g})"
+            )
     return "\n".join([*lines, "end", ""])
 
 
-def _vector(q: Array) -> str:
-    return "[" + ", ".join(f"{value + 0.0:.6f}" for value in q) + "]"
+def _streamed(move: Move, step_time: float) -> list[str]:
+    """Lines of URScript that stream a move as recorded, a set point every `step_time` [s]."""
+    time = np.arange(step_time, move.duration + step_time, step_time)
+    path = CubicHermiteSpline(move.time, move.q, move.qd)
+    options = f"0, 0, {step_time:.4g}, {LOOKAHEAD_TIME}, {GAIN}"
+    lines = []
+    for q in path(np.minimum(time, move.duration)):
+        set_point = _numbers(q, 6)
+        lines.append(f"  servoj({set_point}, {options})")
+    return [*lines, "  stopj(2.0)"]
 
 
 SHEET = "pendant.csv"
@@ -136,7 +146,8 @@ def export_cycle(
     """
     motion = motion_of(optimized.cycle.source, optimized.stretches)
     time = np.arange(0.0, motion.duration, 1.0 / robot.rate)
-    time = np.append(time, motion.duration) if motion.duration - time[-1] > 1e-6 else time
+    if motion.duration - time[-1] > 1e-6:
+        time = np.append(time, motion.duration)
     q, qd, qdd = motion.sample(time)
     texts = {
         SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
@@ -159,9 +170,8 @@ def export_cycle(
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            target, f"cannot be made ({error})", "name another folder"
-        ) from error
+        problem = f"cannot be made ({error})"
+        raise InputError(target, problem, "name another folder") from error
     for name, (text, _) in texts.items():
         write_text(target / name, text)
     return {target / name: purpose for name, (_, purpose) in texts.items()}

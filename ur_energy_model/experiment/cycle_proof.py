@@ -71,20 +71,19 @@ class Proof:
 
     @classmethod
     def of(cls, optimized: OptimizedCycle, cycles: int) -> Proof:
-        """The proof of what the sheet of an optimized cycle has to type.
+        """The proof of the sheet of an optimized cycle.
+
+        Args:
+            optimized: the cycle.
+            cycles: number of cycles of each kind.
 
         Raises:
             InputError: the cycle does not end where it starts, so that it cannot be
                 repeated.
         """
         cycle = optimized.cycle
-        before, after = (
-            motion_of(cycle.source, stretches)
-            for stretches in (
-                recorded_stretches(cycle),
-                typed_stretches(cycle, optimized.sheet),
-            )
-        )
+        before = motion_of(cycle.source, recorded_stretches(cycle))
+        after = motion_of(cycle.source, typed_stretches(cycle, optimized.sheet))
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]
             if np.abs(ends[1] - ends[0]).max() > CLOSED:
@@ -97,8 +96,10 @@ class Proof:
 
     @property
     def pattern(self) -> tuple[bool, ...]:
-        """Which cycles of one repetition are the new one."""
-        return (False, True, True, False) if self.cycles % 2 == 0 else (False, True)
+        """Whether each cycle of one repetition is the new one."""
+        if self.cycles % 2 == 0:
+            return (False, True, True, False)
+        return (False, True)
 
     @property
     def positions(self) -> Array:
@@ -107,18 +108,17 @@ class Proof:
 
     @property
     def order(self) -> tuple[bool, ...]:
-        """Which cycles of the whole run are the new one [2 cycles]."""
+        """Whether each cycle of the whole run is the new one [2 cycles]."""
         return self.pattern * (2 * self.cycles // len(self.pattern))
 
     def motion(self) -> RepeatedMotion:
         """The whole run, which ends exactly where it starts."""
         cycles = [self.after if new else self.before for new in self.pattern]
-        return RepeatedMotion(
-            self.robot, Chain(cycles), len(self.order) // len(self.pattern)
-        )
+        repetitions = len(self.order) // len(self.pattern)
+        return RepeatedMotion(self.robot, Chain(cycles), repetitions)
 
     def limits(self, usual: SafetyLimits) -> SafetyLimits:
-        """The usual limits, raised to what the recorded cycle reaches: the arm has shown that.
+        """The usual limits, raised to the largest values of the recorded cycle, which was run.
 
         Joint velocity, acceleration, torque and tool speed are raised; positions and
         clearance are not.
@@ -128,19 +128,20 @@ class Proof:
         """
         _, q, qd, qdd = sample_period(RepeatedMotion(self.robot, self.before), CHECK_RATE)
         robot = usual.dynamics.robot
-        shown = {
-            "max_velocity": qd,
-            "max_acceleration": qdd,
-            "max_torque": usual.torque(q, qd, qdd),
-        }
-        raised = {
-            name: np.maximum(getattr(robot, name), MARGIN * np.abs(values).max(axis=0))
-            for name, values in shown.items()
-        }
+        velocity = MARGIN * np.abs(qd).max(axis=0)
+        acceleration = MARGIN * np.abs(qdd).max(axis=0)
+        torque = MARGIN * np.abs(usual.torque(q, qd, qdd)).max(axis=0)
+        tool_speed = MARGIN * float(usual.speeds(q, qd).max())
+        raised = replace(
+            robot,
+            max_velocity=np.maximum(robot.max_velocity, velocity),
+            max_acceleration=np.maximum(robot.max_acceleration, acceleration),
+            max_torque=np.maximum(robot.max_torque, torque),
+        )
         return replace(
             usual,
-            dynamics=ArmDynamics(replace(robot, **raised), usual.dynamics.setup),
-            tool_speed=max(usual.tool_speed, MARGIN * float(usual.speeds(q, qd).max())),
+            dynamics=ArmDynamics(raised, usual.dynamics.setup),
+            tool_speed=max(usual.tool_speed, tool_speed),
         )
 
 
@@ -174,24 +175,33 @@ def saving_of(
     Raises:
         RecordingError: no complete pair.
     """
-    pairs = energy.reshape(-1, 2)
-    pairs = np.where(new.reshape(-1, 2)[:, :1], pairs[:, ::-1], pairs)
-    pairs = pairs[np.isfinite(pairs).all(axis=1)]
-    if not len(pairs):
+    # Each pair is one cycle before and one after, in one order or the other.
+    before = energy[~new]
+    after = energy[new]
+    complete = np.isfinite(before) & np.isfinite(after)
+    if not complete.any():
         raise RecordingError(source, "has no complete pair of cycles", "run it again")
-    before, after = (float(value) for value in pairs.mean(axis=0))
-    difference = Difference.of_pairs(pairs[:, 0], pairs[:, 1])
-    low, high = (100.0 * end / before for end in difference.interval)
-    saving = 100.0 * difference.value / before
+    before = before[complete]
+    after = after[complete]
+    mean = float(before.mean())
+    difference = Difference.of_pairs(before, after)
+    low, high = difference.interval
     if temperature is not None:
         temperature = np.stack([temperature[~new].mean(0), temperature[new].mean(0)])
-    return MeasuredSaving(before, after, saving, (low, high), len(pairs), temperature)
+    return MeasuredSaving(
+        energy=mean,
+        new_energy=float(after.mean()),
+        saving_percent=100.0 * difference.value / mean,
+        interval=(100.0 * low / mean, 100.0 * high / mean),
+        cycles=len(before),
+        temperature=temperature,
+    )
 
 
 def require_predicted(
     measured: MeasuredSaving, optimized: OptimizedCycle, bag: str | Path
-) -> MeasuredSaving:
-    """The measured saving, if its energies are those that were predicted and recorded.
+) -> None:
+    """Refuse a measured saving whose energies are far from the predicted and recorded ones.
 
     Args:
         measured: saving of the run.
@@ -199,31 +209,50 @@ def require_predicted(
         bag: recording of the run, for the error.
 
     Raises:
-        RecordingError: the energies are far from it: it was another arm, load or state.
+        RecordingError: an energy is far off: it was another arm, load or state.
     """
-    recorded = optimized.cycle.measured_energy
-    first = "the recorded cycle"
-    second = "the typed cycle"
-    compared = (
-        (
-            first,
-            measured.energy,
-            recorded,
-            FAR_FROM_RECORDED,
-            "measured in the recording",
-        ),
-        (first, measured.energy, optimized.energy, FAR, "predicted"),
-        (second, measured.new_energy, optimized.typed_energy, FAR, "predicted"),
+    cycle = "the recorded cycle"
+    energy = measured.energy
+    if optimized.cycle.measured_energy is not None:
+        recorded = optimized.cycle.measured_energy
+        origin = "measured in the recording"
+        _require_near(bag, cycle, energy, recorded, origin, limit=FAR_FROM_RECORDED)
+    _require_near(bag, cycle, energy, optimized.energy, "predicted", limit=FAR)
+    cycle = "the typed cycle"
+    energy = measured.new_energy
+    _require_near(bag, cycle, energy, optimized.typed_energy, "predicted", limit=FAR)
+
+
+def _require_near(
+    bag: str | Path,
+    cycle: str,
+    energy: float,
+    expected: float,
+    origin: str,
+    *,
+    limit: float,
+) -> None:
+    """Refuse an energy of a cycle that differs from the expected one by more than a share.
+
+    Args:
+        bag: recording of the run, for the error.
+        cycle: in words.
+        energy: measured in the run [J].
+        expected: energy of the same cycle [J].
+        origin: of the expected energy, in words.
+        limit: largest relative difference.
+
+    Raises:
+        RecordingError: the energy is farther off.
+    """
+    if abs(energy - expected) <= limit * abs(expected):
+        return
+    raise RecordingError(
+        bag,
+        f"no saving is proven: {cycle} took {energy:.0f} J where {expected:.0f} J were "
+        f"{origin}, {100.0 * (energy / expected - 1.0):+.0f} %",
+        "check arm, load and tool, and warm the arm up as it was when recorded (--warm-up)",
     )
-    for name, energy, expected, limit, origin in compared:
-        if expected is not None and not abs(energy - expected) <= limit * abs(expected):
-            raise RecordingError(
-                bag,
-                f"no saving is proven: {name} took {energy:.0f} J where {expected:.0f} J were "
-                f"{origin}, {100.0 * (energy / expected - 1.0):+.0f} %",
-                "check arm, load and tool, and warm the arm up as it was when recorded (--warm-up)",
-            )
-    return measured
 
 
 def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | None]:
@@ -259,22 +288,33 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
     whole = measured.unknown[lasts] == measured.unknown[firsts]
     tick = float(np.median(np.diff(time)))
     whole &= (ends <= time[-1] + tick) & (starts >= time[0] - tick)
-    gain = np.interp(ends, time, measured.energy) - np.interp(
-        starts, time, measured.energy
-    )
+    until_start = np.interp(starts, time, measured.energy)
+    until_end = np.interp(ends, time, measured.energy)
+    energies = np.where(whole, until_end - until_start, np.nan)
     temperatures = telemetry.columns.get("joint_temperatures")
     if temperatures is None:
-        return np.where(whole, gain, np.nan), None
-    spans = zip(firsts, lasts, strict=True)
-    warm = [np.nanmean(temperatures[first : last + 1], axis=0) for first, last in spans]
-    return np.where(whole, gain, np.nan), np.array(warm)
+        return energies, None
+    means = []
+    for first, last in zip(firsts, lasts, strict=True):
+        of_cycle = temperatures[first : last + 1]
+        means.append(np.nanmean(of_cycle, axis=0))
+    return energies, np.array(means)
 
 
 def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
-    """Controller times at which the cycles started [s], from the recorded target positions [k, n].
+    """Controller times at which the cycles of a run started [s].
 
-    Streaming may delay the motion by some cycles of the controller; each cycle is found
-    by itself.
+    Streaming may delay the motion by some ticks of the controller: each cycle is found by
+    itself, near the end of the one before it.
+
+    Args:
+        time: of the samples [k], s.
+        q: target positions [k, n], rad.
+        proof: that was run.
+        source: name of the recording, for the error.
+
+    Raises:
+        RecordingError: a cycle of the run is not in the recording.
     """
     starts: list[float] = []
     grid = np.arange(0.0, proof.before.duration, 1e-3)
@@ -288,12 +328,11 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
         for shifts in (SHIFTS, FINER):
             tried = shift + shifts
             misfits = []
-            for by in tried:  # root mean square of recorded minus planned positions
-                at = expected + by + grid
-                recorded = np.stack(
-                    [np.interp(at, time, column) for column in q.T], axis=1
-                )
-                misfits.append(float(np.sqrt(np.mean((recorded - planned) ** 2))))
+            for delay in tried:
+                at = expected + delay + grid
+                columns = [np.interp(at, time, column) for column in q.T]
+                error = np.column_stack(columns) - planned
+                misfits.append(float(np.sqrt(np.mean(error**2))))
             shift = float(tried[np.argmin(misfits)])
             misfit = min(misfits)
         if misfit > LARGEST_MISFIT:

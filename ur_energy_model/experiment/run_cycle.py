@@ -55,7 +55,11 @@ class CycleRun:
         )
 
     def exported(self, optimized: OptimizedCycle, output: Path) -> dict[Path, str]:
-        """Write the sheet, programs and set points to a folder; what each file is for."""
+        """Write the sheet, programs and set points to a folder.
+
+        Returns:
+            The purpose of each file, by its path.
+        """
         robot = load_robot(optimized.cycle.robot)
         return export_cycle(optimized, robot, output)
 
@@ -67,7 +71,16 @@ class CycleRun:
         bag: Path,
         output: Path | None,
     ) -> OptimizedCycle:
-        """With --execute: run the cycle as recorded and as typed in turns; with the saving.
+        """The cycle with its measured saving, after a run as recorded and as typed in turns.
+
+        Without --execute, the cycle is returned as it is.
+
+        Args:
+            given: of the command.
+            optimized: the cycle.
+            model: of the arm.
+            bag: recording of the cycle, by which the arm is recognised.
+            output: the folder of -o, in which the run is recorded.
 
         Raises:
             MotionRefusedError: the motion is not safe, not confirmed, or was stopped.
@@ -80,25 +93,11 @@ class CycleRun:
         robot = model.description()
         how = options.execution
         proof = Proof.of(optimized, options.cycles)
-        carried = [
-            model.setup.payload if move.payload is None else move.payload
-            for move in optimized.cycle.moves
-        ]
-        heaviest = max(carried, key=lambda payload: payload.mass)
-        setup = Setup(model.setup.gravity, heaviest)
-        surroundings = SafetyLimits(
-            ArmDynamics(robot, setup),
-            ArmGeometry(
-                robot,
-                walls_of(options.surroundings),
-                tool_of(options.surroundings, robot),
-            ),
-            clearance=options.surroundings.clearance,
-            tool_speed=given.of(OptimizeOptions).tool_speed or TOOL_SPEED,
-        )
+        tool_speed = given.of(OptimizeOptions).tool_speed or TOOL_SPEED
+        usual = _workplace_limits(model, optimized, options, tool_speed)
         plan = ExecutionPlan(
             proof.motion(),
-            proof.limits(surroundings),
+            proof.limits(usual),
             warm_up=60.0 * how.warm_up,
             arm=arm_of_recording(bag, robot, proof.positions),
             another_arm=how.another_arm,
@@ -106,13 +105,39 @@ class CycleRun:
         recording = _free_name(output)
         run_recorded(plan, str(how.host), recording, assume_yes=how.yes)
         note(f"recorded {recording}")
-        measured = require_predicted(
-            measured_saving(recording, proof), optimized, recording
-        )
+        measured = measured_saving(recording, proof)
+        require_predicted(measured, optimized, recording)
         return replace(optimized, measured=measured)
 
 
 CYCLE_EXECUTION = CycleRun()
+
+
+def _workplace_limits(
+    model: EnergyModel,
+    optimized: OptimizedCycle,
+    options: CycleExecutionOptions,
+    tool_speed: float,
+) -> SafetyLimits:
+    """Limits of the arm in its workplace, with the heaviest payload of the cycle.
+
+    Args:
+        model: of the arm.
+        optimized: the cycle.
+        options: describe the workplace.
+        tool_speed: largest speed of flange and elbow [m/s].
+    """
+    robot = model.description()
+    carried = [move.payload or model.setup.payload for move in optimized.cycle.moves]
+    heaviest = max(carried, key=lambda payload: payload.mass)
+    walls = walls_of(options.surroundings)
+    tool = tool_of(options.surroundings, robot)
+    return SafetyLimits(
+        ArmDynamics(robot, Setup(model.setup.gravity, heaviest)),
+        ArmGeometry(robot, walls, tool),
+        clearance=options.surroundings.clearance,
+        tool_speed=tool_speed,
+    )
 
 
 def _free_name(folder: Path) -> Path:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,7 @@ _TORQUE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class KnownArm:
-    """What a recording, a plan or a controller shows of its arm; None where it shows nothing.
+    """Properties of an arm that a recording, a plan or a controller shows; None where unknown.
 
     Attributes:
         source: bag, trajectory or address.
@@ -70,7 +71,7 @@ class KnownArm:
 def arm_of_recording(
     bag: str | Path, robot: RobotDescription, positions: Array
 ) -> KnownArm:
-    """The arm of a recording, of which the first quarter of an hour is read.
+    """The arm of a recording, from its first quarter of an hour.
 
     Args:
         bag: the recording.
@@ -143,53 +144,76 @@ def arm_in(
 
 def differences(expected: KnownArm, found: KnownArm) -> list[str]:
     """How the connected arm differs from the expected one, in words, as far as both are known."""
-    out = []
+    texts = []
     if expected.robot != found.robot:
-        out.append(f"it is a {found.robot}, not a {expected.robot}")
+        texts.append(f"it is a {found.robot}, not a {expected.robot}")
     if same_serial(expected.serial, found.serial) is False:
-        out.append("the serial number is another one")
+        texts.append("the serial number is another one")
     if expected.gravity is not None and found.gravity is not None:
-        first = expected.gravity
-        second = found.gravity
-        length = max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
-        angle = float(np.arccos(np.clip(first @ second / length, -1.0, 1.0)))
-        if angle > TILT:
-            out.append(
-                f"its mounting is tilted by {np.rad2deg(angle):.0f} degrees from the expected one"
-            )
+        texts += _other_mounting(expected.gravity, found.gravity)
     if expected.payloads is not None and found.payloads is not None:
-        masses = expected.payloads[:, 0]
-        centers = expected.payloads[:, 1:]
-        now = found.payloads[-1]
-        empty = np.maximum(masses, now[0]) < MASS
-        near = empty | (np.linalg.norm(centers - now[1:], axis=1) < CENTRE)
-        if not (near & (np.abs(masses - now[0]) < MASS)).any():
-            other = expected.payloads[np.abs(masses - now[0]).argmin()]
-            out.append(f"its payload is {_payload_text(now)}, not {_payload_text(other)}")
+        texts += _other_payload(expected.payloads, found.payloads[-1])
     if expected.tools is not None and found.tools is not None:
-        tools = expected.tools
-        here = found.tools[-1]
-        ways = np.linalg.norm(tools[:, :3, 3] - here[:3, 3], axis=1)
-        turn = 0.5 * (np.einsum("kij,ij->k", tools[:, :3, :3], here[:3, :3]) - 1.0)
-        turns = np.arccos(np.clip(turn, -1.0, 1.0))
-        if not ((ways <= TOOL) & (turns <= TOOL_ANGLE)).any():
-            nearest = np.lexsort([turns, ways])[0]
-            out.append(
-                f"its tool centre point is {1000 * ways[nearest]:.0f} mm and "
-                f"{np.rad2deg(turns[nearest]):.0f} degrees from the expected one"
-            )
+        texts += _other_tool(expected.tools, found.tools[-1])
     if expected.positions is not None and found.positions is not None:
-        away = float(np.abs(expected.positions - found.positions[-1]).max(axis=1).min())
-        if away > NEAR:
-            out.append(
-                f"it stands {np.rad2deg(away):.0f} degrees from the nearest position of the "
+        distances = np.abs(expected.positions - found.positions[-1]).max(axis=1)
+        nearest = float(distances.min())
+        if nearest > NEAR:
+            texts.append(
+                f"it stands {np.rad2deg(nearest):.0f} degrees from the nearest position of the "
                 "recorded cycle (move it to the start of the cycle by the pendant)"
             )
-    return out
+    return texts
+
+
+def _other_mounting(expected: Array, found: Array) -> list[str]:
+    """The difference between two directions of gravity [3] in words, if it is large."""
+    length = max(np.linalg.norm(expected) * np.linalg.norm(found), 1e-9)
+    angle = float(np.arccos(np.clip(expected @ found / length, -1.0, 1.0)))
+    if angle <= TILT:
+        return []
+    degrees = np.rad2deg(angle)
+    return [f"its mounting is tilted by {degrees:.0f} degrees from the expected one"]
+
+
+def _other_payload(expected: Array, found: Array) -> list[str]:
+    """The difference from the nearest expected payload in words, if it is large.
+
+    Args:
+        expected: configured payloads, mass and centre of mass [k, 4], kg and m.
+        found: the present one [4].
+    """
+    mass_errors = np.abs(expected[:, 0] - found[0])
+    center_errors = np.linalg.norm(expected[:, 1:] - found[1:], axis=1)
+    both_empty = np.maximum(expected[:, 0], found[0]) < MASS
+    alike = (mass_errors < MASS) & (both_empty | (center_errors < CENTRE))
+    if alike.any():
+        return []
+    nearest = expected[mass_errors.argmin()]
+    return [f"its payload is {_payload_text(found)}, not {_payload_text(nearest)}"]
+
+
+def _other_tool(expected: Array, found: Array) -> list[str]:
+    """The difference from the nearest expected tool centre point in words, if it is large.
+
+    Args:
+        expected: poses in the flange frame [k, 4, 4].
+        found: the present pose [4, 4].
+    """
+    distances = np.linalg.norm(expected[:, :3, 3] - found[:3, 3], axis=1)
+    traces = np.einsum("kij,ij->k", expected[:, :3, :3], found[:3, :3])
+    angles = np.arccos(np.clip(0.5 * (traces - 1.0), -1.0, 1.0))
+    if ((distances <= TOOL) & (angles <= TOOL_ANGLE)).any():
+        return []
+    nearest = np.lexsort([angles, distances])[0]
+    return [
+        f"its tool centre point is {1000 * distances[nearest]:.0f} mm and "
+        f"{np.rad2deg(angles[nearest]):.0f} degrees from the expected one"
+    ]
 
 
 def unknown(expected: KnownArm, found: KnownArm) -> list[str]:
-    """What cannot be compared, in words."""
+    """Properties that cannot be compared, because one of the arms does not show them."""
     named = (
         ("serial number", expected.serial, found.serial),
         ("mounting", expected.gravity, found.gravity),
@@ -207,26 +231,27 @@ def check_model(
 ) -> None:
     """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
 
-    A UR5 and a UR5e may have the same name on the dashboard; the controller's version,
-    where given, distinguishes them.
+    Args:
+        expected: the arm that the motion is for.
+        host: address of the controller.
+        identity: model and serial number by the controller's dashboard.
+        version: of the controller's software. A UR5 and a UR5e may have the same name on
+            the dashboard: the version distinguishes them.
 
     Raises:
-        MotionRefusedError: it is another model.
+        MotionRefusedError: the connected arm is another model.
     """
+    name = identity.model
     major = (version or "").partition(".")[0]
     software = int(major) if major.isdecimal() else None
-    other = None
-    if identity.model is not None and not may_be(
-        expected.robot, identity.model, software
-    ):
-        other = identity.model
-        if software is not None:
-            other = product_of_controller(identity.model, software)
-    if other is not None:
-        text = _both_arms(expected, KnownArm(host, other, identity.serial))
-        raise MotionRefusedError(
-            f"{host}: {text}; connect the right one: a motion is never run on another model"
-        )
+    if name is None or may_be(expected.robot, name, software):
+        return
+    if software is not None:
+        name = product_of_controller(name, software)
+    text = _both_arms(expected, KnownArm(host, name, identity.serial))
+    raise MotionRefusedError(
+        f"{host}: {text}; connect the right one: a motion is never run on another model"
+    )
 
 
 def compared(
@@ -243,8 +268,8 @@ def compared(
         The differences in words, empty without any, and remarks on what is unknown.
 
     Raises:
-        MotionRefusedError: it differs, and another arm is not allowed; with both serial
-            numbers.
+        MotionRefusedError: the arm differs, and another arm is not allowed; the message has
+            both serial numbers.
     """
     both = _both_arms(expected, found)
     problems = differences(expected, found)
@@ -259,21 +284,21 @@ def compared(
         )
     missing = ", ".join(unknown(expected, found))
     remarks = (f"{both}; not compared: {missing}",) if missing else ()
-    return f"{both}: {'; '.join(problems)}" if problems else "", remarks
+    if not problems:
+        return "", remarks
+    return f"{both}: {'; '.join(problems)}", remarks
 
 
 def _both_arms(expected: KnownArm, found: KnownArm) -> str:
-    """Expected and connected arm, with serial numbers."""
-    first, second = (
-        f"the {arm.robot} "
-        + (
-            "of unknown serial number"
-            if arm.serial is None
-            else f"with serial number {arm.serial}"
-        )
-        for arm in (expected, found)
-    )
-    return f"the motion is for {first}, connected is {second}"
+    """Expected and connected arm in words."""
+    return f"the motion is for {_arm_text(expected)}, connected is {_arm_text(found)}"
+
+
+def _arm_text(arm: KnownArm) -> str:
+    """The model of an arm and its serial number in words."""
+    if arm.serial is None:
+        return f"the {arm.robot} of unknown serial number"
+    return f"the {arm.robot} with serial number {arm.serial}"
 
 
 def _payloads(telemetry: Telemetry) -> Array | None:
@@ -293,9 +318,16 @@ def _payloads(telemetry: Telemetry) -> Array | None:
 def _gravity(
     telemetry: Telemetry, robot: RobotDescription, payloads: Array | None, prior: Array
 ) -> Array | None:
-    """Gravity [3], m/s^2, in target_moment, the controller's own inverse dynamics.
+    """Gravity in target_moment, the controller's own inverse dynamics.
 
-    Directions that the positions do not show are those of the prior.
+    Args:
+        telemetry: some samples.
+        robot: type of the arm.
+        payloads: configured ones [k, 4], kg and m; samples with the last one are used.
+        prior: gravity in directions that the positions do not show [3], m/s^2.
+
+    Returns:
+        Gravity in the base frame [3], m/s^2; None without target_moment.
     """
     if any(name not in telemetry for name in _TARGETS):
         return None
@@ -304,44 +336,46 @@ def _gravity(
     if payloads is not None:
         payload = Payload(payloads[-1, 0], payloads[-1, 1:])
         used = np.abs(telemetry["payload"] - payload.mass) < MASS
-    some = _some(*(telemetry[name] for name in _TARGETS), used=used)
+    targets = [telemetry[name] for name in _TARGETS]
+    some = _some(*targets, used=used)
     if not len(some):
         return None
-    q, qd, qdd, torque = (telemetry[name][some] for name in _TARGETS)
+    q, qd, qdd, torque = (values[some] for values in targets)
     arm = ArmDynamics(robot, Setup(np.zeros(3), payload))
-    torque = (
-        torque - arm.inverse_dynamics(q, qd, qdd) - expected_inertia(robot).value * qdd
-    )
+    of_motion = arm.inverse_dynamics(q, qd, qdd) + expected_inertia(robot).value * qdd
+    of_gravity = torque - of_motion
     std = _TORQUE_SHARE * np.where(np.isfinite(robot.max_torque), robot.max_torque, 100.0)
     rows = (arm.gravity_regressor(q) / std[:, None]).reshape(-1, 3)
-    rest = (torque / std).ravel() - rows @ prior
+    rest = (of_gravity / std).ravel() - rows @ prior
     change = np.linalg.solve(rows.T @ rows + np.eye(3) / _GRAVITY**2, rows.T @ rest)
     return np.asarray(prior + change)
 
 
 def _tools(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
     """Poses of the tool centre point in the flange frame [k, 4, 4]."""
-    q, poses = (telemetry.columns.get(name) for name in ("actual_q", "actual_TCP_pose"))
+    q = telemetry.columns.get("actual_q")
+    poses = telemetry.columns.get("actual_TCP_pose")
     if q is None or poses is None:
         return None
     some = _some(q, poses)
     if not len(some):
         return None
     flange = np.linalg.inv(ArmDynamics(robot).flange_pose(q[some]))
-    return np.asarray(flange @ np.stack([matrix_of(pose) for pose in poses[some]]))
+    tools = np.stack([matrix_of(pose) for pose in poses[some]])
+    return np.asarray(flange @ tools)
 
 
 def _some(*columns: Array, used: Mask | bool = True) -> Indices:
-    """Indices of some samples whose values are all known, the last one among them."""
+    """Indices of at most `_SAMPLES` samples whose values are all known, the last one included."""
     found = np.flatnonzero(used & np.isfinite(np.hstack(columns)).all(axis=1))
-    return found[:: -max(1, -(-len(found) // _SAMPLES))][::-1]
+    step = max(1, math.ceil(len(found) / _SAMPLES))
+    return found[::-step][::-1]
 
 
 def _payload_text(payload: Array) -> str:
-    """As `--payload` takes it, with its unit."""
-    centre = (
-        ""
-        if payload[0] < MASS
-        else " at " + ", ".join(f"{each:.3g}" for each in payload[1:])
-    )
-    return f"{payload[0]:.3g} kg{centre}"
+    """A payload [4] in words, with its centre of mass as `--payload` takes it."""
+    mass, *center = payload.tolist()
+    text = f"{mass:.3g} kg"
+    if mass >= MASS:
+        text += f" at {', '.join(f'{value:.3g}' for value in center)}"
+    return text
