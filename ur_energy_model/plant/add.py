@@ -65,9 +65,9 @@ State = tuple[tuple[str, int, int], ...]
 class BagFolder:
     """Finds finished bags in a folder.
 
-    Of a bag that is being recorded, all storage files but the last are finished. Each counts
-    as a recording of its own, so that a bag of several days is added file by file, and its
-    old files may be deleted meanwhile.
+    Of a bag that is being recorded, all storage files but the last are finished. Each
+    counts as a recording of its own, so that a bag of several days is added file by file,
+    and its old files may be deleted meanwhile.
 
     Args:
         folder: of bags, or one bag.
@@ -125,7 +125,8 @@ TAKEN_AT_ONCE = 4096  # parts from which on rows are made of them
 _SETTINGS = ("cycle_trigger", "cycle_output", "same_arm")
 """Attributes of `BagWork` that rows depend on, besides arm, model and scripts."""
 MOST_OVERLAPS = 5
-"""Times that the history of a bag is made because others have added the same time meanwhile."""
+"""Times that the history of a bag is made because others have added the same time
+meanwhile."""
 
 
 class BagHistory(NamedTuple):
@@ -210,7 +211,8 @@ class BagWork:
     def _as_before(self, earlier: SourceRecord) -> BagWork:
         """The work by which a bag was added before, so that the same rows are made again.
 
-        Scripts that are not there any more are replaced by the scripts that are given now.
+        Scripts that are not there any more are replaced by the scripts that are given
+        now.
 
         Args:
             earlier: record of the bag.
@@ -367,7 +369,8 @@ class Added:
         records: of the bags that were added.
         skipped: bags that the store had already.
         failed: bags whose history could not be made, with the reason.
-        warnings: for the user, one line each; also about rows that were lost and made again.
+        warnings: for the user, one line each; also about rows that were lost and made
+            again.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
@@ -437,7 +440,10 @@ def add_bags(
 
 
 def _begin(bag: Path) -> tuple[float, str]:
-    """Sort key of a bag: host time of its first sample [ns], and path; unreadable bags are last."""
+    """Sort key of a bag: host time of its first sample [ns], and path.
+
+    Unreadable bags are last.
+    """
     try:
         return float(host_times(next(iterate_bag(bag, (), 1)))[0]), str(bag)
     except (UrEnergyError, OSError, StopIteration):

@@ -6,10 +6,10 @@
 The measured totals of the cycles are compared as they are; nothing is corrected. The 95 %
 interval comes from the scatter of the cycles, or, where a side has several sessions, from
 the scatter of the sessions: the cycles of one session have standby power and friction in
-common. Differences that are not the program's widen the interval: another power in parts of
-the cycle that the change left alike, and another temperature of the joints. Where nothing is
-measured, the energies of one model are compared, whose errors are mostly common to both
-sides.
+common. Differences that are not the program's widen the interval: another power in parts
+of the cycle that the change left alike, and another temperature of the joints. Where
+nothing is measured, the energies of one model are compared, whose errors are mostly
+common to both sides.
 """
 
 from __future__ import annotations
@@ -43,14 +43,18 @@ count where one session on each side cannot show them."""
 PRIOR = 8.0  # number of sessions that these spreads were seen in
 WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
 NEAR = 0.02
-"""Distance within which two programs are at the same point [rad]: points may be taught anew."""
+"""Distance within which two programs are at the same point [rad]: points may be taught
+anew."""
 ALIKE = 0.01  # relative difference of durations up to which two moves are the same motion
 LONGER = 1.8
-"""Factor on the duration of a cycle from which on it may hold two cycles of the other side."""
+"""Factor on the duration of a cycle from which on it may hold two cycles of the other
+side."""
 CERTAIN = 0.999
-"""Confidence from which on a difference of parts that are alike counts as a difference."""
+"""Confidence from which on a difference of parts that are alike counts as a
+difference."""
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
-"""Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
+"""Differences from which payload [kg], joint temperature [K] and speed scaling are
+reported."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ class Side:
     def sessions(self) -> list[Array]:
         """Energies of the cycles of each session [cycles], J.
 
-        Recordings that follow each other within `SAME_SESSION` are one session; a recording
-        whose time of day is unknown is a session of its own.
+        Recordings that follow each other within `SAME_SESSION` are one session; a
+        recording whose time of day is unknown is a session of its own.
         """
         found: list[list[Array]] = []
         latest = -np.inf
@@ -108,7 +112,10 @@ class Side:
 
     @property
     def numbers_of_moves(self) -> list[int]:
-        """Different numbers of moves that a cycle has, ascending; none where points are unknown."""
+        """Different numbers of moves that a cycle has, ascending.
+
+        There are none where points are unknown.
+        """
         return sorted({len(points) for points in self.known("points")})
 
 
@@ -147,7 +154,10 @@ class ProductionSaving:
 
     @property
     def saving(self) -> float:
-        """Saving per cycle [J]; negative if a cycle takes more energy after the change."""
+        """Saving per cycle [J].
+
+        It is negative if a cycle takes more energy after the change.
+        """
         return self.energy - self.new_energy
 
     @property
@@ -211,8 +221,8 @@ def compare(
     if not _same_work(old, new):
         difference = Difference(difference.value, np.nan, 0.0)
         notes.append(
-            "A cycle of one side may hold several of the other's, by their durations: the interval "
-            "is unknown. Record more cycles of both."
+            "A cycle of one side may hold several of the other's, by their durations: "
+            "the interval is unknown. Record more cycles of both."
         )
     interval = difference.interval
     return ProductionSaving(
@@ -241,16 +251,16 @@ def _notes(before: Side, after: Side) -> list[str]:
     new_source = after.source()
     if not both_measured(old_source, new_source):
         notes.append(
-            f"Totals before: {old_source.words()}; after: {new_source.words()}. So energies of the "
-            "model are compared, and the interval has the model's error."
+            f"Totals before: {old_source.words()}; after: {new_source.words()}. So "
+            "energies of the model are compared, and the interval has the model's error."
         )
     old = before.sessions()
     new = after.sessions()
     if len(old) > 1 or len(new) > 1:
         notes.append(
             f"The interval comes from the scatter of the sessions, {len(old)} before and "
-            f"{len(new)} after: the cycles of one session have standby power and friction in "
-            "common."
+            f"{len(new)} after: the cycles of one session have standby power and "
+            "friction in common."
         )
     elif len(old[0]) == 1 and len(new[0]) == 1:
         notes.append(
@@ -339,8 +349,8 @@ class SessionError(NamedTuple):
 def _of_session(before: Side, after: Side, alike: AlikeParts | None) -> SessionError:
     """The error by which standby power and friction of two sessions differ.
 
-    Parts of the cycle that are alike show it. Sessions that are known to be different, and
-    have no move alike, may differ by the usual spreads between sessions.
+    Parts of the cycle that are alike show it. Sessions that are known to be different,
+    and have no move alike, may differ by the usual spreads between sessions.
 
     Args:
         before: one session before the change.
@@ -358,16 +368,16 @@ def _of_session(before: Side, after: Side, alike: AlikeParts | None) -> SessionE
         differs = abs(power) > alike.power.half_width(CERTAIN)
         if differs:
             notes.append(
-                f"Parts of the cycle that are alike on both sides took {-power:+.2f} W after the "
-                "change, which is not the program's: the interval is wider for it."
+                f"Parts of the cycle that are alike on both sides took {-power:+.2f} W "
+                "after the change, which is not the program's: the interval is wider for it."
             )
         if differs or apart:
             variance += (power * duration) ** 2
     if apart and (alike is None or not alike.moves):
         notes.append(
-            "The two sides are of different sessions, and no move is alike on both: the interval "
-            "has what standby power and friction of an arm usually differ by. Several days of each "
-            "show it."
+            "The two sides are of different sessions, and no move is alike on both: the "
+            "interval has what standby power and friction of an arm usually differ by. "
+            "Several days of each show it."
         )
         motion = max(_motion_energy(each) for each in every)
         spread = np.hypot(STANDBY_SPREAD * duration, FRICTION_SPREAD * motion)
@@ -492,7 +502,8 @@ _NAMES = {
     "serial": ("The arm", ": a saving between two arms proves nothing"),
     "program": ("The program's name", ""),
 }
-"""Attributes of productions that name something: what that is, and what a change means."""
+"""Attributes of productions that name something: what that is, and what a change
+means."""
 
 
 def _changed_name(before: Side, after: Side, name: str) -> Iterator[str]:
@@ -505,7 +516,10 @@ def _changed_name(before: Side, after: Side, name: str) -> Iterator[str]:
 
 
 def _changed_points(before: Side, after: Side) -> Iterator[str]:
-    """A sentence if numbers of moves differ, or points are elsewhere; the points are known."""
+    """A sentence if numbers of moves differ, or points are elsewhere.
+
+    The points are known.
+    """
     old_numbers = " or ".join(map(str, before.numbers_of_moves))
     new_numbers = " or ".join(map(str, after.numbers_of_moves))
     if old_numbers != new_numbers:
@@ -514,8 +528,8 @@ def _changed_points(before: Side, after: Side) -> Iterator[str]:
     far = _distance(before.known("points")[0], after.known("points")[0])
     if far > NEAR:
         yield (
-            f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be other "
-            "work."
+            f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may "
+            "be other work."
         )
 
 
@@ -554,8 +568,8 @@ def _changed_state(before: Side, after: Side) -> Iterator[str]:
     new = after.mean("temperature")
     if old is not None and new is not None and abs(new - old) > NOTABLE["temperature"]:
         yield (
-            f"The joints' temperature changed from {old:.1f} to {new:.1f} °C: warm joints have "
-            "less friction; the interval is wider for it."
+            f"The joints' temperature changed from {old:.1f} to {new:.1f} °C: warm "
+            "joints have less friction; the interval is wider for it."
         )
     old = before.mean("scaling")
     new = after.mean("scaling")

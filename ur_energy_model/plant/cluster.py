@@ -3,8 +3,9 @@
 
 """Work on many bags by the workers of a Dask cluster, in place of processes of this machine.
 
-Each bag is a task. The package and the bags have to be on all machines, under the same paths
-and in the same version; a worker that lacks one of them reports it as the result of its task.
+Each bag is a task. The package and the bags have to be on all machines, under the same
+paths and in the same version; a worker that lacks one of them reports it as the result of
+its task.
 """
 
 from __future__ import annotations
@@ -163,8 +164,8 @@ class DaskBags:
         """Wait until a task is done.
 
         Args:
-            future: the task. Not future.result(timeout=...): on a busy machine it also fails
-                in other ways.
+            future: the task. Not future.result(timeout=...): on a busy machine it also
+                fails in other ways.
             report: called every _GLANCE with the number of bags that are worked on.
 
         Raises:
@@ -195,7 +196,11 @@ class DaskBags:
         raise self._lost
 
     def _result(self, bag: Path, future: Future[Any]) -> BagResult[Any]:
-        """The result of a task that is done; ClusterError if the cluster cannot be used."""
+        """The result of a task that is done.
+
+        Raises:
+            ClusterError: the cluster cannot be used.
+        """
         from distributed.scheduler import KilledWorker
 
         try:

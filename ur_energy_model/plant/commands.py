@@ -218,6 +218,6 @@ def compact(given: Given) -> None:
         print_json(found)
     else:
         note(
-            f"{options.store}: {found['files_before']} files are {found['files_after']} now, "
-            f"{found['removed']} old ones removed"
+            f"{options.store}: {found['files_before']} files are {found['files_after']} "
+            f"now, {found['removed']} old ones removed"
         )

@@ -3,9 +3,9 @@
 
 """HistoryDatabase: the tables of a store in DuckDB, for SQL that only reads them.
 
-Arrow reads the files, whether they are in a folder or on an S3 server. DuckDB has access to
-the tables and nothing else: neither to files, networks and settings, nor to variables of
-Python.
+Arrow reads the files, whether they are in a folder or on an S3 server. DuckDB has access
+to the tables and nothing else: neither to files, networks and settings, nor to variables
+of Python.
 """
 
 from __future__ import annotations
@@ -272,7 +272,8 @@ class HistoryDatabase(ClosedOnExit):
         """Rows of a small result: values by name of the column, NULL as None.
 
         Raises:
-            SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
+            SqlError: it is not a single SELECT, fails, or needs more memory than it may
+                have.
         """
         with self.stream(sql) as result:
             return [row for batch in result.batches for row in batch.to_pylist()]

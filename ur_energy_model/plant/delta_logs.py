@@ -4,8 +4,9 @@
 """DeltaLogs: the logs of a store, read as they are now, also where they are damaged, and written.
 
 A log that is there and cannot be believed is damaged: commits or checkpoints of it are
-lost or changed, it contains links, names files elsewhere or has impossible numbers. Nothing
-is committed to a damaged log; what is left of it can be read, and a new log takes its place.
+lost or changed, it contains links, names files elsewhere or has impossible numbers.
+Nothing is committed to a damaged log; what is left of it can be read, and a new log takes
+its place.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ class DeltaLogs:
     def _open(self, name: str) -> DeltaTable | None:
         """A log as it is now; None if there is none.
 
-        A log grows with every bag: only what is new is read, unless the store is another one.
+        A log grows with every bag: only what is new is read, unless the store is another
+        one.
 
         Args:
             name: of a table, or STORE.
@@ -244,9 +246,9 @@ class DeltaLogs:
         """Files that count by what is left of a damaged log, and its application transactions.
 
         Each commit is a list of files that count from then on, or do not count any more.
-        Where a commit is lost, files that it has replaced are still named. Such files of live
-        writers are left out if another file has their rows; bags with too many rows are
-        found by their records.
+        Where a commit is lost, files that it has replaced are still named. Such files of
+        live writers are left out if another file has their rows; bags with too many rows
+        are found by their records.
 
         Args:
             name: of a table.

@@ -58,7 +58,10 @@ class TimeRanges:
         return bool(len(self.edges))
 
     def joined(self, later: TimeRanges) -> TimeRanges:
-        """With the ranges that follow; pauses of a second between two ranges count as covered."""
+        """With the ranges that follow.
+
+        Pauses of a second between two ranges count as covered.
+        """
         return TimeRanges.of([*self.pairs(), *later.pairs()], SECOND)
 
     def without(self, others: TimeRanges) -> TimeRanges:
@@ -155,7 +158,10 @@ class PartTable:
         return cls(**columns)
 
     def ranges(self) -> TimeRanges:
-        """Time that the parts cover, and no other source; pauses of more than a second end it."""
+        """Time that the parts cover, and no other source.
+
+        Pauses of more than a second end it.
+        """
         own = ~self.covered
         near = np.abs(self.begin[1:] - self.end[:-1]) <= SECOND
         joined = own[1:] & own[:-1] & near  # whether a part goes on in the next one
@@ -262,7 +268,11 @@ class EnergyParts:
         self.cycles += self._counter.mark(before, reading, mark)
 
     def take(self) -> PartTable | None:
-        """Remove and return the parts but those of the second in progress; None without any."""
+        """Remove and return all parts before the second in progress.
+
+        Returns:
+            The parts; None if there are none.
+        """
         if not self.waiting:
             return None
         parts = self.so_far()

@@ -53,7 +53,10 @@ _SizeJoints = list[tuple[RobotDescription, int]]
 
 
 def _nominal(robot: RobotDescription) -> dict[str, Array]:
-    """Nominal constants [n] by name, N m/A (motor side) and kg m^2; NaN where there is none."""
+    """Nominal constants [n] by name, N m/A (motor side) and kg m^2.
+
+    They are NaN where the robot file has none.
+    """
     return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
 
 
@@ -79,8 +82,8 @@ class SharedConstant:
     Attributes:
         what: "torque_constant" or "reflected_inertia".
         joints: joints of the size, "<robot>: <joint>" each.
-        value: expected constant of each joint in another arm: N m/A (motor side), or kg m^2
-            (joint side).
+        value: expected constant of each joint in another arm: N m/A (motor side), or kg
+            m^2 (joint side).
         spread: likeliest standard deviation between arms, relative.
         spread_limit: value that the spread exceeds with a probability of 5 %.
         arms: number of arms that show the constant.
@@ -102,7 +105,8 @@ class _Size(NamedTuple):
         joints: type of robot and index of each joint.
         hierarchy: what the arms show of the constant.
         measured: whether any arm shows it.
-        from_links: whether the error of the links' weight, the same in all arms, is in it.
+        from_links: whether the error of the links' weight, the same in all arms, is in
+            it.
     """
 
     what: str
@@ -136,8 +140,8 @@ class Fleet:
                 arm.
 
         Returns:
-            The prior, where joints without evidence have that of their type; None if no arm
-            shows a joint of its sizes.
+            The prior, where joints without evidence have that of their type; None if no
+            arm shows a joint of its sizes.
         """
         constants = TorqueConstantPrior.of_type(robot)
         expected = expected_inertia(robot)
@@ -218,8 +222,9 @@ class Fleet:
     def _size(self, what: str, joints: _SizeJoints) -> _Size:
         """One constant of the joints of a size, as all arms show it.
 
-        The error of the links' weight is the same in all arms. It is added to the deviations
-        of torque constants that have it where other constants do not: these decide.
+        The error of the links' weight is the same in all arms. It is added to the
+        deviations of torque constants that have it where other constants do not: these
+        decide.
 
         Args:
             what: "torque_constant" or "reflected_inertia".
@@ -354,8 +359,8 @@ def changed_constants(known: Sequence[FleetArm], arm: FleetArm) -> tuple[str, ..
             if abs(change) > _CHANGED * std:
                 percent = f"{100 * change:+.1f} ± {100 * CONFIDENCE * std:.1f} %"
                 lines.append(
-                    f"{joint}: torque constant {percent} against the arm's model before; check "
-                    "payload and mounting in the recordings of both"
+                    f"{joint}: torque constant {percent} against the arm's model before; "
+                    "check payload and mounting in the recordings of both"
                 )
     return tuple(lines)
 

@@ -87,8 +87,8 @@ def identify_arms(
         robot: type of all arms; None for the type that each bag names.
         known: arms known before; those that have bags here are replaced.
         each: runs the work on each bag and on each arm.
-        check: called with the name of each arm before any is identified; it may refuse the
-            arm by an error.
+        check: called with the name of each arm before any is identified; it may refuse
+            the arm by an error.
         progress: called with the share that is done, and a text.
     """
     out = FleetIdentification()

@@ -3,10 +3,11 @@
 
 """Holdings: what a store has, and what it has lost, as data and in words with what mends it.
 
-Rows of a bag are lost if a file that contains them is lost or changed, or if there are fewer
-than the record of the bag states; `history add` of the bag makes them again. Rows of joints,
-records, rows of models and logs follow from other files: `history compact` makes them again.
-Rows of a live writer cannot be made again, except by a recording of the same time.
+Rows of a bag are lost if a file that contains them is lost or changed, or if there are
+fewer than the record of the bag states; `history add` of the bag makes them again. Rows
+of joints, records, rows of models and logs follow from other files: `history compact`
+makes them again. Rows of a live writer cannot be made again, except by a recording of the
+same time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ur_energy_model.plant.store_log import State
 
 MOST_LINES = 20  # warnings that are stated; of further ones the number is
 MOST_CHECKED = 256_000_000
-"""Size of all files up to which their contents are compared, not their sizes alone [bytes]."""
+"""Size of all files up to which their contents are compared, not their sizes alone
+[bytes]."""
 MOST_NAMED = 20  # bags in a command of a warning; the JSON has all
 DERIVED = ("joint_seconds", "sources", "models")
 """Tables that follow from other files."""
@@ -121,8 +123,8 @@ class BadFiles:
 def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
     """Compare files that a log names with those that are there.
 
-    In a folder, contents are compared by their checksums, if all files together have at most
-    MOST_CHECKED bytes. In larger folders and on an S3 server, sizes are compared.
+    In a folder, contents are compared by their checksums, if all files together have at
+    most MOST_CHECKED bytes. In larger folders and on an S3 server, sizes are compared.
 
     Args:
         store: its files.
@@ -178,7 +180,10 @@ def compare(
     check = _LossCheck(store, files, records, bad.words)
 
     def matters(arm: str | None, begin: str | None, end: str | None) -> bool:
-        """Whether an arm between two days (YYYY-MM-DD) matters; what is not known does."""
+        """Whether an arm between two days (YYYY-MM-DD) matters.
+
+        An arm or a day that is not known matters.
+        """
         if arms and arm is not None and arm not in arms:
             return False
         ends_before = first is not None and end is not None and end < first
@@ -386,8 +391,8 @@ def unrecorded(
 ) -> set[str]:
     """Bags that have rows in good files of `seconds`, and no record.
 
-    Footers of files of several bags are read only for arms with more rows than the records
-    state.
+    Footers of files of several bags are read only for arms with more rows than the
+    records state.
 
     Args:
         store: its files.
@@ -422,9 +427,9 @@ def is_made_up_for(
     """Whether other sources have rows of the time of a lost file of a live writer.
 
     They make up for a file of `seconds` if they cover all its time but for a second. They
-    make up for a file of another table if they cover some of its time, and the writer has no
-    rows of `seconds` in that time: neither good ones, nor lost ones that nothing makes up
-    for.
+    make up for a file of another table if they cover some of its time, and the writer has
+    no rows of `seconds` in that time: neither good ones, nor lost ones that nothing makes
+    up for.
 
     Args:
         store: the files.
@@ -525,8 +530,8 @@ def lost_sentences(holdings: Holdings) -> Iterator[str]:
         if starts and ends:
             span = f", between {_text(min(starts))} and {_text(max(ends))}"
         yield (
-            f"Rows that estimators wrote are lost ({_numbers(live)}){span}; nothing but recordings "
-            "of that time can replace them."
+            f"Rows that estimators wrote are lost ({_numbers(live)}){span}; nothing but "
+            "recordings of that time can replace them."
         )
 
 
@@ -549,8 +554,8 @@ def _consequence(group: Sequence[Loss], address: str) -> str:
     if first.bag is None and first.command is None:
         span = f" from {_text(first.start)} to {_text(first.end)}" if first.start else ""
         return (
-            f"the sums lack the rows that the estimator wrote there{span}; only a recording of "
-            "that time, added with history add, replaces them"
+            f"the sums lack the rows that the estimator wrote there{span}; only a "
+            "recording of that time, added with history add, replaces them"
         )
     if first.bag is None:
         return f"it follows from other files; {first.command} makes it again"
@@ -576,16 +581,16 @@ def _damaged(state: State, address: str) -> Iterator[str]:
     for table, damage in state.behind.items():
         if damage:
             yield (
-                f"the log of {table} is damaged ({damage}), other programs cannot read the table; "
-                f"{command} makes it again"
+                f"the log of {table} is damaged ({damage}), other programs cannot read "
+                f"the table; {command} makes it again"
             )
 
 
 def _foreign(store: StoreFiles, files: Sequence[StoredFile]) -> Iterator[str]:
     """Lines about links, and about files that no log names.
 
-    Files that have the form of the store's own are no copies, as killed processes leave them
-    behind, and replaced ones stay for a while: no line is about them.
+    Files that have the form of the store's own are no copies, as killed processes leave
+    them behind, and replaced ones stay for a while: no line is about them.
     """
     known = {file.path for file in files}
     names = {path.rpartition("/")[2] for path in known}
@@ -600,8 +605,8 @@ def _foreign(store: StoreFiles, files: Sequence[StoredFile]) -> Iterator[str]:
             foreign.setdefault(name, []).append(path)
     for paths in foreign.values():
         yield (
-            f"{_some(paths)}: no log of the store names it (a copy?); it does not count, and is "
-            "left as it is"
+            f"{_some(paths)}: no log of the store names it (a copy?); it does not count, "
+            "and is left as it is"
         )
 
 

@@ -56,7 +56,8 @@ class FleetAddition:
             Whether --per-arm was given; if not, nothing is done.
 
         Raises:
-            InputError: an option that states something of one arm, or a model that exists.
+            InputError: an option that states something of one arm, or a model that
+                exists.
             UrEnergyError: bags failed; the models of the others are saved before.
         """
         if not given.of(FleetOptions).per_arm:
@@ -164,7 +165,10 @@ def _refuse_options_of_one_arm(options: IdentifyOptions) -> None:
 
 
 def _read(folder: Path) -> list[FleetArm]:
-    """The arms whose models a folder has; a warning is printed for each unreadable model."""
+    """The arms whose models a folder has.
+
+    A warning is printed for each unreadable model.
+    """
     arms, problems = read_fleet(folder)
     warn(problems)
     return arms

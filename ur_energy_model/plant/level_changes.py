@@ -3,10 +3,10 @@
 
 """Levels of a quantity of one arm over days, at equal temperature, and the changes in them.
 
-Minutes become levels of units of work, the part of a session that is in one day (`levels`).
-A change is a step or a ramp between sessions that is larger than the usual scatter
-(`follow`). Quantities are friction and torque constant of each joint, whose levels are
-logarithms, and the standby power of the arm.
+Minutes become levels of units of work, the part of a session that is in one day
+(`levels`). A change is a step or a ramp between sessions that is larger than the usual
+scatter (`follow`). Quantities are friction and torque constant of each joint, whose
+levels are logarithms, and the standby power of the arm.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ur_energy_model.typing import Array, Indices
 class HealthQuantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
-    The scatters are standard deviations in the unit of the level: relative ones where levels
-    are logarithms.
+    The scatters are standard deviations in the unit of the level: relative ones where
+    levels are logarithms.
 
     Attributes:
         name: of the quantity, in words.
@@ -67,8 +67,8 @@ FRICTION = HealthQuantity(
 )
 """Friction torque of a joint at 0.5 rad/s, joint side.
 
-Scatter as learning expects it. Two models of an arm state friction up to 5 % apart, and the
-friction of the simulated arm differs by 1.2 % between programs of work
+Scatter as learning expects it. Two models of an arm state friction up to 5 % apart, and
+the friction of the simulated arm differs by 1.2 % between programs of work
 (test/benchmarks/bench_learning.py).
 """
 TORQUE_CONSTANT = HealthQuantity(
@@ -85,8 +85,8 @@ TORQUE_CONSTANT = HealthQuantity(
 )
 """Torque per ampere of a joint, motor side.
 
-Magnets lose 0.1 % of their field per kelvin at most, and joints differ by less than that. The
-error of payloads that were not set in the controller is common to the joints.
+Magnets lose 0.1 % of their field per kelvin at most, and joints differ by less than that.
+The error of payloads that were not set in the controller is common to the joints.
 """
 STANDBY = HealthQuantity(
     "standby power",
@@ -106,7 +106,8 @@ CERTAIN = 32.0
 """Likelihood ratio (twice its logarithm) from which a change is stated; measured with
 test/benchmarks/bench_health.py."""
 MOST_UNITS = 400
-"""Units that are followed, the last ones: bounded time and memory for a store of any length."""
+"""Units that are followed, the last ones: bounded time and memory for a store of any
+length."""
 DAY = 86400.0  # s
 _CORRELATED = 15.0
 """Consecutive minutes whose errors are equal (learning/changes.py: 900 s)."""
@@ -146,8 +147,10 @@ class Levels:
         value: mean levels [u, c], NaN where nothing is measured.
         std: standard deviations of the levels [u, c], NaN where nothing is measured.
         temperature: mean temperatures [u, c], degC, NaN where they are unknown.
-        slope: change of each channel with temperature as seen within units [c], per kelvin.
-        slope_precision: inverse of the variance of the slopes [c], 0 where nothing is known.
+        slope: change of each channel with temperature as seen within units [c], per
+            kelvin.
+        slope_precision: inverse of the variance of the slopes [c], 0 where nothing is
+            known.
     """
 
     time: Array
@@ -214,8 +217,8 @@ def follow(
 ) -> LevelCourse:
     """Levels of a quantity of one arm over days, and the changes in them.
 
-    Levels are brought to the median temperature of each channel. Changes are found one after
-    the other: each is taken out of the levels before the next one is sought.
+    Levels are brought to the median temperature of each channel. Changes are found one
+    after the other: each is taken out of the levels before the next one is sought.
 
     Args:
         minutes: the quantity minute by minute, of at least one minute.
@@ -228,8 +231,8 @@ def follow(
     reference = np.full(channels, np.nan)
     reference[warm] = np.nanmedian(units.temperature[:, warm], axis=0)
     excess = np.nan_to_num(units.temperature - reference)
-    # The effect of temperature: none is expected, with the deviation quantity.slope; units
-    # in which the arm warms up show it.
+    # The effect of temperature: none is expected, with the deviation quantity.slope;
+    # units in which the arm warms up show it.
     precision = units.slope_precision + quantity.slope**-2
     slope = units.slope * units.slope_precision / precision
     slope_std = precision**-0.5
@@ -296,8 +299,8 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
         warmth = heat / sums(warm_weight)
         correlated = np.maximum(1.0, np.minimum(count, _CORRELATED))
         std = np.where(count > 0, np.sqrt(correlated / information), np.nan)
-    # Regression of the value on temperature within units; errors of consecutive minutes are
-    # correlated.
+    # Regression of the value on temperature within units; errors of consecutive minutes
+    # are correlated.
     used = warm_weight * (count >= _FEWEST_MINUTES)[unit]
     excess = np.where(used > 0, temperature - warmth[unit], 0.0)
     rest = np.where(used > 0, value - level[unit], 0.0)
@@ -323,10 +326,10 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
 class _ChangeSearch:
     """Tests of all channels of a quantity, and of what its joints have in common.
 
-    The scatter of a session has a part of each channel and a common one. Before a channel is
-    tested, what the other channels show of the common part is subtracted. Where joints have a
-    common part, as joints of one lubricant share its temperature, the mean of all joints is
-    tested as well.
+    The scatter of a session has a part of each channel and a common one. Before a channel
+    is tested, what the other channels show of the common part is subtracted. Where joints
+    have a common part, as joints of one lubricant share its temperature, the mean of all
+    joints is tested as well.
 
     Args:
         units: levels by unit of work [u, c].
@@ -398,8 +401,8 @@ class _ChangeSearch:
     def _common_part(self, rest: Array, without: int) -> Array:
         """What all channels but one show of the common scatter of each session [u].
 
-        It is the mean of a normal distribution: the other channels scatter around the common
-        part by their own scatter.
+        It is the mean of a normal distribution: the other channels scatter around the
+        common part by their own scatter.
         """
         if self._together is None:
             return np.zeros(len(rest))
@@ -429,7 +432,8 @@ class _ChangeTest:
 
     Args:
         levels: all channels by unit of work, for sessions, models and times of the units.
-        std: standard deviations of the channel's levels [u]; NaN where it is not measured.
+        std: standard deviations of the channel's levels [u]; NaN where it is not
+            measured.
         excess: temperature above the reference [u], K, 0 where it is unknown.
         slope_std: standard deviation of the effect of temperature, per kelvin.
         scatter: of sessions, days and models, in the unit of the level.
@@ -480,8 +484,8 @@ class _ChangeTest:
     def find(self, level: Array, channel: int | None = None) -> ChannelChange | None:
         """The likeliest change of a level.
 
-        Onset and shape are not known either: its size is the mean over all onsets and shapes,
-        weighted by their likelihoods.
+        Onset and shape are not known either: its size is the mean over all onsets and
+        shapes, weighted by their likelihoods.
 
         Args:
             level: less its mean [u].
@@ -527,8 +531,8 @@ def _shapes(time: Array, onsets: Indices) -> list[Array]:
         onsets: numbers of the first units after a change [onsets].
 
     Returns:
-        Matrices [u, onsets], 0 before the change and 1 when it is complete; the step alone
-        without any onset.
+        Matrices [u, onsets], 0 before the change and 1 when it is complete; the step
+        alone without any onset.
     """
     step = (np.arange(len(time))[:, None] >= onsets).astype(float)
     shapes = [step]

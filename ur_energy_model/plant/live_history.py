@@ -5,7 +5,8 @@
 
 Every minute, the rows of the seconds that are over are committed as a small file; at the
 end of an hour one file replaces the files of the minutes. A store that cannot be written
-costs no sample: rows stay in memory, for some hours, until the store can be written again.
+costs no sample: rows stay in memory, for some hours, until the store can be written
+again.
 """
 
 from __future__ import annotations
@@ -259,8 +260,8 @@ LAST_CHANCE = 5.0  # longest time that closing takes for the store [s]
 class LiveHistory:
     """Writes the history of one arm in a thread of its own.
 
-    Another arm, model or set of channels begins new rows; the former rows are written with
-    what they were computed with.
+    Another arm, model or set of channels begins new rows; the former rows are written
+    with what they were computed with.
 
     Args:
         address: of the store.

@@ -25,7 +25,8 @@ from ur_energy_model.plant.sources import ranges_from
 from ur_energy_model.plant.store_files import OWN_PATHS, StoredFile
 
 STORE = "_store"
-"""Folder of the store's log; Delta Lake leaves out names that begin with an underscore."""
+"""Folder of the store's log; Delta Lake leaves out names that begin with an
+underscore."""
 MOST_RANGES = 200
 """Stretches of the time that a file covers, up to which an entry of a log states them."""
 _INSTANT = pa.timestamp("us", tz="UTC")

@@ -107,7 +107,10 @@ class Mender:
         return found
 
     def _stated_record(self, source: str) -> SourceRecord | None:
-        """The record of a bag in the footer of a file with rows of the bag; None without one."""
+        """The record of a bag in the footer of a file with rows of the bag.
+
+        It is None if no footer states it.
+        """
         for file in self._good:
             if file.table not in UNDIVIDED and not file.live and file.may_hold(source):
                 part = self._files.parts(file).get(source)
@@ -174,7 +177,10 @@ class Mender:
         return made, gone
 
     def _joint_count(self, file: StoredFile) -> int:
-        """Number of joints of an arm, by the first row of a file of `seconds`; 0 without any."""
+        """Number of joints of an arm, by the first row of a file of `seconds`.
+
+        It is 0 if the file has no rows.
+        """
         first = self._files.dataset("seconds", [file]).head(1, columns=["joints"])
         rows = first.to_pylist()
         return len(rows[0]["joints"] or ()) if rows else 0

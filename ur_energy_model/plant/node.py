@@ -3,8 +3,8 @@
 
 """The history in the estimator node: its parameters `history_store` and `script`.
 
-A store that cannot be written stops nothing: the node reports it, keeps the rows in memory
-and writes them later, see `LiveHistory`.
+A store that cannot be written stops nothing: the node reports it, keeps the rows in
+memory and writes them later, see `LiveHistory`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class HistoryCompanion(EstimatorCompanion):
         self._lines.problem("history", problem, "the history is written again", WARN)
 
     def parts(self) -> dict[str, Part]:
-        """The part "history" of the node's diagnostics; none where no history is written."""
+        """The part "history" of the node's diagnostics.
+
+        There is none where no history is written.
+        """
         if self._history is None:
             return {}
         values: dict[str, object] = {"history_store": self._history.address}

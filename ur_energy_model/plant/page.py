@@ -39,7 +39,8 @@ from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, wo
 from ur_energy_model.typing import Array
 
 UNEXPLAINED = (3.0, 10.0)
-"""Largest share of the measured energy that the models leave unexplained, percent: good, fair."""
+"""Largest share of the measured energy that the models leave unexplained, percent: good,
+fair."""
 MOST_STATED = 3  # anomalies at the top of the page; the others are in a table
 
 
@@ -137,8 +138,8 @@ def _paid(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
 def _statements(report: PlantReport) -> Iterator[Statement]:
     """Statements at the head of the page, in the order in which they are read.
 
-    Lost rows, idle energy, agreement of models and measurements, source of the energy, gaps
-    of more than 1 % of the time, and the strongest anomalies.
+    Lost rows, idle energy, agreement of models and measurements, source of the energy,
+    gaps of more than 1 % of the time, and the strongest anomalies.
     """
     for sentence in report.lost:
         yield Statement("poor", sentence)
@@ -184,8 +185,8 @@ def _idle_statement(fleet: FleetDays, tariff: Tariff) -> Statement:
         if cost is not None:
             amounts += f", {cost:,.2f} {tariff.currency}"
         text += (
-            f"; {100 * left_on / energy:.0f} % ({amounts}) in whole hours without any motion, in "
-            "which the arms could have been switched off"
+            f"; {100 * left_on / energy:.0f} % ({amounts}) in whole hours without any "
+            "motion, in which the arms could have been switched off"
         )
     return Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
 
@@ -240,9 +241,10 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
         paid = tariff.amounts(float(energy[k]), float(wall[k]))
         rows.append((fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *paid))
     note = (
-        "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
-        "joint moves; left on are the hours without any motion, a part of idle. Measured is the "
-        "share of the time, unexplained what the model lacks of the measured energy."
+        "Standby is what the arm takes at all times, also in motion; idle is all energy "
+        "while no joint moves; left on are the hours without any motion, a part of idle. "
+        "Measured is the share of the time, unexplained what the model lacks of the "
+        "measured energy."
     )
     if len(fleet.arms) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {len(fleet.arms)} arms."
@@ -290,7 +292,10 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
 
 
 def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
-    """Days on which a quantity of an arm was unusual, with the usual value; None without any."""
+    """Days on which a quantity of an arm was unusual, with the usual value.
+
+    The table is None without any such day.
+    """
     if not anomalies:
         return None
     rows = []
@@ -304,9 +309,9 @@ def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
         "Unusual days",
         ("arm", "day", "what", "value", "usual", "standard deviations"),
         rows,
-        "Compared with the median of the same arm over the period. A change of standby power or "
-        "of the energy per cycle can also come from another model or another program; ask "
-        "ur_energy history health about changes that stay.",
+        "Compared with the median of the same arm over the period. A change of standby "
+        "power or of the energy per cycle can also come from another model or another "
+        "program; ask ur_energy history health about changes that stay.",
     )
 
 
@@ -329,8 +334,8 @@ def history_table(report: PlantReport) -> Table:
             ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
         ]
     note = (
-        "Energy is that at the supply of the arm: bus voltage times current where the controller "
-        "states them, else by the model; its computer and power supply are not included."
+        "Energy is that at the supply of the arm: bus voltage times current where the "
+        "controller states them, else by the model; its computer and power supply are not included."
     )
     return Table("Where the figures are from", ("", ""), rows, note)
 
@@ -338,13 +343,16 @@ def history_table(report: PlantReport) -> Table:
 # The layout of the page of a plant.
 
 _NO_ANOMALIES = (
-    "No arm was unlike itself on any day, in standby power, in the share of the measured energy "
-    "that its model leaves unexplained, or in the energy and duration of its cycles."
+    "No arm was unlike itself on any day, in standby power, in the share of the measured "
+    "energy that its model leaves unexplained, or in the energy and duration of its cycles."
 )
 
 
 def plant_page(report: PlantReport) -> Page:
-    """The page of a plant, to be rendered as HTML; sections without content are left out."""
+    """The page of a plant, to be rendered as HTML.
+
+    Sections without content are left out.
+    """
     fleet = report.fleet
     tariff = report.tariff
     days = fleet.days

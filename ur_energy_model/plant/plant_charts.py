@@ -3,8 +3,8 @@
 
 """Charts of many arms over months: days, hours of the week, arms and cycles.
 
-Energies are in kWh at the supply of the arms, days are those of the store's time zone. *Left
-on* is the energy of whole hours in which an arm did not move.
+Energies are in kWh at the supply of the arms, days are those of the store's time zone.
+*Left on* is the energy of whole hours in which an arm did not move.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def plant_charts(fleet: FleetDays) -> list[Chart]:
         fleet: energies by day and hour.
 
     Returns:
-        Energy per day, measured and modelled energy (where anything is measured), calendar,
-        and hours of the week; none where nothing was recorded.
+        Energy per day, measured and modelled energy (where anything is measured),
+        calendar, and hours of the week; none where nothing was recorded.
     """
     if not len(fleet.days):
         return []
@@ -59,7 +59,8 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
         fleet: energies by day.
 
     Returns:
-        The arms ranked by energy, and their energy by day; none where nothing was recorded.
+        The arms ranked by energy, and their energy by day; none where nothing was
+        recorded.
     """
     if not len(fleet.days):
         return []
@@ -303,8 +304,8 @@ def _week(fleet: FleetDays) -> HeatMap:
         key="week",
         title="Hours of the week",
         caption="Mean power of all arms together; hours without a recording count as 0, and hours "
-        "that never have one are blank. Energy at night and on Sundays is often that of arms that "
-        "were not switched off.",
+        "that never have one are blank. Energy at night and on Sundays is often that of "
+        "arms that were not switched off.",
         value_label="W",
         panels=[HeatPanel("", WEEKDAYS, names, power, ticks)],
     )

@@ -205,7 +205,10 @@ def _matrix(rows: pa.Table, name: str) -> Array:
 
 
 def _mean_of_joints(temperature: Array) -> Array:
-    """Mean [minutes, 1] of the known temperatures [minutes, n]; NaN where none is known."""
+    """Mean [minutes, 1] of the known temperatures [minutes, n].
+
+    It is NaN where none is known.
+    """
     known = np.isfinite(temperature)
     count = known.sum(axis=1, keepdims=True)
     total = np.where(known, temperature, 0.0).sum(axis=1, keepdims=True)

@@ -100,8 +100,8 @@ class Production:
         duration: durations of its cycles [k], s.
         total_source: where the energies come from.
         modelled: energies by the model, of a recording whose energies are the model's.
-        model_std: standard deviation of the mean energy of a cycle, where it is the model's
-            [J].
+        model_std: standard deviation of the mean energy of a cycle, where it is the
+            model's [J].
         serial: serial number or name of the arm.
         program: name of the program.
         begin: begin of the first cycle [s since 1970].
@@ -192,8 +192,9 @@ def recorded_productions(
 def recorded_production(path: str | Path) -> Production:
     """Cycles of a recording of ordinary production, with their measured energies.
 
-    Cycles that took unusually long or short are left out, and cycles with an outage. Where no
-    cycle is measured as a whole, all usual cycles are kept, and their energies are NaN.
+    Cycles that took unusually long or short are left out, and cycles with an outage.
+    Where no cycle is measured as a whole, all usual cycles are kept, and their energies
+    are NaN.
 
     Args:
         path: of the recording.
@@ -531,15 +532,15 @@ def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
 
     Args:
         database: of the store, for one arm.
-        later_from: rest of an SQL expression after a time, which gives the column `later`:
-            whether the time is after the change.
+        later_from: rest of an SQL expression after a time, which gives the column
+            `later`: whether the time is after the change.
 
     Raises:
         InputError: no whole cycle, or several arms.
     """
     rows = database.columns(
-        "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, model_energy, "
-        f"model_std, epoch(start) AS begin, start {later_from} FROM cycles "
+        "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, "
+        f"model_energy, model_std, epoch(start) AS begin, start {later_from} FROM cycles "
         f"WHERE {WHOLE} ORDER BY start"
     )
     arms = sorted(set(rows["arm"]))

@@ -5,9 +5,9 @@
 
 DuckDB's own limit leaves out much of the memory that it allocates (texts, lists,
 aggregates), and DuckDB rarely checks whether it has been interrupted. Here the operating
-system bounds the memory of the process that runs the SQL, and the process is killed when its
-time is over, at Ctrl-C, and with its parent. It sends the result in messages of bounded size;
-no more is computed until they are read.
+system bounds the memory of the process that runs the SQL, and the process is killed when
+its time is over, at Ctrl-C, and with its parent. It sends the result in messages of
+bounded size; no more is computed until they are read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MOST_BYTES = 8_000_000  # of a message with more than one row
 LARGEST_ROW = 16_000_000  # of a row of the result [bytes]
 START = 120.0  # time in which the process must have opened the store [s]
 SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
-"""Environment of the process: no allocator that reserves gigabytes, which the limit would count."""
+"""Environment of the process: no allocator that reserves gigabytes, which the limit
+would count."""
 
 
 class _Message(NamedTuple):

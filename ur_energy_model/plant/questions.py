@@ -3,8 +3,8 @@
 
 """Questions to a history store: `ur_energy history summary`, `report`, `health`, `export`, `sql`.
 
-Each command prints a table for people, or one JSON object with `--json`; what the store has
-lost is printed as warnings on stderr, and is a part of the JSON.
+Each command prints a table for people, or one JSON object with `--json`; what the store
+has lost is printed as warnings on stderr, and is a part of the JSON.
 """
 
 from __future__ import annotations
@@ -395,7 +395,8 @@ def export(given: Given) -> None:
 # SQL.
 
 WIDEST = 8
-"""Columns that a table in the terminal can have; a result of more has a table for each row."""
+"""Columns that a table in the terminal can have; a result of more has a table for each
+row."""
 
 
 def sql(given: Given) -> None:
@@ -446,7 +447,10 @@ def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(column: pyarrow.Array) -> list[Any]:
-    """Values of a column; sums of integers, which DuckDB gives as decimals, are integers."""
+    """Values of a column.
+
+    Sums of integers, which DuckDB gives as decimals, are integers.
+    """
     try:
         values = list(column.to_pylist())
     except (ValueError, OverflowError):  # one by one takes six times as long

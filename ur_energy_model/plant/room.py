@@ -3,9 +3,9 @@
 
 """Commands, options, parameters and extensions that the room adds to the package.
 
-Tables of options have a class per command or subject: each field is an option with its help
-text, type, default and limits. Commands and extensions name their functions as text, so that
-`ur_energy --help` imports none of them.
+Tables of options have a class per command or subject: each field is an option with its
+help text, type, default and limits. Commands and extensions name their functions as text,
+so that `ur_energy --help` imports none of them.
 """
 
 from __future__ import annotations
@@ -241,14 +241,14 @@ class FleetOptions:
 
     per_arm: bool = option(
         False,
-        "one model per arm (serial number) into the folder OUTPUT; arms of one joint size "
-        "share what the data show that they have in common",
+        "one model per arm (serial number) into the folder OUTPUT; arms of one joint "
+        "size share what the data show that they have in common",
         heading=_FLEET,
     )
     fleet: Path | None = option(
         None,
-        "models of other arms to start from (default with --per-arm: those already in the "
-        "folder OUTPUT)",
+        "models of other arms to start from (default with --per-arm: those already in "
+        "the folder OUTPUT)",
         metavar="FOLDER",
         heading=_FLEET,
     )
@@ -320,8 +320,8 @@ class HistoryParameters:
 
     history_store: str = option(
         "",
-        "folder or s3:// address of the history, for energies per second and per cycle, and "
-        "health per minute; empty for none",
+        "folder or s3:// address of the history, for energies per second and per cycle, "
+        "and health per minute; empty for none",
         launch=True,
     )
     script: Path | None = option(

@@ -4,8 +4,8 @@
 """Rows of the tables of the history, from parts of a recording and from its powers.
 
 `seconds`, `joint_seconds` and `cycles` come from the integrals of the energy meter,
-`program_nodes` from the energy by program node, and `health` from the minutes that learning
-uses. Columns have units and meanings in `schema`.
+`program_nodes` from the energy by program node, and `health` from the minutes that
+learning uses. Columns have units and meanings in `schema`.
 """
 
 from __future__ import annotations
@@ -278,7 +278,10 @@ class ProgramRows:
         self._rows: list[_NodeMinute] = []
 
     def update(self, table: PowerTable) -> None:
-        """Take powers that follow those of the last call; those without lines are ignored."""
+        """Take powers that follow those of the last call.
+
+        Powers without program lines are ignored.
+        """
         if LINE not in table.samples:
             return
         if self._minute is None or table.samples.info.program != self._program:
@@ -349,10 +352,12 @@ PROGRAM_STEP = 60 * SECOND
 # year.
 
 BLOCK = 0.04
-"""Length of a block [s]; minutes of friction need no shorter ones (identification/minute.py)."""
+"""Length of a block [s]; minutes of friction need no shorter ones
+(identification/minute.py)."""
 _PERIODS = 2.0  # length of a block in sample periods, at least
 _ROUNDING = 1e-4
-"""Share of a block by which a sample may miss its begin: clocks count in binary fractions."""
+"""Share of a block by which a sample may miss its begin: clocks count in binary
+fractions."""
 TARGETS = ("target_q", "target_qd", "target_qdd")
 ACTUALS = ("actual_q", "actual_qd")
 
@@ -365,12 +370,13 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     of the means.
 
     Args:
-        samples: usable ones, ascending in time and of one setup. Without motor currents, or
-            positions and speeds, there is no stretch.
+        samples: usable ones, ascending in time and of one setup. Without motor currents,
+            or positions and speeds, there is no stretch.
 
     Yields:
-        Means of the blocks, with the temperatures at their begins; torques of the target and
-        payload are NaN. The first and the last block are left out where they are cut off.
+        Means of the blocks, with the temperatures at their begins; torques of the target
+        and payload are NaN. The first and the last block are left out where they are cut
+        off.
     """
     names = TARGETS if all(name in samples for name in TARGETS) else ACTUALS
     if any(name not in samples for name in ("actual_current", *names)):
@@ -419,8 +425,9 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
         )
 
 
-# Health: friction and torque constants of the learning's minutes (identification/minute.py),
-# and the standby power as tracked so far. Nothing is read twice, memory is constant.
+# Health: friction and torque constants of the learning's minutes
+# (identification/minute.py), and the standby power as tracked so far. Nothing is read
+# twice, memory is constant.
 
 LEAST_STILL = 2.0  # standstill in a minute from which its standby power is stated [s]
 _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
@@ -433,7 +440,8 @@ class HealthRows:
     controller's clock and a new payload end the window of motion in progress.
 
     Args:
-        calculator: that computes the powers, with the model that friction is compared with.
+        calculator: that computes the powers, with the model that friction is compared
+            with.
     """
 
     def __init__(self, calculator: EnergyCalculator) -> None:
@@ -448,9 +456,11 @@ class HealthRows:
         self._dynamics: ArmDynamics | None = None  # with the payload of the last samples
         self._time = -np.inf  # shifted time of the last sample [s]
         self._shift: float | None = None
-        """Added to the controller's time, so that its minutes begin with those of the host [s]."""
+        """Added to the controller's time, so that its minutes begin with those of the
+        host [s]."""
         self._minutes: dict[float, dict[str, Any]] = {}
-        """Minutes in progress by number: standstill [s], begin by the host [s], columns so far."""
+        """Minutes in progress by number: standstill [s], begin by the host [s], columns
+        so far."""
         self._rows: list[dict[str, Any]] = []  # minutes that are over
 
     def update(self, table: PowerTable) -> None:
@@ -563,7 +573,10 @@ class HealthRows:
         return self._minutes.setdefault(number, {"still": 0.0})
 
     def _close(self, until: float) -> None:
-        """End the minutes before a number; those with motion or standstill become rows."""
+        """End the minutes before a number.
+
+        Minutes with motion or standstill become rows.
+        """
         for number in sorted(each for each in self._minutes if each < until):
             minute = self._minutes.pop(number)
             if "begin" in minute and len(minute) > 2:

@@ -27,7 +27,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
 
 SCHEMA_VERSION = 1
-"""Version in the metadata of files; it rises where old readers would misread new files."""
+"""Version in the metadata of files; it rises where old readers would misread new
+files."""
 _TYPES = {
     "time": pa.timestamp("us", tz="UTC"),
     "text": pa.string(),
@@ -161,7 +162,8 @@ CYCLES: tuple[Column, ...] = (
     Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy"),
     *_SOURCE_OF_TOTAL,
 )  # fmt: skip
-"""Per program cycle; the energies of a cycle with a gap are without the time of the gap."""
+"""Per program cycle; the energies of a cycle with a gap are without the time of the
+gap."""
 
 HEALTH: tuple[Column, ...] = (
     Column("minute", "time", "UTC", "begin of the minute"),
@@ -304,8 +306,9 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
         table: name, of TABLES.
         columns: all columns of the table by name, the first one an array. A column is an
             array of values [rows]; of times [rows], ns since 1970 UTC; of numbers of the
-            joints [rows, n]; or the names of the joints or one text, which are the same in
-            all rows. NaN (of all joints) is a missing value where the column allows it.
+            joints [rows, n]; or the names of the joints or one text, which are the same
+            in all rows. NaN (of all joints) is a missing value where the column allows
+            it.
     """
     schema = arrow_schema(table)
     rows = len(columns[schema.names[0]])

@@ -10,9 +10,9 @@ The constant of joint j of arm a, relative to the nominal one, is
 `position` is common to the fleet (errors of the links in the robot file, for instance),
 `arm` to the joints of one arm, `own` belongs to one joint. Their standard deviations are
 unknown: the marginal likelihood on a grid gives each combination of them a weight, and
-predictions are means over the grid (empirical Bayes without the overconfidence of a single
-estimate; Gelman, Bayesian Data Analysis, chapter 5). Zero is on the grid: arms that are
-alike share one constant; arms that differ hardly inform each other.
+predictions are means over the grid (empirical Bayes without the overconfidence of a
+single estimate; Gelman, Bayesian Data Analysis, chapter 5). Zero is on the grid: arms
+that are alike share one constant; arms that differ hardly inform each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from ur_energy_model.typing import Array, Mask
 _ARM = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.18, 0.24)
 _OWN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12)
 _POSITION = (0.0, 0.01, 0.02, 0.04)
-"""Relative standard deviations on the grid; factory calibrations of arms differ by over 10 %."""
+"""Relative standard deviations on the grid; factory calibrations of arms differ by over
+10 %."""
 _GRID = np.array(list(product(_ARM, _OWN, _POSITION)))
 _ARM_STD, _OWN_STD, _POSITION_STD = _GRID.T
 """Standard deviations of the parts at each point of the grid [grid]."""
@@ -134,8 +135,8 @@ class SizeHierarchy:
             used: which arms [arms].
 
         Returns:
-            Covariance [grid, k, k], mean less 1 [grid, k], and logarithm of the likelihood
-            of the measurements [grid].
+            Covariance [grid, k, k], mean less 1 [grid, k], and logarithm of the
+            likelihood of the measurements [grid].
         """
         precision = np.linalg.inv(self._prior) + self._information[:, used].sum(axis=1)
         product = self._product[:, used].sum(axis=1)

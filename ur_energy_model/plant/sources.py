@@ -3,9 +3,9 @@
 
 """Sources of a history: a bag or a live writer, its record, and its part in each file.
 
-The footer of every file of a store states which sources its rows come from (`SourcePart`),
-with the record of each bag. Files that are joined keep these statements, so that lost
-records can be made again from the files that are left.
+The footer of every file of a store states which sources its rows come from
+(`SourcePart`), with the record of each bag. Files that are joined keep these statements,
+so that lost records can be made again from the files that are left.
 """
 
 from __future__ import annotations

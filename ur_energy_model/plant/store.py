@@ -3,10 +3,11 @@
 
 """HistoryStore: the history of many arms as Delta Lake tables, in a folder or on an S3 server.
 
-    STORE/_store/_delta_log/                                     the log of the store, see StoreLog
-    STORE/<table>/_delta_log/                                    a copy of it for other programs
-    STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a source on a day
-    STORE/models/, STORE/sources/                                tables without days
+    STORE/_store/_delta_log/                                     the log of the store, see
+    StoreLog STORE/<table>/_delta_log/                                    a copy of it for
+    other programs STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a
+    source on a day STORE/models/, STORE/sources/                                tables
+    without days
 
 A change of the store (a bag, a minute of a live writer, files that are joined) is one
 commit for all tables. What a killed process wrote before that does not count, and is
@@ -127,7 +128,10 @@ class HistoryStore:
             return self._content.records(self._log.read())
 
     def record(self, source: str) -> SourceRecord | None:
-        """Record of a source that was added before; None if there is none, or it is lost."""
+        """Record of a source that was added before.
+
+        It is None if there is none, or it is lost.
+        """
         with self._problems("read"):
             return self._content.record(self._log.read(), source)
 
@@ -168,7 +172,10 @@ class HistoryStore:
         raise StoreError(record.bag, problem, "add it again with --model and that file")
 
     def _model_row(self, record: SourceRecord) -> ModelRow | None:
-        """The row of `models` for the model of a source; None if there is none, or it is lost."""
+        """The row of `models` for the model of a source.
+
+        It is None if there is none, or it is lost.
+        """
         with self._problems("read"):
             files = self._log.read().select("models")
             good = [file for file in files if self._files.is_good(file)]

@@ -64,8 +64,8 @@ class StoreChanges:
         Args:
             change: gives the change of a state; None if there is nothing to change.
             always: whether logs are brought up to date also without a change.
-            publish: whether the logs of the tables follow; not where further changes follow
-                at once.
+            publish: whether the logs of the tables follow; not where further changes
+                follow at once.
 
         Returns:
             Whether there was a change.
@@ -174,8 +174,8 @@ class StoreChanges:
     def join(self, groups: Sequence[Sequence[StoredFile]]) -> None:
         """Replace groups of files of one table, arm and day by one file each, in one commit.
 
-        Groups with a file that is not whole stay as they are; so do groups that lose a file
-        to another process meanwhile.
+        Groups with a file that is not whole stay as they are; so do groups that lose a
+        file to another process meanwhile.
 
         Args:
             groups: files that are joined; a group of one file stays as it is.

@@ -4,8 +4,8 @@
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
 A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or
-removed, also where a link leads out of it: a link in place of a file counts as a lost file,
-and writing replaces the link; a link in place of a folder is refused.
+removed, also where a link leads out of it: a link in place of a file counts as a lost
+file, and writing replaces the link; a link in place of a folder is refused.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ OWN_PATHS = (
     rf"^(?P<table>{_DIVIDED})/{DAY_FOLDER}/(?P<arm>{PLAIN})/{_NAMED}$",
     rf"^(?P<table>{'|'.join(UNDIVIDED)})/{_NAMED}$",
 )
-"""Paths in the store of files that `StoreFiles.write` makes: no other is believed to be its own."""
+"""Paths in the store of files that `StoreFiles.write` makes: no other is believed to be
+its own."""
 _OWN = [re.compile(pattern) for pattern in OWN_PATHS]
 
 Rows = tuple[pa.Table, TimeRanges]
@@ -131,7 +132,10 @@ class StoredFile:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Begin of the first row and end of the last one [ns since 1970 UTC]; None if unknown."""
+        """Begin of the first row and end of the last one [ns since 1970 UTC].
+
+        It is None if unknown.
+        """
         if self.times is None:
             return None
         steps = {"seconds": SECOND, "joint_seconds": SECOND, "cycles": 0}
@@ -145,8 +149,8 @@ def own_path(path: str) -> dict[str, str] | None:
         path: in the store.
 
     Returns:
-        `table`, `crc32` and, in a table that is divided, `day` and `arm`; None if the path is
-        not one that `StoreFiles.write` makes.
+        `table`, `crc32` and, in a table that is divided, `day` and `arm`; None if the
+        path is not one that `StoreFiles.write` makes.
     """
     for pattern in _OWN:
         match = pattern.match(path)
@@ -402,8 +406,8 @@ class StoreFiles:
     def discard_log(self, table: str) -> None:
         """Remove a log that is damaged, or a link in its place.
 
-        The folder gets another name first: other processes must not write a new log into a
-        folder that is being removed.
+        The folder gets another name first: other processes must not write a new log into
+        a folder that is being removed.
 
         Args:
             table: name of a table, or of the log of the store.
@@ -490,7 +494,10 @@ def _ends(column: pa.ChunkedArray) -> tuple[str, str] | None:
 
 
 def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
-    """Times of the first and last row [ns]; None without rows, or where they have no time."""
+    """Times of the first and last row [ns].
+
+    It is None without rows, or where they have no time.
+    """
     if not len(rows):
         return None
     ends = pc.min_max(rows[TABLES[table][0].name]).as_py()

@@ -14,8 +14,8 @@ contains. So a log that is lost, damaged or behind is made again from the other 
 
 - the log of a table from the log of the store;
 - the log of the store from the logs of the tables, if it is not there, cannot be read, or
-  lacks commits that a table contains. Then a source counts if the log of `seconds` has its
-  application transaction, which is published last.
+  lacks commits that a table contains. Then a source counts if the log of `seconds` has
+  its application transaction, which is published last.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class StoreLog:
     def read(self) -> State:
         """The store as it is now.
 
-        The logs of the tables are read first: none of them is then ahead of the log of the
-        store, unless the latter has lost commits.
+        The logs of the tables are read first: none of them is then ahead of the log of
+        the store, unless the latter has lost commits.
         """
         tables = {table: self._logs.read(table) for table in TABLES}
         seconds = tables["seconds"]
@@ -156,8 +156,8 @@ class StoreLog:
     ) -> None:
         """Make one commit that follows a state.
 
-        Files that the log of the store has lost, and that the logs of the tables still name,
-        are a part of the commit.
+        Files that the log of the store has lost, and that the logs of the tables still
+        name, are a part of the commit.
 
         Args:
             state: as it was read.
@@ -272,7 +272,11 @@ class StoreLog:
 
 
 def _add_columns(table: str, log: DeltaTable) -> bool:
-    """Add columns that this version has and the log of a table lacks; whether there were any."""
+    """Add columns that this version has and the log of a table lacks.
+
+    Returns:
+        Whether there were any.
+    """
     known = {field.name for field in log.schema().fields}
     missing = [field for field in delta_schema(table) if field.name not in known]
     if missing:
@@ -283,8 +287,8 @@ def _add_columns(table: str, log: DeltaTable) -> bool:
 def _complete(files: pa.Table, seconds: DeltaLog) -> pa.Table:
     """Files whose sources are complete: the log of `seconds` has their transactions.
 
-    Records, rows of models and files of several sources are complete: files are joined only
-    when their sources are.
+    Records, rows of models and files of several sources are complete: files are joined
+    only when their sources are.
 
     Args:
         files: of one table, rows of `FILES`.

@@ -4,8 +4,8 @@
 """Energy of a plant: sums by arm, calendar, program or joint, days of every arm, unusual days.
 
 `summarise` is what `ur_energy history summary` prints, `read_fleet_days` and
-`find_anomalies` are what the report of a plant is made of. DuckDB sums up; the size of what
-is read does not depend on the number of seconds in the store.
+`find_anomalies` are what the report of a plant is made of. DuckDB sums up; the size of
+what is read does not depend on the number of seconds in the store.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
     Args:
         keys: names of columns, or hour, shift, day, week and month.
         time: column with the begin of a row.
-        shifts: begins in minutes since midnight, the first one on the day before. A shift is
-            named by its local begin as text.
+        shifts: begins in minutes since midnight, the first one on the day before. A shift
+            is named by its local begin as text.
     """
     columns = {
         "hour": f"date_trunc('hour', {time})",
@@ -64,13 +64,15 @@ SUMS: tuple[str, ...] = (
 """Columns of each row of a summary besides its keys; energies in J, times in s.
 
 - energy: at the supply, measured where bus power is measured, else by the model.
-- standby_energy, driver_energy, regeneration_energy, unexplained_energy: parts of the energy;
-  the rest are the joints. unexplained_energy is what the model lacks of the measured energy.
+- standby_energy, driver_energy, regeneration_energy, unexplained_energy: parts of the
+  energy; the rest are the joints. unexplained_energy is what the model lacks of the
+  measured energy.
 - model_energy: the energy without unexplained_energy.
-- motion_energy, idle_energy: while a joint moves, and while none does; their sum is the energy.
+- motion_energy, idle_energy: while a joint moves, and while none does; their sum is the
+  energy.
 - bus_energy: the measured energy; None unless it was measured throughout.
-- measured_energy, explained_energy: measured energy and energy of the model in the rows of
-  the store that are measured.
+- measured_energy, explained_energy: measured energy and energy of the model in the rows
+  of the store that are measured.
 - wall_energy, wall_std: at the mains, and its standard deviation.
 - duration: time that the store accounts for; motion_time and measured are parts of it.
 - unaccounted: time in gaps, without energy.
@@ -78,7 +80,10 @@ SUMS: tuple[str, ...] = (
 
 
 def total_source(row: Row) -> TotalSource | None:
-    """Where the energy of a row of SUMS comes from; None for a joint, which is always modelled."""
+    """Where the energy of a row of SUMS comes from.
+
+    It is None for a joint, which is always modelled.
+    """
     if row["measured"] is None or row["duration"] is None:
         return None
     return TotalSource.of(row["measured"], row["duration"])
@@ -109,7 +114,8 @@ _SECONDS = f"""
     sum(accounted) AS duration, sum(moving_time) AS motion_time,
     sum(measured) AS measured, sum(unaccounted) AS unaccounted"""
 WHOLE = "unaccounted_s < 1e-6"
-"""Whether a cycle was seen from its beginning to its end, so that its energy is that of a cycle."""
+"""Whether a cycle was seen from its beginning to its end, so that its energy is that of
+a cycle."""
 _CYCLES = f"""
     sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
     sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
@@ -129,7 +135,8 @@ _NODES = f"""
     CAST(sum(count) AS BIGINT) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy", "unexplained": "unexplained_energy"}  # fmt: skip
-"""Parts of an arm that are listed beside its joints; together they are all of its energy."""
+"""Parts of an arm that are listed beside its joints; together they are all of its
+energy."""
 _FIRST_PART = 1000  # place of the first part; places of joints begin with 0
 _OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
 """Lists of `seconds` without their prefix "joint_"."""
@@ -138,7 +145,8 @@ _OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
 def _joints(columns: str, most: int) -> str:
     """A subquery with the sums of the lists of `seconds`, a row per joint and part of an arm.
 
-    The lists are summed up entry by entry, and unnested then. Rows of the parts follow the
+    The lists are summed up entry by entry, and unnested then. Rows of the parts follow
+    the
     joints: their `place` is _FIRST_PART and more, their energy that of the arm.
 
     Args:
@@ -294,7 +302,10 @@ def _added(rows: Sequence[Row]) -> Row:
 
 
 def _difference(total: Row, within: Row) -> Row:
-    """A row of SUMS less another one; None where one has None, 0 where only rounding is left."""
+    """A row of SUMS less another row.
+
+    Differences are None where a row has None, and 0 where only rounding is left.
+    """
     outside: Row = dict.fromkeys(SUMS)
     for name in SUMS:
         if total[name] is not None and within[name] is not None:
@@ -313,9 +324,10 @@ QUANTITIES: tuple[str, ...] = (
 )  # fmt: skip
 """Quantities of an arm on a day; energies in J, times in s.
 
-left_on is the energy in hours in which no joint moved at all, left_on_wall the same energy at
-the mains, and left_on_time the time of these hours; bus is the measured energy, and
-unexplained what the model lacks of it; measured is the time in which energy is measured.
+left_on is the energy in hours in which no joint moved at all, left_on_wall the same
+energy at the mains, and left_on_time the time of these hours; bus is the measured energy,
+and unexplained what the model lacks of it; measured is the time in which energy is
+measured.
 """
 CYCLE_SUMS: tuple[str, ...] = (
     "cycles",
@@ -538,10 +550,10 @@ def number_text(value: float) -> str:
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
     """Days on which an arm was unlike itself, the strongest anomaly first.
 
-    Quantities are standby power (by 2 W at least), the share of the measured energy that the
-    model leaves unexplained (by 3 percentage points), and energy and duration of the cycles
-    of each program; all of them by LEAST_SHARE at least. Days with less than LEAST_TIME or
-    LEAST_CYCLES are not compared.
+    Quantities are standby power (by 2 W at least), the share of the measured energy that
+    the model leaves unexplained (by 3 percentage points), and energy and duration of the
+    cycles of each program; all of them by LEAST_SHARE at least. Days with less than
+    LEAST_TIME or LEAST_CYCLES are not compared.
 
     Args:
         fleet: energies by day.
