@@ -60,10 +60,8 @@ def may_be(robot: str, model: str, software: int | None = None) -> bool:
     if not _PRODUCT.fullmatch(name):
         return True
     versions = (3, 5) if software is None else (software,)
-    return any(
-        product_of_controller(model, version) in (name, NAMED_ALIKE.get(name))
-        for version in versions
-    )
+    possible = {product_of_controller(model, version) for version in versions}
+    return name in possible or NAMED_ALIKE.get(name) in possible
 
 
 def is_reported_model(answer: str) -> bool:

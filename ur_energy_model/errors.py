@@ -30,12 +30,11 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        each
-        if each.isprintable() or each in "\n\t"
-        else each.encode("unicode_escape").decode()
-        for each in text
-    )
+    shown: list[str] = []
+    for each in text:
+        is_shown = each.isprintable() or each in "\n\t"
+        shown.append(each if is_shown else each.encode("unicode_escape").decode())
+    return "".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -72,10 +71,12 @@ def counted(number: int, thing: str) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time as text, in the unit that suits it."""
+    """A time [s] as text, in the unit that suits it: "90.0 s", "5.0 min", "3.0 h"."""
     if seconds < 120:
         return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 class UrEnergyError(Exception):

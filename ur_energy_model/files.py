@@ -152,6 +152,7 @@ def _is_abandoned(entry: os.DirEntry[str], pid: int, use: str) -> bool:
 
 
 def _remove(path: Path, target: str, use: str) -> None:
+    """Remove a temporary file or folder; what was moved aside goes back if its place is free."""
     if use == "replaced" and not path.with_name(target).exists():
         if len(target) < _LONGEST:  # otherwise it is only the beginning of the name
             path.rename(path.with_name(target))
@@ -201,8 +202,9 @@ def xdg_folder(variable: str, default: str) -> Path:
     Raises:
         InputError: neither the variable nor a home folder is set.
     """
-    base = os.environ.get(variable, "")
-    return (Path(base) if base.startswith("/") else user_path(default)) / "ur_energy"
+    stated = os.environ.get(variable, "")
+    base = Path(stated) if stated.startswith("/") else user_path(default)
+    return base / "ur_energy"
 
 
 def real_path(path: str | Path) -> Path:
@@ -414,13 +416,21 @@ def config_file(*parts: str) -> Path:
 
 @dataclass
 class Budget:
-    """What reading one input may cost; only a hostile one costs more."""
+    """What reading one input may cost; only a hostile one costs more.
 
-    source: Path  # the input, for the error
-    error: type[InputError]  # class of the error
-    volume: int  # bytes that may still be read or unpacked
-    memory: int  # bytes that may still be kept
-    items: int  # records, rows or values that may still come
+    Attributes:
+        source: the input, for the error.
+        error: class of the error.
+        volume: bytes that may still be read or unpacked.
+        memory: bytes that may still be kept.
+        items: records, rows or values that may still come.
+    """
+
+    source: Path
+    error: type[InputError]
+    volume: int
+    memory: int
+    items: int
 
     @property
     def exhausted(self) -> bool:
@@ -438,9 +448,8 @@ class Budget:
         self.items -= items
         if self.exhausted:
             problem = "holds more than is read of one file"
-            raise self.error(
-                self.source, problem, "split it, or take one of a source you trust"
-            )
+            remedy = "split it, or take one of a source you trust"
+            raise self.error(self.source, problem, remedy)
 
 
 # Kinds of files, by their names.

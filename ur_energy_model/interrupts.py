@@ -71,6 +71,7 @@ def exit_at_once(code: int | None = None) -> None:
     """
 
     def end(number: int, frame: FrameType | None) -> None:
+        """Handler of the signals."""
         os._exit(SIGNAL_EXIT + number if code is None else code)
 
     for number in END_SIGNALS:
@@ -105,17 +106,18 @@ def raised_once(echo: float = ECHO) -> Iterator[None]:
     due = float("-inf")
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """Handler of the signals."""
         nonlocal last
         if number == signal.SIGHUP:
             leave_closed_terminal()
         now = time.monotonic()
-        if last is not None and now - last <= echo:
-            last = now
-        else:
-            last = now
+        is_echo = last is not None and now - last <= echo
+        last = now
+        if not is_echo:
             raise EndRequest(number)
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
+        """Hook for exceptions that Python would only print."""
         nonlocal last
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             last = None
@@ -126,6 +128,7 @@ def raised_once(echo: float = ECHO) -> Iterator[None]:
             hook(unraisable)
 
     def postpone(number: int, now: float) -> None:
+        """Send the signal again in a moment, unless that is due already."""
         nonlocal due
         if now >= due:
             due = now + MOMENT
@@ -159,6 +162,7 @@ def postponed() -> Iterator[None]:
     waiting: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
+        """Handler of the signals."""
         waiting.append(number)
 
     if threading.current_thread() is not threading.main_thread():
@@ -176,6 +180,7 @@ def postponed() -> Iterator[None]:
 
 
 def _interrupt_soon(number: int) -> None:
+    """Send the main thread a signal in a moment."""
     time.sleep(MOMENT)
     main = threading.main_thread().ident
     if main is not None:
@@ -194,6 +199,7 @@ def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
+        """Handler of the signals."""
         if number == signal.SIGHUP:
             leave_closed_terminal()
         stop()
@@ -208,10 +214,14 @@ def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def forward(number: int, to: int) -> None:
-    """From now on send the process another signal in place of one, unless that one is ignored.
+    """From now on send this process another signal in place of one.
 
     For programs whose main thread waits outside Python, where handlers of Python are not
     called: the byte that Python writes for each signal wakes up a thread.
+
+    Args:
+        number: of the signal that arrives; nothing happens where it is ignored.
+        to: number of the signal that is sent.
     """
     if is_ignored(number):
         return
@@ -221,6 +231,7 @@ def forward(number: int, to: int) -> None:
     signal.signal(number, lambda *_: None)
 
     def pass_on() -> None:
+        """Send the other signal for each one that arrives."""
         while True:
             if number in os.read(reading, 64):
                 leave_closed_terminal()

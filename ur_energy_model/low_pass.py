@@ -32,16 +32,18 @@ def low_pass(
         padding: extension at either end, in periods of the cut-off; None takes scipy's
             default.
         padtype: how the ends are extended, see scipy.signal.sosfiltfilt.
+
+    Returns:
+        Filtered values [samples, ...], without delay.
     """
     from scipy.signal import sosfiltfilt  # slow to import
 
     sections = _design(min(2 * cutoff * period, HIGHEST_CUTOFF))
-    pad = (
-        None
-        if padding is None
-        else min(len(values) - 1, int(padding / (period * cutoff)))
-    )
-    return np.asarray(sosfiltfilt(sections, values, axis=0, padtype=padtype, padlen=pad))
+    samples = None
+    if padding is not None:
+        samples = min(len(values) - 1, int(padding / (period * cutoff)))
+    filtered = sosfiltfilt(sections, values, axis=0, padtype=padtype, padlen=samples)
+    return np.asarray(filtered)
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BagResult(Generic[Result]):
-    """What the work on one bag, as given by the user, gave; or in one line why it failed."""
+    """What the work on one bag gave.
+
+    Attributes:
+        bag: as the user named it.
+        value: result of the work; None if it failed.
+        reason: why it failed, in one line; None if it did not.
+    """
 
     bag: Path
     value: Result | None
@@ -49,10 +55,19 @@ class BagExecutor(Protocol):
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """Results of `work`, which is called with each bag and its element of `given`, if any.
+        """Do the same work on every bag.
 
-        This may be in another process or on another machine: work, what it is given and
-        its result can be pickled, and paths are absolute there.
+        The work may be done in another process or on another machine: the function, its
+        arguments and its result can be pickled, and paths are absolute there.
+
+        Args:
+            work: called with each bag, and with its element of `given` if there is one.
+            bags: as the user named them.
+            progress: called with the finished share and the current step; None for none.
+            given: further argument for each bag; None for none.
+
+        Yields:
+            Results in the order of the bags.
         """
         ...
 
@@ -67,13 +82,20 @@ def in_this_process(
     for number, bag in enumerate(bags):
         if progress is not None:
             progress(number / len(bags), f"{bag.name}: {number + 1} of {len(bags)} bags")
-        yield result_of(work, bag, () if given is None else (given[number],))
+        further = () if given is None else (given[number],)
+        yield result_of(work, bag, further)
 
 
 def result_of(
     work: Callable[..., Result], bag: Path, given: tuple[Any, ...]
 ) -> BagResult[Result]:
-    """The result of the work on one bag, or why it failed."""
+    """The result of the work on one bag, or why it failed.
+
+    Args:
+        work: called with the bag and the further arguments.
+        bag: as the user named it.
+        given: further arguments.
+    """
     try:
         return BagResult(bag, work(bag, *given))
     except UrEnergyError as error:
@@ -108,7 +130,7 @@ _WORTH_A_PROCESS = 400e6
 def local_executor(
     bags: Sequence[Path], workers: int | None = None
 ) -> Iterator[BagExecutor]:
-    """What works on these bags on this machine; its processes end with the block.
+    """The executor of work on some bags on this machine; its processes end with the block.
 
     Args:
         bags: all that there is to do.
@@ -128,11 +150,12 @@ def suggested_workers(bags: Sequence[Path]) -> int:
     """Processes that are worth starting on this machine for these bags."""
     if len(bags) < 2:
         return 1
-    files = (
-        path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ()))
-    )
-    size = sum(path.stat().st_size for path in files if path.is_file())
-    return min(len(os.sched_getaffinity(0)), int(size / _WORTH_A_PROCESS))
+    size = 0
+    for bag in bags:
+        files = list(bag.iterdir()) if bag.is_dir() else [bag]
+        size += sum(path.stat().st_size for path in files if path.is_file())
+    cores = len(os.sched_getaffinity(0))
+    return min(cores, int(size / _WORTH_A_PROCESS))
 
 
 class WorkerProcesses(ClosedOnExit):
@@ -244,6 +267,7 @@ class _Children(SpawnContext):
     def Process(  # type: ignore[override]  # noqa: N802
         self, *arguments: Any, **options: Any
     ) -> ChildProcess:
+        """A process that is not started yet; the executor calls this."""
         process = ChildProcess(*arguments, **options)
         process.daemon = True
         self.started.append(process)

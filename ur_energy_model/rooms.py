@@ -150,16 +150,15 @@ def rooms() -> tuple[Room, ...]:
         module = ".".join((PACKAGE, *folder.parts, "room"))
         room: Room = import_module(module).ROOM
         found[room.name] = room
-    without: list[Room] = [room for room in found.values() if _lacks(room, found)]
-    while without:  # a room that goes takes those that require it
-        for room in without:
-            del found[room.name]
-        without = [room for room in found.values() if _lacks(room, found)]
-    return tuple(found.values())
-
-
-def _lacks(room: Room, found: Mapping[str, Room]) -> bool:
-    return not set(room.requires) <= found.keys()
+    while True:  # a room that is left out takes the rooms that require it along
+        complete = {
+            name: room
+            for name, room in found.items()
+            if found.keys() >= set(room.requires)
+        }
+        if len(complete) == len(found):
+            return tuple(found.values())
+        found = complete
 
 
 def has_room(name: str) -> bool:
@@ -222,8 +221,13 @@ def loaded(place: str) -> Any:
 class Given:
     """The values that a user has given to a command or node: one object of every table.
 
-    The command's own table and those of the extensions are told apart by their type:
+    The type distinguishes the command's own table from the tables of the extensions:
     `given.of(EstimateOptions)` returns the options of `ur_energy estimate`.
+
+    Args:
+        tables: the objects.
+        refuse: called with what is wrong about a combination of options, to end the
+            command; None raises ValueError.
     """
 
     def __init__(
@@ -263,8 +267,8 @@ class Given:
         for each in waiting:
             yield each
             if is_dataclass(each):
-                inner = (getattr(each, one.name) for one in fields(each))
-                waiting += [one for one in inner if is_dataclass(one)]
+                values = [getattr(each, field.name) for field in fields(each)]
+                waiting += [value for value in values if is_dataclass(value)]
 
     def refuse(self, problem: str) -> NoReturn:
         """End the command with a usage error: options that contradict each other."""

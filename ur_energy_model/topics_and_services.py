@@ -24,20 +24,29 @@ JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix 
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic."""
+    """One topic of a node.
 
-    # relative to the namespace; absolute if it begins with /, private if with ~/
+    Attributes:
+        name: relative to the namespace; absolute if it begins with /, private if with ~/.
+        type: of the messages, package/Type.
+        rate: of publication in words, or the parameter that sets it.
+        description: content of the messages, with units.
+        subscribed: whether the node subscribes to it, and does not publish it.
+        latched: whether late subscribers get the last messages.
+        depth: messages kept for slow subscribers, of a latched topic for late ones.
+        reliable: False for a subscription that matches publishers of either kind.
+        adjustable: policies of its quality of service that are parameters,
+            `qos_overrides.<topic>...`.
+    """
+
     name: str
-    type: str  # package/Type
-    rate: str  # of publication in words, such as the parameter publish_rate
-    description: str  # content of the messages, with units
-    subscribed: bool = False  # True if the node subscribes to it
-    latched: bool = False  # True if late subscribers get the last messages
-    # messages kept for slow subscribers, of a latched topic for late ones
+    type: str
+    rate: str
+    description: str
+    subscribed: bool = False
+    latched: bool = False
     depth: int = LIVE_DEPTH
-    # False for a subscription that matches publishers of either kind
     reliable: bool = True
-    # policies of its quality of service that are parameters, `qos_overrides.<topic>...`
     adjustable: tuple[str, ...] = ()
 
     @property
@@ -58,7 +67,12 @@ class Topic:
 
 @dataclass(frozen=True)
 class Service:
-    """One service, std_srvs/Trigger: private name, what it does and what it returns."""
+    """One service of a node, of the type std_srvs/Trigger.
+
+    Attributes:
+        name: private, with ~/ in front.
+        description: what it does, and what its message returns.
+    """
 
     name: str
     description: str
@@ -94,7 +108,14 @@ IDENTIFICATION_RESULT = Topic(
 def _pair(
     part: str, power: str, energy: str, adjustable: tuple[str, ...] = ()
 ) -> tuple[Topic, Topic]:
-    """Topics of the power and the energy of a part of the arm."""
+    """Topics of the power and the energy of a part of the arm.
+
+    Args:
+        part: second part of the names, such as "bus".
+        power: description of the power.
+        energy: description of the energy.
+        adjustable: see `Topic`.
+    """
     return (
         Topic(f"energy/{part}/power", _NUMBER, _LIVE, power, adjustable=adjustable),
         Topic(f"energy/{part}/energy", _NUMBER, _LIVE, energy, adjustable=adjustable),

@@ -25,7 +25,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """Largest size of a file in bytes, values (keys included) and levels.
+    """What a file may have at most: the bound against files that take memory or time.
 
     Attributes:
         size: bytes of the file.
@@ -43,7 +43,7 @@ LIMITS = ReadingLimits()
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that is read, the class of errors for problems in it, and what the user can do.
+    """The file that is read, and how problems in it are reported.
 
     Attributes:
         file: path of the file.
@@ -62,11 +62,21 @@ class Origin:
         key: str = "",
         remedy: str | None = None,
     ) -> InputError:
-        """Error for a place in the file."""
-        place = ": ".join(
-            filter(None, ("" if line is None else f"line {line}", excerpt(key)))
-        )
-        return self.error(self.file, problem, remedy or self.remedy, field=place or None)
+        """Error for a place in the file.
+
+        Args:
+            problem: what is wrong.
+            line: of the problem, None if it is the whole file.
+            key: dotted key of the value, "" if there is none.
+            remedy: what the user can do, None for the usual one.
+        """
+        places: list[str] = []
+        if line is not None:
+            places.append(f"line {line}")
+        if key:
+            places.append(excerpt(key))
+        place = ": ".join(places) or None
+        return self.error(self.file, problem, remedy or self.remedy, field=place)
 
     def content(self, limits: ReadingLimits = LIMITS) -> bytes:
         """Content of the file; refuses a large one, devices, pipes and folders."""
@@ -266,7 +276,11 @@ class YamlTree:
         return out
 
     def items(self, length: int | None = None) -> list[YamlTree]:
-        """Elements of a list; of the given length, if any."""
+        """Elements of a list.
+
+        Args:
+            length: number that there must be; None for any.
+        """
         children = self.node.value
         if not isinstance(children, list):
             raise self.refuse("must be a list")
@@ -329,16 +343,18 @@ class YamlTree:
             return int(text)
         if len(text) < _SHOWN and _NUMBER.fullmatch(text):
             return float(text)
-        low = text.lower()
-        if low in _NOT_FINITE:
-            return math.nan if "nan" in low else math.inf
-        return None if low in _NULL else _LOGICAL.get(low, text)
+        word = text.lower()
+        if word in _NOT_FINITE:
+            return math.nan if "nan" in word else math.inf
+        if word in _NULL:
+            return None
+        return _LOGICAL.get(word, text)
 
     def _wrong(self, problem: str) -> InputError:
+        """The error about a value, which the message quotes."""
         value = excerpt(self.written())
-        return self.refuse(
-            f"{(value if self.node.plain else repr(value)) or 'nothing'} {problem}"
-        )
+        shown = value if self.node.plain else repr(value)
+        return self.refuse(f"{shown or 'nothing'} {problem}")
 
 
 def excerpt(text: str) -> str:
@@ -377,18 +393,18 @@ class Record:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        unread = self._unread() if kind is None else []
-        if unread:
-            raise self._unknown(unread[0])
+        if kind is None:
+            for name in self._unread():
+                raise self._unknown(name)
 
     def get(self, name: str) -> YamlTree | None:
-        """Value of an optional key; None if it is missing or null."""
+        """Node of an optional key; None if it is missing or null."""
         self._known[name] = None
         child = self._children.get(name)
         return None if child is None or child.is_null else child
 
     def __getitem__(self, name: str) -> YamlTree:
-        """Value of a required key."""
+        """Node of a required key."""
         self._known[name] = None
         child = self._children.get(name)
         if child is not None:
@@ -420,19 +436,21 @@ class Record:
         check_schema(self["schema"], newest)
 
     def _unread(self) -> list[str]:
+        """Keys of the mapping that nothing has read so far."""
         return [name for name in self._children if name not in self._known]
 
     def _unknown(self, name: str) -> InputError:
+        """The error about an unknown key, with the known key that is most similar."""
         child = self._children[name]
         absent = [each for each in self._known if each not in self._children]
         like = closest(name, absent or self._known)
-        known = ", ".join(excerpt(name) for name in list(self._known)[:_MOST_NAMED])
-        hint = f"known here: {known}"
-        if like is not None:
+        if like is None:
+            shown = [excerpt(each) for each in list(self._known)[:_MOST_NAMED]]
+            hint = f"known here: {', '.join(shown)}"
+        else:
             hint = f"did you mean '{excerpt(like)}'?"
-        return self._tree.origin.refusal(
-            f"unknown key '{excerpt(name)}' ({hint})", child.key_line, child.key
-        )
+        problem = f"unknown key '{excerpt(name)}' ({hint})"
+        return self._tree.origin.refusal(problem, child.key_line, child.key)
 
 
 def check_schema(node: YamlTree, newest: int) -> None:
@@ -460,8 +478,9 @@ class Quantity:
 
     Attributes:
         unit: SI, as written in messages and model files.
-        low, high: the range.
-        positive: whether zero is impossible, and what divides like it: less than
+        low: smallest possible value.
+        high: largest possible value.
+        positive: whether zero is impossible, and what divides like zero: less than
             SMALLEST.
     """
 
@@ -477,19 +496,26 @@ class Quantity:
         return value
 
     def check(self, tree: YamlTree, value: float, low: float | None = None) -> None:
-        """Refuse a value out of range; `low` replaces the lower end."""
-        low = self.low if low is None else low
+        """Refuse a value out of range.
+
+        Args:
+            tree: its node, for the error.
+            value: the number.
+            low: lower end in place of that of the range; None for the range.
+        """
+        if low is None:
+            low = self.low
         if self.positive and value <= 0:
             raise tree.refuse(f"{value:g} must be positive")
         if self.low == 0 and value < low:
             raise tree.refuse(f"{value:g} must not be negative")
-        low = max(low, SMALLEST) if self.positive else low
+        if self.positive:
+            low = max(low, SMALLEST)
         if not low <= value <= self.high:
             unit = "" if self.unit == "1" else f" {self.unit}"
             least = SMALLEST if self.positive and self.low == 0 else self.low
-            raise tree.refuse(
-                f"{value:g}{unit} is impossible, expected {least:g} to {self.high:g}{unit}"
-            )
+            expected = f"{least:g} to {self.high:g}{unit}"
+            raise tree.refuse(f"{value:g}{unit} is impossible, expected {expected}")
 
 
 def text(tree: YamlTree) -> str:
@@ -501,16 +527,16 @@ def text(tree: YamlTree) -> str:
 
 
 def choice(names: Iterable[str]) -> Reader[str]:
-    """One of these words."""
+    """A reader of one of these words."""
     known = tuple(names)
 
     def read(tree: YamlTree) -> str:
+        """The word at a node."""
         value = tree.text()
         if value in known:
             return value
-        raise tree.refuse(
-            f"'{excerpt(value)}' must be one of {with_suggestion(value, known)}"
-        )
+        words = with_suggestion(value, known)
+        raise tree.refuse(f"'{excerpt(value)}' must be one of {words}")
 
     return read
 
@@ -523,9 +549,10 @@ def with_suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def integer(low: int, high: int) -> Reader[int]:
-    """A whole number in this range."""
+    """A reader of whole numbers in this range."""
 
     def read(tree: YamlTree) -> int:
+        """The number at a node."""
         value = tree.integer()
         if not low <= value <= high:
             raise tree.refuse(f"{value} must be {low} to {high}")
@@ -535,23 +562,31 @@ def integer(low: int, high: int) -> Reader[int]:
 
 
 def array(quantity: Reader[float], *shape: int, unknown: bool = False) -> Reader[Array]:
-    """Array of this shape; with `unknown`, null entries are NaN."""
+    """A reader of arrays.
 
-    def nested(tree: YamlTree, left: Sequence[int]) -> Any:
+    Args:
+        quantity: reader of each number.
+        shape: of the arrays.
+        unknown: whether null stands for NaN, for entries or whole rows.
+    """
+
+    def nested(tree: YamlTree, shape: Sequence[int]) -> Any:
+        """Values of a node by nested lists of this shape; a number for no shape."""
         if unknown and tree.is_null:
-            return np.full(left, np.nan)
-        if not left:
+            return np.full(shape, np.nan)
+        if not shape:
             return quantity(tree)
-        return [nested(item, left[1:]) for item in tree.items(left[0])]
+        return [nested(item, shape[1:]) for item in tree.items(shape[0])]
 
     def read(tree: YamlTree) -> Array:
+        """The array at a node."""
         return np.array(nested(tree, shape), dtype=float).reshape(shape)
 
     return read
 
 
 def unique_names(tree: YamlTree) -> list[str]:
-    """Different names."""
+    """A list of different names, at least one."""
     names: dict[str, None] = {}
     for item in tree.items():
         name = text(item)

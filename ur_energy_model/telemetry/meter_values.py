@@ -13,6 +13,7 @@ import fnmatch
 import json
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -30,18 +31,27 @@ JOULES_PER_WH = 3600.0
 
 
 class Reading(NamedTuple):
-    """Power [W], and the meter's own counter [J], NaN without one."""
+    """What a power meter shows.
+
+    Attributes:
+        power: active power [W].
+        energy: the meter's own counter [J]; NaN without one.
+    """
 
     power: float
     energy: float = math.nan
 
 
 class Silence(NamedTuple):
-    """Why there is no reading."""
+    """Why there is no reading.
+
+    Attributes:
+        words: the reason, as the end of a sentence about the meter.
+        may_pass: whether the device answers, only without a power: as it does for some
+            seconds after it was switched on.
+    """
 
     words: str
-    # whether the device answers, only without a power: as it does for some seconds after
-    # it was switched on
     may_pass: bool = False
 
 
@@ -68,18 +78,20 @@ class PowerPath:
         paths, at, unit = text.partition("@")
         if at and unit not in UNITS:
             raise ValueError(f"has the unit '{unit}', not {', '.join(UNITS)}")
-        each = paths.split("+") if paths else [""]
-        if len(each) > MOST_VALUES:
-            raise ValueError(f"adds up {len(each)} values; the limit is {MOST_VALUES}")
-        parts = tuple(
-            tuple(unquote(key) for key in path.split(".") if key) for path in each
-        )
-        return cls(parts, UNITS[unit] if at else 1.0)
+        texts = paths.split("+")
+        if len(texts) > MOST_VALUES:
+            raise ValueError(f"adds up {len(texts)} values; the limit is {MOST_VALUES}")
+        parts: list[tuple[str, ...]] = []
+        for text_of_path in texts:
+            keys = [key for key in text_of_path.split(".") if key]
+            parts.append(tuple(unquote(key) for key in keys))
+        return cls(tuple(parts), UNITS[unit] if at else 1.0)
 
     @property
     def words(self) -> str:
         """The path, for messages, as far as they have room for it; empty without one."""
-        return "+".join(".".join(part) for part in self.parts)[: 2 * MOST_SHOWN]
+        paths = [".".join(part) for part in self.parts]
+        return "+".join(paths)[: 2 * MOST_SHOWN]
 
     def values(self, content: Any) -> list[Any]:
         """All values that the path leads to.
@@ -89,12 +101,12 @@ class PowerPath:
         """
         found: list[Any] = []
         for part in self.parts:
-            leaves = [content]
+            values = [content]
             for key in part:
-                leaves = [child for leaf in leaves for child in _children(leaf, key)]
-                if not leaves or len(leaves) > MOST_VALUES:
-                    raise LookupError(f"{len(leaves)} values")
-            found += leaves
+                values = list(chain(*(_children(value, key) for value in values)))
+                if not values or len(values) > MOST_VALUES:
+                    raise LookupError(f"{len(values)} values")
+            found += values
         return found
 
 
@@ -121,21 +133,29 @@ def json_reading(content: bytes, path: PowerPath, largest: int) -> Reading | Sil
     try:
         values = path.values(json.loads(content))
         if isinstance(values[0], list):
-            return Silence(
-                f"its answer has a list of {len(values[0])} values{place}: end the path with "
-                f"{'.*' if path.words else '#*'} to add them up"
-            )
-        each = [_one(value, path.scale) for value in values]
+            count = len(values[0])
+            end = ".*" if path.words else "#*"
+            problem = f"its answer has a list of {count} values{place}"
+            return Silence(f"{problem}: end the path with {end} to add them up")
+        readings = [_one(value, path.scale) for value in values]
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
         shown = content[:MOST_SHOWN]
         return Silence(f"its answer has no power{place}: {shown!r}", may_pass=True)
-    return checked_reading(
-        sum(one.power for one in each), sum(one.energy for one in each)
-    )
+    power = sum(reading.power for reading in readings)
+    energy = sum(reading.energy for reading in readings)
+    return checked_reading(power, energy)
 
 
 def _one(value: Any, scale: float) -> Reading:
-    """One value of an answer; ValueError: it has no power."""
+    """The reading in one value of an answer.
+
+    Args:
+        value: a number, or the status of a component.
+        scale: unit of the power [W].
+
+    Raises:
+        ValueError: it has no power.
+    """
     energy = math.nan
     if isinstance(value, dict):
         counter = value.get("aenergy")  # Wh
@@ -149,7 +169,14 @@ def _one(value: Any, scale: float) -> Reading:
 
 
 def checked_reading(power: float, energy: float = math.nan) -> Reading | Silence:
-    """A reading of a possible power; a counter that is impossible counts as none."""
+    """A reading of a possible power.
+
+    Args:
+        power: [W].
+        energy: the meter's counter [J]; an impossible value counts as none.
+    """
     if not abs(power) <= MOST_POWER:
         return Silence(f"{power:g} W is no power of a robot; check the unit")
-    return Reading(float(power), energy if 0.0 <= energy <= MOST_ENERGY else math.nan)
+    if not 0.0 <= energy <= MOST_ENERGY:
+        energy = math.nan
+    return Reading(float(power), energy)
