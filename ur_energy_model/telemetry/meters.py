@@ -114,6 +114,7 @@ class Meter:
         return found
 
     def _run(self) -> None:
+        """The reading thread."""
         pause = FIRST_PAUSE
         while not self._closed.is_set():
             try:

@@ -160,8 +160,16 @@ class SharedSource:
     """Reads a source in one thread and passes every batch to all its consumers.
 
     The source is entered with the first consumer and closed with the last one. After a
-    failure, the next consumer that is entered makes a new source. `lock` is held while
-    consumers join and leave.
+    failure, the next consumer that is entered makes a new source.
+
+    Args:
+        make: makes the source.
+
+    Attributes:
+        source: that is being read or entered; None without consumers.
+        consumers: that get every batch.
+        entering: the consumer whose entering connects the source, None if none does.
+        lock: held while consumers join and leave.
     """
 
     def __init__(self, make: Callable[[], TelemetrySource]) -> None:
@@ -178,11 +186,8 @@ class SharedSource:
 
     def enter(self, consumer: Consumer) -> TelemetrySource:
         """The source, made and entered if it is not being read; the caller holds the lock."""
-        if (
-            self.source is not None
-            and self._thread is not None
-            and self._thread.is_alive()
-        ):
+        is_read = self._thread is not None and self._thread.is_alive()
+        if self.source is not None and is_read:
             self.consumers = [*self.consumers, consumer]
             return self.source
         source = self._make()
@@ -218,6 +223,7 @@ class SharedSource:
             source.close()
 
     def _read(self, source: TelemetrySource) -> None:
+        """The reading thread; an error of the source reaches every consumer."""
         try:
             while self.consumers:
                 batch = source.read(READ_TIMEOUT)
@@ -235,8 +241,13 @@ class SharedSource:
 class Consumer(ClosedOnExit):
     """One consumer's view of a shared source; a TelemetrySource itself.
 
-    Batches of the shared source that are shorter than `batch_seconds` are joined: its
-    thread does not wake up for each.
+    Args:
+        shared: the shared source.
+        batch_seconds: shortest time span of a batch [s]; shorter batches of the shared
+            source are joined, so that the consumer's thread does not wake up for each.
+
+    Attributes:
+        queue: batches that the consumer has not read yet.
     """
 
     def __init__(self, shared: SharedSource, batch_seconds: float = 0.0) -> None:
@@ -255,9 +266,8 @@ class Consumer(ClosedOnExit):
             self._source = self._shared.enter(self)
         finally:
             self._shared.lock.release()
-        self.queue.awaited = max(
-            1, round(self._batch_seconds * (self._source.info.rate or 1.0))
-        )
+        samples = self._batch_seconds * (self._source.info.rate or 1.0)
+        self.queue.awaited = max(1, round(samples))
         self._joined = True
         return self
 
@@ -274,9 +284,8 @@ class Consumer(ClosedOnExit):
     def check_open(self) -> None:
         """Raise ControllerError if the consumer was closed."""
         if self._closed:
-            raise ControllerError(
-                "the shared connection", "was closed before it was made", "connect again"
-            )
+            problem = "was closed before it was made"
+            raise ControllerError("the shared connection", problem, "connect again")
 
     @property
     def info(self) -> RecordingInfo:
@@ -354,14 +363,19 @@ class Decimator:
         self._next = -math.inf
 
     def parts(self, time: Array) -> tuple[list[slice], int]:
-        """Parts of samples that came together after a delay, with one period each.
+        """Divide samples that came together after a delay into parts of one period each.
 
-        `time` is of samples behind those of the last call of `due` [n >= 1], s. More than
-        MOST_LATE periods and MOST_LATE_SECONDS would be late: they stay one part. Also
-        returns how many periods have samples but no part.
+        Samples of more than MOST_LATE periods, and MOST_LATE_SECONDS, would be late: they
+        stay one part.
+
+        Args:
+            time: of the samples behind the sample of the last call of `due` [n >= 1], s.
+
+        Returns:
+            The parts, and the number of periods that have samples but no part.
         """
         count = len(time)
-        whole = [slice(0, len(time))]
+        whole = [slice(0, count)]
         if count == 1:
             return whole, 0
         covered = float(time[-1] - time[0]) * count / (count - 1)
@@ -371,7 +385,7 @@ class Decimator:
         if periods <= 1 or periods > max(MOST_LATE, MOST_LATE_SECONDS / self.period):
             return whole, max(periods - 1, 0)
         edges = [round(k * count / periods) for k in range(periods + 1)]
-        return [slice(*edge) for edge in pairwise(edges)], 0
+        return [slice(start, stop) for start, stop in pairwise(edges)], 0
 
     def due(self, now: float) -> bool:
         """Whether it is due at the time of the newest sample [s]; True schedules the next time."""

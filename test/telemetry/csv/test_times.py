@@ -23,9 +23,10 @@ from test.telemetry.csv.moving_arm import (
     write_table,
 )
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.coarse_times import first_of_equals, spread_equal_times
 from ur_energy_model.telemetry.csv.reader import CsvReader
 from ur_energy_model.telemetry.csv.table import CsvOptions
-from ur_energy_model.telemetry.csv.times import UNITS, first_of_equals, spread_equal_times
+from ur_energy_model.telemetry.csv.times import UNITS
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 UNIX = 1_711_886_400.0

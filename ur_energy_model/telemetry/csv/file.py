@@ -19,6 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.telemetry.csv.coarse_times import (
+    differs_from_rate,
+    first_of_equals,
+    spread_equal_times,
+)
 from ur_energy_model.telemetry.csv.columns import TIME
 from ur_energy_model.telemetry.csv.table import BadRow, CsvOptions, CsvTable
 from ur_energy_model.telemetry.csv.times import (
@@ -27,15 +32,12 @@ from ur_energy_model.telemetry.csv.times import (
     UNITS,
     TimeColumn,
     TimeUnitEvidence,
-    differs_from_rate,
     fastest_speed,
     first_day,
-    first_of_equals,
     mean_step,
     over_midnight,
     possible_units,
     row_order,
-    spread_equal_times,
     unit_by_motion,
     unit_by_name,
     unit_by_numbers,

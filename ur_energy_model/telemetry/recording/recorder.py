@@ -132,20 +132,18 @@ class Recorder(ClosedOnExit):
         """
         source = self._source
         options = self._options
-        # name and first stamps agree; the bag holds it from then on
+        # The clock is held, so that the bag's name and its first stamps agree; the bag
+        # holds it from then on.
         with HOST_CLOCK.held():
             with self._lock:
                 if self._taking:
-                    raise RecordingError(
-                        str(self._writing.status.bag),
-                        "is still being recorded",
-                        "stop it first",
-                    )
+                    present = str(self._writing.status.bag)
+                    problem = "is still being recorded"
+                    raise RecordingError(present, problem, "stop it first")
                 if path is None:
                     now = HOST_CLOCK.stamp() * 1e-9
-                    path = self._folder / bag_name(
-                        options.name, source.info, self._folder, now
-                    )
+                    name = bag_name(options.name, source.info, self._folder, now)
+                    path = self._folder / name
                 bag = Path(path)
                 fields = source.fields if options.fields is None else options.fields
                 self._writing.finished.clear()
@@ -155,12 +153,7 @@ class Recorder(ClosedOnExit):
                 self._queue.put(command)
                 before = self._reception
                 self._reception = _Reception(options.duration, source.info.rate)
-                for i, batch in enumerate(self._recent):
-                    # The gap in front of the first sample is not in the bag.
-                    inside = tuple(gap for gap in batch.gaps if i or gap.index)
-                    accepted = self._reception.accept(replace(batch, gaps=inside))
-                    self._queue.put(HOST_CLOCK.corrected(accepted))
-                self._recent.clear()
+                self._put_recent()
                 self._taking = True
             try:
                 command.result.result()
@@ -282,7 +275,6 @@ class Recorder(ClosedOnExit):
             self._tap(HOST_CLOCK.corrected(batch))
         over = False
         cut = None
-        recent = self._recent
         with self._lock:
             reception = self._reception
             if self._taking:
@@ -294,11 +286,22 @@ class Recorder(ClosedOnExit):
                         if cut is not None and reception.rate and not cut.missing:
                             cut = None
             elif self._options.pretrigger > 0:
-                recent.append(batch)
-                while batch.time[-1] - recent[0].time[-1] > self._options.pretrigger:
-                    recent.popleft()
+                self._recent.append(batch)
+                oldest = batch.time[-1] - self._options.pretrigger
+                while self._recent[0].time[-1] < oldest:
+                    self._recent.popleft()
         if over:
             self._end_bag(None, cut)
+
+    def _put_recent(self) -> None:
+        """Put the seconds before the start into the queue."""
+        for number, batch in enumerate(self._recent):
+            gaps = batch.gaps
+            if number == 0:  # the gap in front of the first sample is not in the bag
+                gaps = tuple(gap for gap in gaps if gap.index > 0)
+            accepted = self._reception.accept(replace(batch, gaps=gaps))
+            self._queue.put(HOST_CLOCK.corrected(accepted))
+        self._recent.clear()
 
     def _present_bag(self) -> Path | None:
         """The bag that is being recorded, None if there is none."""
@@ -345,7 +348,12 @@ class Recorder(ClosedOnExit):
             self._taking = False
 
     def _end_bag(self, error: str | None, cut: Gap | None = None) -> None:
-        """End the bag by itself, perhaps within a gap."""
+        """End the bag by itself.
+
+        Args:
+            error: that ended the source; None if the duration is over.
+            cut: gap in which the bag ends, None if there is none.
+        """
         self._stop_taking()
         if cut is not None:
             self._reception.outage = cut
@@ -355,7 +363,7 @@ class Recorder(ClosedOnExit):
         )
 
     def _run_command(self, action: Callable[[], object]) -> object:
-        """Run an action in the writing thread, after what the queue holds."""
+        """Result of an action in the writing thread, which runs behind what the queue holds."""
         command = QueuedAction(action)
         self._queue.put(command)
         return command.result.result()
@@ -434,7 +442,15 @@ class _Reception:
         return self.gap_behind(away, f"{what}: {link.problem}")
 
     def gap_behind(self, away: float, cause: str) -> Gap | None:
-        """A gap behind the last sample that ends with the bag's duration at the latest."""
+        """A gap behind the last sample that ends with the bag's duration at the latest.
+
+        Args:
+            away: time without samples [s].
+            cause: of the gap.
+
+        Returns:
+            The gap; None if it has no length.
+        """
         rate = self.rate or 0.0
         periods = round(min(away * rate, 2**53)) if rate else 0
         start = self.last_time if self.samples else 0.0

@@ -101,6 +101,7 @@ class StorageBudget:
             self._thread.join(_CLOSE_TIMEOUT)
 
     def _run(self) -> None:
+        """The thread of the budget."""
         while not self._closing.wait(PERIOD):
             self.enforce()
 
@@ -120,14 +121,14 @@ class StorageBudget:
             if self._closing.is_set():
                 return
             reason = self._kept.get(file)
-            due = self._retention.is_due(file, total, now)
-            if reason is None and due and (reason := self._delete(file)) is None:
-                total -= file.bytes
-                use = self.use
-                count = use.removed_files + 1
-                size = use.removed_bytes + file.bytes
-                self.use = replace(use, removed_files=count, removed_bytes=size)
-                continue
+            if reason is None and self._retention.is_due(file, total, now):
+                reason = self._delete(file)
+                if reason is None:
+                    total -= file.bytes
+                    count = self.use.removed_files + 1
+                    size = self.use.removed_bytes + file.bytes
+                    self.use = replace(self.use, removed_files=count, removed_bytes=size)
+                    continue
             left.append(file)
             if reason is None:
                 oldest = now - file.modified if oldest is None else oldest
@@ -158,19 +159,21 @@ class StorageBudget:
         """
         bag = self._recording()
         folder = file.path.parent
-        own = bag is not None and real_path(bag) == real_path(folder)
+        is_own = bag is not None and real_path(bag) == real_path(folder)
         try:
-            state, writer = ("own", "") if own else bag_state(folder)
-            if state == "unknown":
-                return f"{writer} may still write it"
-            if state == "written":
-                return _WRITTEN
+            if not is_own:
+                state, writer = bag_state(folder)
+                if state == "unknown":
+                    return f"{writer} may still write it"
+                if state == "written":
+                    return _WRITTEN
+            listed = [entry.name for entry in read_metadata(folder).files]
             reason = "metadata.yaml does not list it; it is kept"
-            if file.path.name in {entry.name for entry in read_metadata(folder).files}:
+            if file.path.name in listed:
                 contents = file_contents(file.path)
                 reason = _MARKED
                 if not contents.marked:
-                    if own and not self._release(file.path):
+                    if is_own and not self._release(file.path):
                         return _WRITTEN
                     delete_file(file.path, contents)
                     return None

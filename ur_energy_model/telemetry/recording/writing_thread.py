@@ -42,17 +42,20 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
 )
 
-FLUSH_SECONDS = 0.5
+FLUSH_SECONDS = (
+    0.5  # period in which everything is written, and file and disk are checked [s]
+)
 METADATA_SECONDS = 2.0
 """Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
 METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
+"""A disk counts as full with less room than both: bytes, and a share of its size."""
 WRITTEN_TOGETHER = 0.1
 """Time span of the samples for which the thread wakes up [s]: to wake up for each batch that was
 read takes twice the processor time."""
-WRITE_TIMEOUT = 0.25
+WRITE_TIMEOUT = 0.25  # longest time that the thread waits for samples [s]
 WAITING_BYTES = 64 << 20
 """Samples that may wait in memory while the disk is full or fails."""
 CLOSE_TIMEOUT = 10.0
@@ -215,6 +218,7 @@ class WritingThread:
         return status
 
     def _status_of(self, bag: BagWriter) -> RecorderStatus:
+        """State of a bag that is being recorded, now."""
         waiting = self._queue.samples
         if self._failure is not None:
             waiting += bag.pending_samples
@@ -339,6 +343,7 @@ class WritingThread:
         return problem
 
     def _run(self) -> None:
+        """The writing thread."""
         item: Item | None = None
         while not self._closing.is_set():
             # Where something was taken, what is behind it is taken without waiting for
@@ -417,6 +422,7 @@ class WritingThread:
             self.finish("stopped", reason)
 
     def _take_messages(self, bag: BagWriter) -> None:
+        """Append the messages of other topics that have come since the last call."""
         for messages in self._options.messages():
             bag.write_messages(messages)
 
@@ -426,12 +432,12 @@ class WritingThread:
             values = batch.columns.get(name)
             if values is None:
                 continue
-            for i in np.flatnonzero(
-                np.diff(values, prepend=self._modes.get(name, values[0]))
-            ):
+            before = self._modes.get(name, values[0])
+            for i in np.flatnonzero(np.diff(values, prepend=before)):
                 code = int(values[i]) if np.isfinite(values[i]) else -1
+                text = f"{name}: {known.get(code, code)}"
                 stamp = HOST_CLOCK.stamp() if batch.stamp is None else int(batch.stamp[i])
-                bag.write_event(Event(stamp, "mode", f"{name}: {known.get(code, code)}"))
+                bag.write_event(Event(stamp, "mode", text))
             self._modes[name] = float(values[-1])
 
 
@@ -446,10 +452,9 @@ def _shortage(path: Path) -> str | None:
 
     None if it has room, or if how much it has cannot be read: writing reports that.
     """
+    existing = (each for each in (path, *path.parents) if each.exists())
     try:
-        usage = shutil.disk_usage(
-            next(each for each in (path, *path.parents) if each.exists())
-        )
+        usage = shutil.disk_usage(next(existing))
     except (OSError, StopIteration):
         return None
     if usage.free >= min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):

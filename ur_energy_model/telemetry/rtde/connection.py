@@ -32,10 +32,10 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 
-PORT = 30004
-CONNECT_TIMEOUT = 3.0
-REPLY_TIMEOUT = 2.0
-RECEIVE_SIZE = 1 << 18
+PORT = 30004  # of RTDE
+CONNECT_TIMEOUT = 3.0  # longest time for the connection [s]
+REPLY_TIMEOUT = 2.0  # longest time for the reply to a request [s]
+RECEIVE_SIZE = 1 << 18  # most that is received at once [bytes]
 MAX_MESSAGES = 200
 """Most messages of the controller that are kept: a late burst has many."""
 MAX_EARLY = 1 << 20  # bytes of data packages that may come in front of a reply
@@ -53,14 +53,14 @@ class RtdeConnection:
     not RTDE.
 
     Attributes:
-        messages: of the controller, which the owner takes out.
-        recipe, rate: what the controller agreed to send, and how often [Hz]; see
-            `subscribe`.
-        missing: requested fields that it lacks.
-        version: of its software.
+        messages: text messages of the controller, which the owner takes out.
+        recipe: fields that the controller agreed to send, see `subscribe`.
+        rate: at which it sends them [Hz].
+        missing: requested fields that the controller lacks.
+        version: of the controller's software: major, minor, bugfix and build.
         skipped: number of packets left out so far: of unknown type, of another recipe,
             malformed.
-        skip_reason: what the last of them was; None if there were none.
+        skip_reason: what the last of these packets was; None if there were none.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
@@ -87,9 +87,9 @@ class RtdeConnection:
                 printable(host) or "''", problem, "check the address"
             ) from None
         except OSError as error:
-            reason = (
-                "does not answer" if isinstance(error, TimeoutError) else _reason(error)
-            )
+            reason = _reason(error)
+            if isinstance(error, TimeoutError):
+                reason = "does not answer"
             problem = f"no connection to port {port} ({reason})"
             remedy = "check that the robot is switched on, its address, and the network"
             raise ControllerError(host, problem, remedy) from None
@@ -229,7 +229,14 @@ class RtdeConnection:
         return self.recipe.join(found) if found else None
 
     def _skip(self, refusal: ProtocolError) -> None:
-        """Count a packet that cannot be used; ProtocolError if there were too many in a row."""
+        """Count a packet that cannot be used.
+
+        Args:
+            refusal: why not.
+
+        Raises:
+            ProtocolError: there were too many in a row.
+        """
         self.skipped += 1
         self.skip_reason = refusal.problem
         self._in_a_row += 1
@@ -238,10 +245,14 @@ class RtdeConnection:
             raise self._not_rtde(f"{problem}; the last: {refusal.problem}")
 
     def _note(self, packet: Frame) -> None:
-        """Keep a text message; ignore other packets of known type. ProtocolError: malformed.
+        """Keep a text message; ignore other packets of known type.
 
-        Samples are taken before (`FrameReader.take_records`): other data packages are
-        malformed.
+        Args:
+            packet: no sample of the recipe: those are taken before
+                (`FrameReader.take_records`), so that any other data package is malformed.
+
+        Raises:
+            ProtocolError: it is malformed, or of unknown type.
         """
         if packet.kind == PacketType.DATA_PACKAGE:
             size = len(packet.payload)
@@ -311,4 +322,5 @@ _REFUSED = (NOT_FOUND, IN_USE)
 
 
 def _reason(error: OSError) -> str:
+    """Why a system call failed, in the system's words."""
     return (error.strerror or str(error) or type(error).__name__).lower()
