@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from ur_energy_model.errors import InputError
 
+MINUTES_PER_DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
@@ -27,18 +28,26 @@ def time_zone(name: str) -> ZoneInfo:
 
 
 def shift_starts(text: str) -> tuple[int, ...]:
-    """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending.
+    """Starts of the shifts of a day in minutes since midnight, ascending.
 
-    The first one is on the day before: the last shift of a day goes on until the first of
-    the next.
+    The first one is that of the last shift of the day before, and negative: this shift
+    goes on until the first one of the day.
+
+    Args:
+        text: such as "06:00,14:00,22:00".
 
     Raises:
-        InputError: the text is no list of times.
+        InputError: the text is no list of times, or names one of them twice.
     """
-    found = [_CLOCK.fullmatch(part.strip()) for part in text.split(",")]
-    minutes = sorted({60 * int(match[1]) + int(match[2]) for match in found if match})
-    if len(minutes) != len(found):
+    parts = text.split(",")
+    minutes = set()
+    for part in parts:
+        match = _CLOCK.fullmatch(part.strip())
+        if match is not None:
+            minutes.add(60 * int(match[1]) + int(match[2]))
+    if len(minutes) != len(parts):
         raise InputError(
             "--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00"
         )
-    return minutes[-1] - 24 * 60, *minutes
+    starts = sorted(minutes)
+    return starts[-1] - MINUTES_PER_DAY, *starts

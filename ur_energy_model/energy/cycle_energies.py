@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,25 @@ ADDED = (
 
 @dataclass(frozen=True)
 class Cycle:
-    """Energy of one cycle: from the last sample before it to its own last sample."""
+    """Energy of one cycle: from the last sample before it to its own last sample.
 
-    # 1 for the first one; numbers go on with the energy counters, over restarts of the
-    # program
+    Attributes:
+        number: 1 for the first one; numbers go on with the energy counters, over restarts
+            of the program.
+        start: host time, which is that of ROS [ns since 1970]; that of the controller's
+            clock where the samples have no host time.
+        end: likewise.
+        reading: energies of all channels during the cycle.
+        peak_power: largest total power [W].
+        program: name of the loaded program; None if unknown.
+    """
+
     number: int
-    # start, end: host time, which is that of ROS [ns since 1970]; that of the
-    # controller's clock where the samples have no host time
     start: int
     end: int
-    reading: MeterReading  # energies of all channels during the cycle
-    peak_power: float  # largest total power [W]
-    program: str | None = None  # name of the loaded program, None if unknown
+    reading: MeterReading
+    peak_power: float
+    program: str | None = None
 
     @property
     def duration(self) -> float:
@@ -89,15 +95,14 @@ class Cycle:
         """Values in a fixed order, named with their units; `start` in s since 1970.
 
         All are numbers but `total_source`, a text. Joints, standby, driver, regeneration
-        and unexplained sum to the total, all but the latter to the model.
+        and unexplained sum to the total, and without unexplained to the model.
         """
         net = self.reading.net
         arm = channels.arm
-        time = net[channels.state_time :][: len(ArmState)]
-        energy = net[channels.state_energy :][: len(ArmState)]
-        joints = zip(
-            channels.joints, net[channels.per_joint["electrical_power"]], strict=True
-        )
+        moving_time = net[channels.state_time + ArmState.MOVING]
+        moving_energy = net[channels.state_energy + ArmState.MOVING]
+        electrical = net[channels.per_joint["electrical_power"]]
+        parts = (*PARTS, "unexplained", "model")
         source = self.total_source(channels)
         values = {
             "start": 1e-9 * self.start,
@@ -106,15 +111,15 @@ class Cycle:
             "total_energy_J": net[arm["total"]],
             "bus_energy_J": net[arm["bus"]],
             "peak_power_W": self.peak_power,
-            "motion_time_s": time[ArmState.MOVING],
-            "motion_energy_J": energy[ArmState.MOVING],
-            "idle_time_s": time.sum() - time[ArmState.MOVING],
-            "idle_energy_J": energy.sum() - energy[ArmState.MOVING],
-            **{f"{name}_energy_J": value for name, value in joints},
+            "motion_time_s": moving_time,
+            "motion_energy_J": moving_energy,
+            "idle_time_s": net[channels.state_times].sum() - moving_time,
+            "idle_energy_J": net[channels.state_energies].sum() - moving_energy,
             **{
-                f"{name}_energy_J": net[arm[name]]
-                for name in (*PARTS, "unexplained", "model")
+                f"{joint}_energy_J": energy
+                for joint, energy in zip(channels.joints, electrical, strict=True)
             },
+            **{f"{name}_energy_J": net[arm[name]] for name in parts},
             "total_energy_std_J": channels.deviations_of_total(net),
             "model_energy_std_J": channels.deviations_of_model(net),
             MEASURED_SHARE: source.share,
@@ -166,19 +171,20 @@ class CycleCounter:
             self._peaks[-1] = max(self._peaks[-1], total_power)
 
     def mark(self, time: int, reading: MeterReading, mark: Mark) -> list[Cycle]:
-        """Take a mark; returns the cycles that are complete with it.
-
-        Those of which the beginning is not remembered any more are left out.
+        """Take a mark.
 
         Args:
             time: host time of the last sample before the mark [ns].
             reading: energies up to this sample.
             mark: with the number of the last cycle that is complete, where that is known.
+
+        Returns:
+            The cycles that are complete with the mark, without those whose begin is not
+            remembered any more.
         """
         self._marks.append((time, reading))
         self._peaks.append(0.0)
-        known = len(self._marks) - 1
-        pairs = list(pairwise((*(back for back in mark.ends if back <= known), 0)))
+        pairs = mark.cycles(len(self._marks))
         if self._since is not None:
             self._since += 1
             if pairs and self._has_outage(self._since, pairs[0][0]):
@@ -189,16 +195,20 @@ class CycleCounter:
         for begin, end in pairs:
             start, before = self._marks[-1 - begin]
             stop, until = self._marks[-1 - end]
-            peak = max(self._peaks[k] for k in range(-1 - begin, -1 - end))
             self.number += 1
-            done.append(
-                Cycle(self.number, start, stop, until - before, peak, mark.program)
+            cycle = Cycle(
+                number=self.number,
+                start=start,
+                end=stop,
+                reading=until - before,
+                peak_power=max(self._peaks[k] for k in range(-1 - begin, -1 - end)),
+                program=mark.program,
             )
+            if cycle.is_whole:
+                self._usual = cycle.duration
+            done.append(cycle)
         if done:
             self._since = 0
-            self._usual = next(
-                (c.duration for c in reversed(done) if c.is_whole), self._usual
-            )
         return done
 
     def _has_outage(self, begin: int, end: int) -> bool:
@@ -229,20 +239,22 @@ LONGEST_HEADER = 10_000  # most bytes of the first line of a log
 class CycleLog:
     """Appends a row when a cycle ends; rows that cannot be written wait.
 
-    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks.
-    Its totals are those of the model.
+    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks;
+    its earlier totals are those of the model.
 
     Args:
         path: of the CSV file; its folder is created if missing.
+
+    Attributes:
+        problem: why rows wait or are lost; None if all are written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = user_path(path)
-        # why rows wait or are lost, None if all are written
         self.problem: str | None = None
         self._waiting: deque[dict[str, object]] = deque()
         self._columns: list[str] = []  # of a new log
-        self._dropped = 0
+        self._dropped = 0  # number of rows that were lost
 
     def append(self, cycle: Cycle, channels: Channels) -> None:
         """Append a cycle."""
@@ -303,7 +315,7 @@ class CycleLog:
         return [*columns, *added]
 
     def _write(self, columns: list[str]) -> None:
-        """Append the rows that wait to a log with these columns; none are those of a new log."""
+        """Append the rows that wait to a log with these columns; a new log has none yet."""
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, columns or self._columns, extrasaction="ignore")
         if not columns:
@@ -313,8 +325,9 @@ class CycleLog:
             size = file.seek(0, os.SEEK_END)
             data = memoryview(text.getvalue().encode("utf-8"))
             try:
-                while data:  # again after a short one, for the error that cut it short
-                    data = data[file.write(data) or 0 :]
+                while data:  # the write after a short one raises the error of the disk
+                    written = file.write(data) or 0
+                    data = data[written:]
             except OSError:
                 with suppress(OSError):
                     file.truncate(size)  # no half row

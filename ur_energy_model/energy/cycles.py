@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.energy.repetition import DEPARTURE, PROGRAM, Repetition
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 
@@ -39,16 +42,28 @@ MOTION_FIELDS = ("target_q", "target_qd", "actual_q", "actual_qd")  # that show 
 
 
 class Mark(NamedTuple):
-    """A place where a cycle may begin, and the cycles that are complete with it."""
+    """A sample at which a cycle may begin, and the cycles that are complete with it.
 
-    # where consecutive cycles begin, the last of which ends here, in marks before this
-    # one: (5, 2) are a cycle of three marks and one of two; empty without a complete
-    # cycle
+    Attributes:
+        ends: where consecutive cycles begin, the last of which ends here, counted in marks
+            before this one: (5, 2) are a cycle of three marks and one of two. Empty
+            without a complete cycle.
+        program: name of the loaded program; None if unknown.
+        number: of the last cycle that is complete; None where cycles were not counted yet.
+    """
+
     ends: tuple[int, ...] = ()
-    program: str | None = None  # name of the loaded program, None if unknown
-    # of the last cycle that is complete, where cycles were counted; None where they were
-    # not yet
+    program: str | None = None
     number: int | None = None
+
+    def cycles(self, remembered: int) -> list[tuple[int, int]]:
+        """Begin and end of each complete cycle, counted in marks before this one.
+
+        Cycles whose begin is not among the remembered marks, this one included, are left
+        out.
+        """
+        begins = [back for back in self.ends if back < remembered]
+        return list(pairwise((*begins, 0)))
 
 
 Marks = Mapping[int, Mark]  # marks by index of their sample, ascending
@@ -68,7 +83,8 @@ class CycleDetector:
         self.trigger: Trigger = trigger
         self.output = output
         self._last: dict[str, float] = {}
-        self._open = self._requested = False
+        self._open = False  # whether a cycle has begun
+        self._requested = False
         self._repetition = Repetition()
 
     def afterwards(self) -> CycleDetector:
@@ -94,13 +110,12 @@ class CycleDetector:
         return "repetition" if self._repetition.kind == DEPARTURE else "digital_output"
 
     def find(self, batch: Telemetry) -> Marks:
-        """Marks of this batch, which follows the previous one.
+        """Marks of this batch, which follows the previous one, by the numbers of their samples.
 
         Raises:
             MissingFieldError: the source lacks the field of the trigger.
         """
         starts = set[int]()
-        columns = batch.columns
         program = batch.info.program
         if self._requested and len(batch):
             if self.trigger == "auto":
@@ -111,16 +126,11 @@ class CycleDetector:
         if self.trigger == "auto":
             signals = self._signals(batch, "program", NOT_STARTED)
             signals += self._signals(batch, "digital_output")
-            # Targets of position and velocity, else what was measured, else no joints.
-            q, qd = np.zeros((2, len(batch), 0))
-            for kind in ("actual", "target"):
-                if f"{kind}_q" in columns and f"{kind}_qd" in columns:
-                    q = columns[f"{kind}_q"]
-                    qd = columns[f"{kind}_qd"]
+            q, qd = _motion(batch)
             ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
             return {index: Mark(back, program) for index, back in ends.items()}
         if self.trigger != "none":
-            if (name := TRIGGER_FIELD[self.trigger]) not in columns:
+            if (name := TRIGGER_FIELD[self.trigger]) not in batch.columns:
                 problem = f"is missing, which cycle_trigger {self.trigger} needs"
                 remedy = "set cycle_trigger to none"
                 raise MissingFieldError(batch.info.source, problem, remedy, field=name)
@@ -137,13 +147,18 @@ class CycleDetector:
     ) -> list[tuple[int, int]]:
         """Samples at which a signal changes as cycles begin, each with the kind of its mark.
 
-        A program starts from no state of a pause. Impossible values stand for the one
-        before.
+        Impossible values count as the one before.
+
+        Args:
+            batch: samples that follow those before.
+            trigger: the signal.
+            paused: values from which a program continues and does not start.
         """
         signal = batch.columns.get(TRIGGER_FIELD[trigger])
         last = self._last.get(trigger)
-        # as nearly always
-        if signal is None or signal.tolist().count(last) == len(signal):
+        if signal is None:
+            return []
+        if signal.tolist().count(last) == len(signal):  # no change, the usual case
             return []
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
         if not possible.all():
@@ -152,26 +167,45 @@ class CycleDetector:
         before = np.concatenate(([signal[0] if last is None else last], signal[:-1]))
         self._last[trigger] = float(signal[-1])
         if trigger == "digital_output":
-            bits, old = (
-                np.maximum(each, 0.0).astype(np.uint64) for each in (signal, before)
-            )
-            rising = bits & ~old
-            return [
-                (k, output)
-                for k in np.flatnonzero(rising).tolist()
-                for output in range(OUTPUTS)
-                if int(rising[k]) >> output & 1
-            ]
+            rising = _bits(signal) & ~_bits(before)
+            found = []
+            for k in np.flatnonzero(rising).tolist():
+                edges = int(rising[k])
+                found += [(k, output) for output in range(OUTPUTS) if edges >> output & 1]
+            return found
         starts = signal != before
         if trigger == "program":
             starts &= (signal == PLAYING) & ~np.isin(before, paused)
         return [(k, PROGRAM) for k in np.flatnonzero(starts).tolist()]
 
 
+def _bits(values: Array) -> NDArray[np.uint64]:
+    """Digital outputs [samples] as bits; negative values are none."""
+    return np.maximum(values, 0.0).astype(np.uint64)
+
+
+def _motion(batch: Telemetry) -> tuple[Array, Array]:
+    """Positions and velocities of the joints [samples, n], rad, rad/s.
+
+    They are the targets, else what was measured; n is 0 without both.
+    """
+    columns = batch.columns
+    for kind in ("target", "actual"):
+        if f"{kind}_q" in columns and f"{kind}_qd" in columns:
+            return columns[f"{kind}_q"], columns[f"{kind}_qd"]
+    unknown = np.zeros((len(batch), 0))
+    return unknown, unknown
+
+
 def detector_of_recording(
     bag: str | Path, trigger: Trigger = "auto", output: int = 0
 ) -> CycleDetector:
-    """The detector of a recording, from a first pass over it; arguments as of `CycleDetector`.
+    """The detector of a recording, from a first pass over it.
+
+    Args:
+        bag: recording.
+        trigger: of the cycles, see `CycleDetector`; only "auto" needs the first pass.
+        output: number of the digital output.
 
     Raises:
         UrEnergyError: the recording cannot be read.

@@ -30,8 +30,8 @@ FoundBy = Literal[ShownBy, "whole"]
 SIGNAL_DELAY = 0.05
 """Time by which a signal may come after the start of the motion that it announces [s]."""
 LINES_BETWEEN = 2
-"""Least distance in lines of the first line of a loop from one of a function before it: the
-function ends in between."""
+"""Least distance in lines between the last line of a function and the first line of the loop
+behind it: the line that ends the function is in between."""
 
 
 class MoveAndRest(NamedTuple):
@@ -93,22 +93,36 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     points = motion.q[[move.first for move in moves]]
     found_by, cycles = _repeated(motion, moves)
     if not cycles:
-        closed = bool(np.abs(points[0] - motion.q[moves[-1].last]).max() < SAME_POINT)
-        once = [[_with_rest(moves, k)] for k in range(len(moves))]
-        return FoundCycles("whole", [moves], [moves[-1].last], closed, once)
+        last = moves[-1].last
+        return FoundCycles(
+            found_by="whole",
+            moves=[moves],
+            ends=[last],
+            closed=_same_point(points[0], motion.q[last]),
+            runs=[[_with_rest(moves, k)] for k in range(len(moves))],
+        )
     first, end = cycles[0]
     begin = first + _begin(motion, moves, first, end)
     cycles = _turned(points, cycles, begin)
-    each = [moves[a:b] for a, b in cycles]
-    ends = [moves[b].first for _, b in cycles]
     places = _places_in_cycle(motion, moves, cycles)
-    runs: list[list[MoveAndRest]] = [[] for _ in each[0]]
+    runs: list[list[MoveAndRest]] = [[] for _ in range(end - first)]
     for k, place in sorted(places.items()):
         runs[place].append(_with_rest(moves, k))
     between = range(cycles[0][0], cycles[-1][1])
-    others = [moves[k] for k in between if k not in places]
-    lead = _first_wait(motion, moves, begin)
-    return FoundCycles(found_by, each, ends, True, runs, others, lead)
+    return FoundCycles(
+        found_by=found_by,
+        moves=[moves[first:end] for first, end in cycles],
+        ends=[moves[end].first for _, end in cycles],
+        closed=True,
+        runs=runs,
+        others=[moves[k] for k in between if k not in places],
+        lead=_first_wait(motion, moves, begin),
+    )
+
+
+def _same_point(one: Array, other: Array) -> bool:
+    """Whether joint positions [..., n], rad, are those of the same point or points of rest."""
+    return bool(np.abs(one - other).max() < SAME_POINT)
 
 
 def _with_rest(moves: Sequence[MoveSpan], number: int) -> MoveAndRest:
@@ -121,7 +135,7 @@ def _with_rest(moves: Sequence[MoveSpan], number: int) -> MoveAndRest:
 def _places_in_cycle(
     motion: RecordedMotion, moves: Sequence[MoveSpan], cycles: Sequence[tuple[int, int]]
 ) -> dict[int, int]:
-    """Which move of a cycle each move of a recording is, by their numbers.
+    """Number in the cycle of each move of a recording that belongs to a cycle, by its own number.
 
     Beside complete cycles there are incomplete ones: at the ends of the recording, and
     where other work follows. Their moves have the points of the cycle as long as they
@@ -131,14 +145,17 @@ def _places_in_cycle(
     ends = motion.q[[move.last for move in moves]]
     first, end = cycles[0]
     count = end - first
-    places = {a + k: k for a, b in cycles for k in range(b - a)}
-    for a, b in cycles:
-        for number, step in ((b, 1), (a - 1, -1)):
-            k = number
+    places: dict[int, int] = {}
+    for cycle_first, cycle_end in cycles:
+        places |= {cycle_first + place: place for place in range(cycle_end - cycle_first)}
+    for cycle_first, cycle_end in cycles:
+        # Onwards from its end, and backwards from its begin.
+        for start, step in ((cycle_end, 1), (cycle_first - 1, -1)):
+            k = start
             while 0 <= k < len(moves) and k not in places:
-                place = (k - a) % count
-                from_there = np.abs(begins[k] - begins[first + place]).max() < SAME_POINT
-                to_there = np.abs(ends[k] - ends[first + place]).max() < SAME_POINT
+                place = (k - cycle_first) % count
+                from_there = _same_point(begins[k], begins[first + place])
+                to_there = _same_point(ends[k], ends[first + place])
                 if not (from_there and to_there):
                     break
                 places[k] = place
@@ -149,7 +166,11 @@ def _places_in_cycle(
 def _repeated(
     motion: RecordedMotion, moves: list[MoveSpan]
 ) -> tuple[ShownBy, list[tuple[int, int]]]:
-    """First move of each complete cycle, and that after its last; none without repetition."""
+    """First move of each complete cycle and the move after its last, by their numbers.
+
+    These are the cycles of the most frequent kind; none without repetition. Returned
+    before them is what shows them.
+    """
     shown_by, complete = complete_cycles(motion)
     cycles = []
     for begin, end in complete:
@@ -158,7 +179,7 @@ def _repeated(
         if first < after < len(moves):
             cycles.append((first, after))
     usual: list[tuple[int, int]] = []
-    for one in cycles:  # the most frequent kind of cycle
+    for one in cycles:
         alike = [other for other in cycles if _alike(motion, moves, one, other)]
         if len(alike) > len(usual):
             usual = alike
@@ -185,16 +206,16 @@ def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, in
     samples = list(marks)
     found: list[tuple[int, int]] = []
     for number, mark in enumerate(marks.values()):
-        found += pairwise(samples[number - back] for back in (*mark.ends, 0))
-    return detector.shown_by, [
-        (begin, end) for begin, end in found if end < len(motion.time)
-    ]
+        borders = [samples[number - back] for back in (*mark.ends, 0)]
+        found += pairwise(borders)
+    recorded = [(begin, end) for begin, end in found if end < len(motion.time)]
+    return detector.shown_by, recorded
 
 
 def _departing(motion: RecordedMotion) -> Telemetry:
     """What `CycleDetector` takes of a recording, with a departure after its end.
 
-    The departure lets a last cycle show repetition that ends where the recording does.
+    With this departure also a cycle is complete that ends where the recording does.
     """
     telemetry = motion.telemetry
     names = (
@@ -206,8 +227,9 @@ def _departing(motion: RecordedMotion) -> Telemetry:
         *TRIGGER_FIELD.values(),
     )
     columns = {name: telemetry[name] for name in names if name in telemetry}
-    sources = (("target_q", "target_qd"), ("actual_q", "actual_qd"))
-    if not any(q in columns and qd in columns for q, qd in sources):
+    has_targets = "target_q" in columns and "target_qd" in columns
+    has_measured = "actual_q" in columns and "actual_qd" in columns
+    if not (has_targets or has_measured):
         columns |= {"target_q": motion.q, "target_qd": motion.qd}
     later = {
         name: np.concatenate([values, values[-1:]]) for name, values in columns.items()
@@ -229,10 +251,9 @@ def _move_of(motion: RecordedMotion, moves: list[MoveSpan], sample: int) -> int:
     within = int(np.searchsorted(firsts, sample, side="right")) - 1
     if within < 0 or sample > moves[within].last:
         return within + 1
-    since = motion.time[sample] - motion.time[firsts[within]]
-    rested = (
-        not np.abs(motion.q[sample - 1] - motion.q[firsts[within]]).max() >= SAME_POINT
-    )
+    first = firsts[within]
+    since = motion.time[sample] - motion.time[first]
+    rested = _same_point(motion.q[sample - 1], motion.q[first])
     return within if rested or since <= SIGNAL_DELAY else within + 1
 
 
@@ -245,39 +266,50 @@ def _alike(
     """Whether two cycles have the same moves, from the same points."""
     if one[1] - one[0] != other[1] - other[0]:
         return False
-    starts, others = (
-        motion.q[[move.first for move in moves[first:end]]] for first, end in (one, other)
-    )
-    return bool(np.abs(starts - others).max() < SAME_POINT)
+    starts = [move.first for move in moves[slice(*one)]]
+    other_starts = [move.first for move in moves[slice(*other)]]
+    return _same_point(motion.q[starts], motion.q[other_starts])
 
 
 def _turned(
     points: Array, cycles: list[tuple[int, int]], begin: int
 ) -> list[tuple[int, int]]:
-    """Cycles that begin with the move `begin` of the first one; as they are if none is complete.
+    """The cycles turned so that each begins with another move of the cycle.
 
-    From the points at which all moves start [moves, n], rad.
+    Args:
+        points: at which all moves of the recording start [moves, n], rad.
+        cycles: first move of each cycle, and the move after its last.
+        begin: move of the first cycle that is to begin it.
+
+    Returns:
+        The turned cycles that are complete; the cycles as they are if none is.
     """
     first, end = cycles[0]
     count = end - first
     turn = begin - first
+    if not turn:
+        return cycles
     whole = points[first + (turn + np.arange(count + 1)) % count]
-    turned = {
-        (a + by, b + by)
-        for a, b in cycles
-        for by in (turn - count, turn)
-        if a + by >= 0
-        and b + by < len(points)
-        and np.abs(points[a + by : b + by + 1] - whole).max() < SAME_POINT
-    }
-    return sorted(turned) if turn and turned else cycles
+    turned = set()
+    for cycle_first, cycle_end in cycles:
+        for shift in (turn - count, turn):
+            low = cycle_first + shift
+            high = cycle_end + shift
+            is_recorded = low >= 0 and high < len(points)
+            if is_recorded and _same_point(points[low : high + 1], whole):
+                turned.add((low, high))
+    return sorted(turned) or cycles
 
 
 # Where a program begins.
 
 
 def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) -> int:
-    """Number, in a cycle of the moves from `first` to before `end`, of its first move."""
+    """Number of the move with which the program begins, in the cycle of moves `first` to `end`.
+
+    It is the first move after a start of the program, if one was recorded, and else by the
+    lines of the moves, if these were recorded.
+    """
     lines = [move.line(motion) for move in moves[first:end]]
     starts = _starts_of_program(motion)
     lasts = [move.last for move in moves]
@@ -285,32 +317,29 @@ def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) 
     if not len(earlier):
         return 0 if 0 in lines else program_begin(lines)
     at = int(np.searchsorted(lasts, earlier[-1]))
-    count = end - first
-    if 0 in lines:  # the first move from a point of the cycle
-        points = motion.q[[move.first for move in moves]]
-        inside = [
-            (k - first) % count
-            for k in range(at, end)
-            if np.abs(points[k] - points[first + (k - first) % count]).max() < SAME_POINT
-        ]
-        return inside[0] if inside else 0
-    inside = [
-        (k - first) % count
-        for k in range(at, end)
-        if moves[k].line(motion) == lines[(k - first) % count]
-    ]
-    if not inside:
+    begun = None
+    for k in range(at, end):
+        place = (k - first) % (end - first)
+        if 0 in lines:
+            own = motion.q[moves[k].first]
+            belongs = _same_point(own, motion.q[moves[first + place].first])
+        else:
+            belongs = moves[k].line(motion) == lines[place]
+        if belongs:
+            begun = place
+            break
+    if 0 in lines:
+        return begun or 0
+    if begun is None:
         return program_begin(lines)
-    begun = inside[0]
-    before = (inside[0] - 1) % count
     # A program often begins by moving to where the arm already is, which is no motion
     # then. Its line comes once, and is the lowest; or no program can begin with the first
     # motion.
-    stood = motion.q[moves[at].first]
-    there = np.abs(motion.q[moves[first + begun].first] - stood).max() < SAME_POINT
-    turns = [lines[k:] + lines[:k] for k in (begun, before)]
+    before = (begun - 1) % len(lines)
+    there = _same_point(motion.q[moves[first + begun].first], motion.q[moves[at].first])
     lowest = lines[before] == min(lines) and lines.count(lines[before]) == 1
-    if there and _is_program(turns[1]) and (lowest or not _is_program(turns[0])):
+    is_begin = lowest or not _is_program(_turned_lines(lines, begun))
+    if there and is_begin and _is_program(_turned_lines(lines, before)):
         return before
     return begun
 
@@ -324,11 +353,20 @@ def program_begin(lines: Sequence[int]) -> int:
     programs, the one with the most lines in the loop itself; the one that begins with the
     lowest line if none is.
     """
-    turns = [[*lines[k:], *lines[:k]] for k in range(len(lines))]
-    possible = [k for k, turn in enumerate(turns) if _is_program(turn)]
+    numbers = range(len(lines))
+    possible = [k for k in numbers if _is_program(_turned_lines(lines, k))]
     if not possible:
         return int(np.argmin(lines))
-    return max(possible, key=lambda k: (sum(line >= lines[k] for line in lines), -k))
+
+    def lines_in_loop(number: int) -> int:
+        return sum(line >= lines[number] for line in lines)
+
+    return max(possible, key=lines_in_loop)
+
+
+def _turned_lines(lines: Sequence[int], number: int) -> list[int]:
+    """Lines of the moves of a cycle, from one of the moves on."""
+    return [*lines[number:], *lines[:number]]
 
 
 def _is_program(lines: Sequence[int]) -> bool:
@@ -342,10 +380,10 @@ def _is_program(lines: Sequence[int]) -> bool:
 
 
 def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
-    """Standstill before the first cycle that belongs to its begin [s].
+    """Standstill before the first cycle that belongs to it [s].
 
-    From the start of the program or, where no lines show what is waited for, from an
-    approach.
+    It begins with the start of the program or, where no lines show what is waited for,
+    with the end of the motion that leads to the first point.
     """
     end = moves[first].first
     begin = moves[first - 1].last if first else 0
@@ -353,7 +391,7 @@ def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> fl
     events = events[(events > begin) & (events <= end)]
     if len(events):
         return float(motion.time[end] - motion.time[events[-1]])
-    still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
+    still = _same_point(motion.q[begin : end + 1], motion.q[end])
     approached = first > 0 and still and not moves[first].line(motion)
     return float(motion.time[end] - motion.time[begin]) if approached else 0.0
 

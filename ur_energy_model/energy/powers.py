@@ -151,8 +151,13 @@ class Channels:
     Attributes:
         per_joint: columns of each joint quantity.
         arm: column of each quantity of the whole arm.
-        state_energy, state_time: first columns of total power and of time by state.
-        joint_errors, model_errors, total_errors: columns of the sensitivities.
+        state_energy: first column of total power by state.
+        state_time: first column of time by state.
+        state_energies: all columns of total power by state.
+        state_times: all columns of time by state.
+        joint_errors: columns of the sensitivities of the joints' powers.
+        model_errors: columns of those of the modelled power.
+        total_errors: columns of those of the total.
         motion_variance: variance of the energy per second of motion, as of `BusModel`,
             J^2/s.
         wall: model of the power at the mains.
@@ -188,13 +193,15 @@ class Channels:
         self.state_energy = arm + len(ARM)
         self.state_time = self.state_energy + len(ArmState)
         joint_errors = self.state_time + len(ArmState)
+        self.state_energies = slice(self.state_energy, self.state_time)
+        self.state_times = slice(self.state_time, joint_errors)
         model_errors = joint_errors + n * each
         total_errors = model_errors + whole
         self.joint_errors = slice(joint_errors, model_errors)
         self.model_errors = slice(model_errors, total_errors)
         self.total_errors = slice(total_errors, total_errors + whole)
         self._wall_terms = np.zeros((len(self), TERMS))
-        self._wall_terms[self.state_time :][: len(ArmState)] = BOX_TERMS
+        self._wall_terms[self.state_times] = BOX_TERMS
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 

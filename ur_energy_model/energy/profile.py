@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
-from operator import add, sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from ur_energy_model.energy.powers import (
 from ur_energy_model.energy.program import (
     LINE,
     NOWHERE,
-    Place,
+    ProgramPosition,
     ProgramTracker,
     Script,
     lines_of,
@@ -57,20 +56,25 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Array, Indices, Mask, Progress
 
 
-class Part(NamedTuple):
-    """A node, by its index, with line 0; or, with node -1, a line outside of nodes, 0 for none."""
+class ProgramPart(NamedTuple):
+    """A node of a program, or a line outside of all nodes.
+
+    Attributes:
+        node: index of the node; -1 for a line.
+        line: number of the line; 0 for a node, and where no line is known.
+    """
 
     node: int
     line: int
 
     @classmethod
-    def of(cls, place: Place) -> Part:
-        """Where a place belongs."""
+    def of(cls, place: ProgramPosition) -> ProgramPart:
+        """The part to which a position in a program belongs."""
         return cls(place.node, 0 if place.node >= 0 else place.line)
 
     @property
     def key(self) -> int:
-        """In `ProgramTracker.executions`."""
+        """Key of the part in `ProgramTracker.executions`."""
         return self.line if self.node < 0 else -1 - self.node
 
     def name(self, script: Script | None) -> str:
@@ -81,10 +85,14 @@ class Part(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """How often a part of a program was begun, its time [s] and energy at the supply [J].
+    """What a part of a program has taken.
 
-    `model` is the modelled part of the energy [J], `measured` the time in which it is
-    measured [s].
+    Attributes:
+        executions: how often it was begun.
+        seconds: time spent in it [s].
+        energy: of the whole arm at the supply [J].
+        model: modelled part of the energy [J].
+        measured: time in which the energy is measured [s].
     """
 
     executions: int
@@ -94,18 +102,32 @@ class Spent(NamedTuple):
     measured: float
 
     def since(self, before: Spent | None) -> Spent:
-        """What was added to an earlier state."""
-        return self if before is None else Spent(*map(sub, self, before))
+        """What was added to an earlier state of the same part; None for nothing before."""
+        if before is None:
+            return self
+        return Spent(
+            executions=self.executions - before.executions,
+            seconds=self.seconds - before.seconds,
+            energy=self.energy - before.energy,
+            model=self.model - before.model,
+            measured=self.measured - before.measured,
+        )
 
     def joined(self, other: Spent) -> Spent:
-        """With the time and energy of another place of the same part."""
-        return Spent(self.executions, *map(add, self[1:], other[1:]))
+        """With time and energy of another position in the same part, whose executions it shares."""
+        return Spent(
+            executions=self.executions,
+            seconds=self.seconds + other.seconds,
+            energy=self.energy + other.energy,
+            model=self.model + other.model,
+            measured=self.measured + other.measured,
+        )
 
 
 class _AtMark(NamedTuple):
     """What was spent until a mark of cycles."""
 
-    energy: Array  # total and modelled, by place [places, 2], J
+    energy: Array  # total and modelled, by position [places, 2], J
     lost: float  # time in gaps [s]
 
 
@@ -120,13 +142,16 @@ class ProgramEnergy:
 
     Attributes:
         tracker: where the program is, and how often lines and nodes were begun.
-        places: in the order in which they were first reached.
-        here: the place at the last sample.
-        net: integrals of the channels by place [places, channels], J.
-        seconds, peak: time [s] and largest total power [W] by place.
-        cycles: total energy of each complete cycle without a gap by place [J].
-        model_cycles: modelled energy of the same cycles by place [J].
-        shifts: what was spent before each shift, by its begin.
+        places: positions in the program, in the order in which they were first reached,
+            and their numbers.
+        here: the position at the last sample.
+        net: integrals of the channels by position [places, channels], J.
+        seconds: time by position [places], s.
+        peak: largest total power by position [places], W.
+        cycles: total energy by position of each complete cycle without a gap [places], J;
+            the positions are those that were known at the end of the cycle.
+        model_cycles: modelled energy of the same cycles [places], J.
+        shifts: what was spent before each shift, by the start of the shift.
     """
 
     def __init__(
@@ -137,24 +162,23 @@ class ProgramEnergy:
     ) -> None:
         self.channels = channels
         self.tracker = ProgramTracker(script)
-        self.places: dict[Place, int] = {}
-        self.net, self.seconds, self.peak = (
-            np.zeros((0, len(channels))),
-            *np.zeros((2, 0)),
-        )
+        self.places: dict[ProgramPosition, int] = {}
+        self.net = np.zeros((0, len(channels)))
+        self.seconds = np.zeros(0)
+        self.peak = np.zeros(0)
         self.cycles: list[Array] = []
         self.model_cycles: list[Array] = []
-        self.shifts: dict[datetime, dict[Part, Spent]] = {}
+        self.shifts: dict[datetime, dict[ProgramPart, Spent]] = {}
         self._marks: deque[_AtMark] = deque(maxlen=MOST_MARKS)
         self._lost = 0.0  # time in gaps so far [s]
         self.here = NOWHERE
         self._line = -1
         self._total = channels.arm["total"]
-        self._power: Array = (
-            np.zeros((1, len(channels))) if before is None else before._power
-        )
-        self._of = np.zeros(1, dtype=np.intp)
-        """Powers of the last sample, and its place."""
+        # powers of the last sample [1, channels], W, and the number of its position [1]
+        self._last_power: Array = np.zeros((1, len(channels)))
+        if before is not None:
+            self._last_power = before._last_power
+        self._last_place = np.zeros(1, dtype=np.intp)
 
     def update(
         self,
@@ -164,7 +188,10 @@ class ProgramEnergy:
     ) -> None:
         """Add the powers of samples that follow those before.
 
-        Cycles end at rows with marks; shifts, given by their begins, start at rows.
+        Args:
+            table: the powers.
+            marks: of cycles, by row.
+            shifts: starts of shifts, by their first row.
         """
         marks = marks or {}
         shifts = shifts or {}
@@ -175,26 +202,32 @@ class ProgramEnergy:
                 self.shifts[begin] = self.spent()
 
     def added(self, table: PowerTable, edges: Iterable[int]) -> Iterator[int]:
-        """Add the powers as `update` does; yields each row where a part begins, before its part."""
+        """Add the powers as `update` does, between edges.
+
+        Yields each edge, and 0, before the powers of the samples from this row on are
+        added.
+        """
         lines = lines_of(table.samples)
         for rows in slices_between(edges, len(lines)):
             yield rows.start
             power = table.power[rows]
-            of = self._places_of(lines[rows])
-            places = np.append(self._of, of)
-            known, inverse = np.unique(places, return_inverse=True)
+            own_places = self._places_of(lines[rows])
+            places = np.append(self._last_place, own_places)
+            powers = np.concatenate((self._last_power, power))
+            # One row of weights per position: those of its samples in the integral, else 0.
+            known, place_rows = np.unique(places, return_inverse=True)
             weights = np.zeros((len(known), len(places)))
             steps = table.steps.bridged[rows]
-            self._lost += float(table.steps.lost[rows].sum())
-            weights[inverse, np.arange(len(places))] = trapezoid_weights(steps)
-            self.net[known] += weights @ np.concatenate((self._power, power))
+            weights[place_rows, np.arange(len(places))] = trapezoid_weights(steps)
+            self.net[known] += weights @ powers
             self.seconds[known] += weights.sum(axis=1)
-            np.maximum.at(self.peak, of, power[:, self._total])
-            self._power = power[-1:]
-            self._of = of[-1:]
+            np.maximum.at(self.peak, own_places, power[:, self._total])
+            self._lost += float(table.steps.lost[rows].sum())
+            self._last_power = power[-1:]
+            self._last_place = own_places[-1:]
 
     def use_channels(self, channels: Channels) -> None:
-        """Continue with powers of other channels."""
+        """Continue with powers of other channels; energies of new channels begin at zero."""
         names = self.channels.names
         self.channels = channels
         self._total = channels.arm["total"]
@@ -204,23 +237,31 @@ class ProgramEnergy:
             return np.array(new, dtype=float).reshape(len(rows), len(channels))
 
         self.net = converted(self.net)
-        self._power = converted(self._power)
+        self._last_power = converted(self._last_power)
 
-    def spent(self) -> dict[Part, Spent]:
+    def spent(self) -> dict[ProgramPart, Spent]:
         """What each node, and each line outside of nodes, has taken so far."""
-        found: dict[Part, Spent] = {}
+        arm = self.channels.arm
+        found: dict[ProgramPart, Spent] = {}
         for place, k in self.places.items():
-            part = Part.of(place)
-            times = self.tracker.executions.get(part.key, 0)
-            arm = self.channels.arm
-            sums = self.net[k, [arm["total"], arm["model"], arm["measured"]]].tolist()
-            own = Spent(times, float(self.seconds[k]), *sums)
+            part = ProgramPart.of(place)
+            own = Spent(
+                executions=self.tracker.executions.get(part.key, 0),
+                seconds=float(self.seconds[k]),
+                energy=float(self.net[k, arm["total"]]),
+                model=float(self.net[k, arm["model"]]),
+                measured=float(self.net[k, arm["measured"]]),
+            )
             others = found.get(part)
             found[part] = own if others is None else own.joined(others)
         return found
 
     def _places_of(self, lines: Indices) -> Indices:
-        """The place of each sample [samples]."""
+        """Number of the position of each sample [samples], from its line [samples].
+
+        Positions that are reached for the first time get the next numbers, and rows of
+        zeros in `net`, `seconds` and `peak`.
+        """
         out = np.empty(len(lines), dtype=np.intp)
         for run in equal_runs(lines):
             if lines[run.start] != self._line:
@@ -231,17 +272,15 @@ class ProgramEnergy:
         more = len(self.places) - len(self.net)
         if more:
             self.net = np.pad(self.net, ((0, more), (0, 0)))
-            self.seconds, self.peak = (
-                np.pad(old, (0, more)) for old in (self.seconds, self.peak)
-            )
+            self.seconds = np.pad(self.seconds, (0, more))
+            self.peak = np.pad(self.peak, (0, more))
         return out
 
     def _mark(self, mark: Mark) -> None:
-        """Take a mark of cycles; energies until then of those that are complete with it."""
+        """Take a mark of cycles: adds the energies of the cycles that are complete with it."""
         columns = [self._total, self.channels.arm["model"]]
         self._marks.append(_AtMark(self.net[:, columns], self._lost))
-        known = len(self._marks) - 1
-        for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
+        for begin, end in mark.cycles(len(self._marks)):
             first = self._marks[-1 - begin]
             last = self._marks[-1 - end]
             if last.lost > first.lost:  # the energy in the gap is not known
@@ -254,6 +293,7 @@ class ProgramEnergy:
 
 # The profile of a recording.
 
+NANOSECONDS_PER_MINUTE = 60 * 10**9
 UNATTRIBUTED = (
     "no line can be told: the program did not run, the line is of a thread or not in the "
     "script"
@@ -281,22 +321,30 @@ integrals of the channels [channels], J, and `cycles` and `model_cycles`, the to
 the modelled energy in each complete cycle, J."""
 _OF_COMPARISONS = ("net", "cycles", "model_cycles")
 _OF_THE_REST = ("time", "energy", "joints", "total_source", "total_measured_share")
-"""Keys of a row that also the energy has which no line can be told of."""
+"""Keys of a row that are listed of the energy without a known line, too."""
 
 
 @dataclass(frozen=True)
 class ProgramProfile:
-    """Energies of a recording by line and by node."""
+    """Energies of a recording by line and by node of its program.
 
-    program: str | None  # name of the program, None if unknown
-    script: Script | None  # None without one
-    counted: ProgramEnergy  # energies by place
-    warnings: tuple[str, ...] = ()  # for the user, one line each
-    contradictions: tuple[Contradiction, ...] = ()  # of the script, with the recording
+    Attributes:
+        program: name of the program; None if unknown.
+        script: of the program; None without one.
+        counted: energies by position in the program.
+        warnings: for the user, one line each.
+        contradictions: of the script, with the recording.
+    """
+
+    program: str | None
+    script: Script | None
+    counted: ProgramEnergy
+    warnings: tuple[str, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def energy(self) -> float:
-        """At the supply, as of `estimate_energy` [J]."""
+        """Energy of the whole arm at the supply, equal to that of `estimate_energy` [J]."""
         return float(self._total(self.counted.net.sum(axis=0)))
 
     @property
@@ -317,24 +365,23 @@ class ProgramProfile:
 
     def lines(self) -> list[Row]:
         """Every line that took time, in the order of the script."""
-        line = np.array([place.line for place in self.counted.places])
-        return [
-            self._row(Part(-1, k), line == k) for k in np.unique(line[line > 0]).tolist()
-        ]
+        lines = np.array([place.line for place in self.counted.places])
+        reached = np.unique(lines[lines > 0]).tolist()
+        return [self._row(ProgramPart(-1, line), lines == line) for line in reached]
 
     def nodes(self) -> list[Row]:
         """Every node that took time, and lines outside of nodes, in the order of the script."""
-        node = np.array([place.node for place in self.counted.places])
-        rows = [
-            self._row(Part(k, 0), node == k) for k in np.unique(node[node >= 0]).tolist()
-        ]
+        nodes = np.array([place.node for place in self.counted.places])
+        reached = np.unique(nodes[nodes >= 0]).tolist()
+        rows = [self._row(ProgramPart(node, 0), nodes == node) for node in reached]
         outside = {place.line for place in self.counted.places if place.node < 0}
         rows += [row for row in self.lines() if row["lines"][0] in outside]
         return sorted(rows, key=lambda row: row["lines"])
 
     def unattributed(self) -> Row:
-        """The rest; see UNATTRIBUTED."""
-        return self._row(Part(-1, 0), np.array([not k.line for k in self.counted.places]))
+        """The energy without a known line; UNATTRIBUTED has the reasons."""
+        without_line = np.array([not place.line for place in self.counted.places])
+        return self._row(ProgramPart(-1, 0), without_line)
 
     def stacks(self) -> dict[tuple[str, ...], float]:
         """Energy by node, subprogram and line, from the outermost inwards [J]."""
@@ -342,16 +389,21 @@ class ProgramProfile:
         for place, k in self.counted.places.items():
             names = []
             for depth, (function, node) in enumerate(place.path):
-                names += [function] if depth else []
-                chain = []
-                while self.script is not None and node >= 0:
-                    chain.append(self.script.nodes[node].label)
-                    node = self.script.nodes[node].parent
-                names += reversed(chain)
+                if depth:
+                    names.append(function)
+                names += self._labels_around(node)
             names.append(self.line_text(place.line) if place.line else "unattributed")
             key = tuple(names)
             found[key] = found.get(key, 0.0) + self._total(self.counted.net[k])
         return found
+
+    def _labels_around(self, node: int) -> list[str]:
+        """Labels of the nodes around a node and its own, from the outermost inwards; -1: none."""
+        labels: list[str] = []
+        while self.script is not None and node >= 0:
+            labels.insert(0, self.script.nodes[node].label)
+            node = self.script.nodes[node].parent
+        return labels
 
     def line_text(self, line: int) -> str:
         """A line with its number."""
@@ -371,20 +423,17 @@ class ProgramProfile:
         if count <= MOST_LISTED:
             return list(range(1, count))
         reached = {place.line for place in self.counted.places if place.line}
-        near = {line + by for line in reached for by in range(-AROUND, AROUND + 1)}
-        return sorted(line for line in near if 0 < line < count)
+        near: set[int] = set()
+        for line in reached:
+            near.update(range(max(line - AROUND, 1), min(line + AROUND + 1, count)))
+        return sorted(near)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy profile --json`."""
         rest = self.unattributed()
         cycles = [each.sum() for each in self.counted.cycles]
-        nodes, lines = (
-            [
-                {name: row[name] for name in row if name not in _OF_COMPARISONS}
-                for row in rows
-            ]
-            for rows in (self.nodes(), self.lines())
-        )
+        nodes = [_without_comparisons(row) for row in self.nodes()]
+        lines = [_without_comparisons(row) for row in self.lines()]
         return {
             "program": self.program,
             "warnings": [*self.warnings, *(each.words() for each in self.contradictions)],
@@ -413,42 +462,37 @@ class ProgramProfile:
 
     def _shifts_json(self) -> list[dict[str, Any]]:
         """What each shift spent on every part of the program."""
-        states = self.counted.shifts
+        begins = list(self.counted.shifts)
+        states = [*self.counted.shifts.values(), self.counted.spent()]
         shifts = []
-        for (begin, before), after in zip(
-            states.items(),
-            [*list(states.values())[1:], self.counted.spent()],
-            strict=bool(states),
-        ):
-            parts = [
-                {"name": part.name(self.script), **now.since(before.get(part))._asdict()}
-                for part, now in after.items()
-            ]
-            parts = [part for part in parts if part["seconds"]]
+        for begin, (before, after) in zip(begins, pairwise(states), strict=True):
+            parts = []
+            for part, until in after.items():
+                spent = until.since(before.get(part))
+                if spent.seconds:
+                    parts.append({"name": part.name(self.script), **spent._asdict()})
             energy = sum(part["energy"] for part in parts)
             shifts.append({"begin": begin.isoformat(), "energy": energy, "parts": parts})
         return shifts
 
-    def _row(self, part: Part, own: Mask) -> Row:
+    def _row(self, part: ProgramPart, own: Mask) -> Row:
+        """What a part took at its own positions [places]."""
         counted = self.counted
         channels = counted.channels
         net = counted.net[own].sum(axis=0)
-        of = (
-            None if self.script is None or part.node < 0 else self.script.nodes[part.node]
-        )
+        node = None
+        if self.script is not None and part.node >= 0:
+            node = self.script.nodes[part.node]
         energy = self._total(net)
         time = float(counted.seconds[own].sum())
-        cycles, model_cycles = (
-            np.array([each[own[: len(each)]].sum() for each in energies])
-            for energies in (counted.cycles, counted.model_cycles)
-        )
+        cycles = _sums_of_cycles(counted.cycles, own)
         std = float(channels.deviations_of_total(net))
         source = TotalSource.of(float(net[channels.arm["measured"]]), time)
         joints = net[channels.per_joint["electrical_power"]]
         return {
-            "node": None if of is None else of.number,
-            "label": None if of is None else of.label,
-            "lines": (part.line, part.line) if of is None else of.lines,
+            "node": None if node is None else node.number,
+            "label": None if node is None else node.label,
+            "lines": (part.line, part.line) if node is None else node.lines,
             "executions": counted.tracker.executions.get(part.key, 0),
             "time": time,
             "energy": energy,
@@ -461,16 +505,31 @@ class ProgramProfile:
             "joints": dict(zip(channels.joints, joints.tolist(), strict=True)),
             "total_source": source.name,
             "total_measured_share": source.share,
-            **{name: float(net[channels.arm[of]]) for name, of in PART_ENERGIES.items()},
+            **{
+                key: float(net[channels.arm[name]]) for key, name in PART_ENERGIES.items()
+            },
             "model_energy_std": float(channels.deviations_of_model(net)),
             "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
             "net": net,
             "cycles": cycles,
-            "model_cycles": model_cycles,
+            "model_cycles": _sums_of_cycles(counted.model_cycles, own),
         }
 
     def _total(self, net: Array) -> float:
         return float(net[self.counted.channels.arm["total"]])
+
+
+def _sums_of_cycles(energies: Sequence[Array], own: Mask) -> Array:
+    """Energy of each cycle [cycles], J, at own positions [places].
+
+    The energies of a cycle, J, are by the first of the positions, as many as it has.
+    """
+    return np.array([energy[own[: len(energy)]].sum() for energy in energies])
+
+
+def _without_comparisons(row: Row) -> Row:
+    """A row without the values that JSON output does not have."""
+    return {name: row[name] for name in row if name not in _OF_COMPARISONS}
 
 
 def profile_program(
@@ -484,10 +543,18 @@ def profile_program(
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> ProgramProfile:
-    """Energies of a recording by line and by node of its program; arguments of `estimate_energy`.
+    """Energies of a recording by line and by node of its program.
 
-    Shifts begin at minutes since midnight of a time zone, ascending, the first on the day
-    before; without any, none are told apart.
+    Args:
+        model: of the arm.
+        bag: recording.
+        script: of the program; without it every line number is a part of its own.
+        options: how powers are computed.
+        shifts: starts of shifts in minutes since midnight, ascending, the first on the day
+            before, as from `calendar.shift_starts`; empty for energies without shifts.
+        zone: time zone of these starts.
+        same_arm: see `model_of_arm`.
+        progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -521,7 +588,13 @@ def profile_program(
 def shift_begins(
     samples: Telemetry, shifts: Sequence[int], zone: tzinfo
 ) -> dict[int, datetime]:
-    """Begin of the shift of the first sample, and of others, by the first row in each.
+    """Starts of the shifts that samples are in, by the first row in each.
+
+    Args:
+        samples: with the time of day, ascending.
+        shifts: starts in minutes since midnight, see `profile_program`; without any the
+            result is empty.
+        zone: time zone of these starts.
 
     Raises:
         InputError: the recording has no time of day.
@@ -532,12 +605,11 @@ def shift_begins(
         remedy = "leave out --shifts, or record with this package"
         raise InputError("--shifts", "the recording has no time of day", remedy)
     found: dict[int, datetime] = {}
-    minutes = samples.stamp // 60_000_000_000
+    minutes = samples.stamp // NANOSECONDS_PER_MINUTE
     for row in run_starts(minutes).tolist():
         local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
         midnight = local.replace(hour=0, minute=0)
         minute = 60 * local.hour + local.minute
-        found[row] = midnight + timedelta(
-            minutes=max(each for each in shifts if each <= minute)
-        )
+        begun = max(start for start in shifts if start <= minute)
+        found[row] = midnight + timedelta(minutes=begun)
     return found

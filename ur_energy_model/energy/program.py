@@ -295,7 +295,7 @@ def lines_of(batch: Telemetry) -> Indices:
     return lines.astype(np.intp)
 
 
-class Place(NamedTuple):
+class ProgramPosition(NamedTuple):
     """Where in a program the robot is."""
 
     # indexes of nodes, -1 where a function is outside all of them, each with the
@@ -309,7 +309,7 @@ class Place(NamedTuple):
         return self.path[-1][1] if self.path else -1
 
 
-NOWHERE = Place()
+NOWHERE = ProgramPosition()
 
 
 @dataclass
@@ -331,13 +331,13 @@ class ProgramTracker:
     # by node, the line at which it began
     _entry: dict[int, int] = field(default_factory=dict)
 
-    def move(self, line: int) -> Place:
+    def move(self, line: int) -> ProgramPosition:
         """The place of a line other than the last one."""
         script = self.script
         if script is None:
             if line:
                 self._count(line)
-            return Place((), line)
+            return ProgramPosition((), line)
         if not 0 < line < len(script.text) or script.function[line] in script.threads:
             return NOWHERE
         function = script.function[line]
@@ -366,7 +366,9 @@ class ProgramTracker:
         if enters and node >= 0:
             self._count(-1 - node)
             self._entry[node] = line
-        return Place(tuple((function, node) for function, node, _ in frames), line)
+        return ProgramPosition(
+            tuple((function, node) for function, node, _ in frames), line
+        )
 
     def _count(self, key: int) -> None:
         self.executions[key] = self.executions.get(key, 0) + 1

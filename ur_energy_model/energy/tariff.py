@@ -19,11 +19,21 @@ HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
 
 @dataclass(frozen=True)
 class Tariff:
-    """Cost and CO2 [kg] of energy, per kWh; None omits them.
+    """Cost and CO2 of energy.
 
-    Of the energy at the wall where it is known; `supply_efficiency`, the share of the
-    power from the wall that reaches the robot bus, replaces it by the bus alone.
-    `hours_per_year` is the time of work in a year, for all that is stated of a year [h].
+    What is paid is the energy at the wall where it is known, else that at the robot bus.
+
+    Attributes:
+        price: of a kWh, in `currency`; None to omit costs.
+        currency: such as "EUR".
+        co2: emitted for a kWh [kg]; None to omit CO2.
+        supply_efficiency: share of the power from the wall that reaches the robot bus, 0
+            to 1; the energy at the bus divided by it then replaces the energy at the
+            wall. None to use the latter.
+        hours_per_year: time of work in a year, for all that is stated of a year [h].
+
+    Raises:
+        InputError: a price or a share that cannot be meant.
     """
 
     price: float | None = None
@@ -33,16 +43,13 @@ class Tariff:
     hours_per_year: float = HOURS_PER_YEAR
 
     def __post_init__(self) -> None:
-        per_kwh = "" if self.price is None else f"{self.price:g} {self.currency} per kWh"
-        if (
-            self.price is not None
-            and self.currency in _OF_CENTS
-            and abs(self.price) > _DEAREST
-        ):
-            remedy = f"write {self.price / 100:g} for {self.price:g} hundredths, or name --currency"
-            raise InputError(
-                "--tariff", f"{per_kwh} is far from any price of electricity", remedy
+        price = self.price
+        if price is not None and self.currency in _OF_CENTS and abs(price) > _DEAREST:
+            problem = (
+                f"{price:g} {self.currency} per kWh is far from any price of electricity"
             )
+            remedy = f"write {price / 100:g} for {price:g} hundredths, or name --currency"
+            raise InputError("--tariff", problem, remedy)
         if self.supply_efficiency is not None and not 0 < self.supply_efficiency <= 1:
             problem = f"{self.supply_efficiency:g} is not a share"
             remedy = "give a number above 0 and at most 1, such as 0.85"
@@ -63,19 +70,24 @@ class Tariff:
 
     def columns(self) -> list[str]:
         """Headings of `amounts` in a table."""
-        cost = [] if self.price is None else [f"cost [{self.currency}]"]
-        return cost + ([] if self.co2 is None else ["CO₂ [kg]"])
+        headings = []
+        if self.price is not None:
+            headings.append(f"cost [{self.currency}]")
+        if self.co2 is not None:
+            headings.append("CO₂ [kg]")
+        return headings
 
     def amounts(self, bus: float, wall: float | None) -> list[float]:
-        """Cost and CO2 of an energy at bus and wall [J], as far as they are known."""
-        found = self.cost(bus, wall), self.emission(bus, wall)
-        return [each for each in found if each is not None]
+        """Cost and CO2 [kg] of an energy at bus and wall [J], without those that are omitted."""
+        amounts = (self.cost(bus, wall), self.emission(bus, wall))
+        return [amount for amount in amounts if amount is not None]
 
     def kwh(self, bus: float, wall: float | None) -> float:
         """What is paid [kWh] of an energy at the bus and at the wall, None where unknown [J]."""
-        if (share := self.supply_efficiency) is not None:
-            return bus / share / JOULES_PER_KWH
-        return (bus if wall is None else wall) / JOULES_PER_KWH
+        if self.supply_efficiency is not None:
+            return bus / self.supply_efficiency / JOULES_PER_KWH
+        paid = bus if wall is None else wall
+        return paid / JOULES_PER_KWH
 
     def note(self, words: str = "by the models of control boxes and supplies") -> str:
         """A sentence on what is paid; `words` are those of the energy at the wall."""

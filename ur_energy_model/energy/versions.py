@@ -49,74 +49,97 @@ def compare_programs(
         measured difference is unknown (NaN) where there are not two cycles that show the
         scatter.
     """
-    sides = [_by_name(each) for each in (before, after)]
+    rows_before = _by_name(before)
+    rows_after = _by_name(after)
     measured = is_measured(before, after)
+    channels = before.counted.channels
     found = []
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        rows = [named.get(key) for named in sides]
-        energies = [
-            None if row is None else _per_cycle(row, measured=measured) for row in rows
-        ]
-        difference = _difference(energies[1], energies[0])
+    for key in dict.fromkeys((*rows_before, *rows_after)):
+        row_before = rows_before.get(key)
+        row_after = rows_after.get(key)
+        energies_before = _per_cycle(row_before, measured=measured)
+        energies_after = _per_cycle(row_after, measured=measured)
+        difference = _difference(energies_after, energies_before)
         if not measured:
-            nets = [_net_per_cycle(before, row) for row in rows]
-            channels = before.counted.channels
-            difference = difference.widened(model_variance(channels, *nets))
-        texts = [_text(*each) for each in zip((before, after), rows, strict=True)]
-        means = [None if each is None else float(each.mean()) for each in energies]
+            net_before = _net_per_cycle(before, row_before)
+            net_after = _net_per_cycle(after, row_after)
+            variance = model_variance(channels, net_before, net_after)
+            difference = difference.widened(variance)
+        text_before = _text(before, row_before)
+        text_after = _text(after, row_after)
         found.append(
             {
                 "label": key[0],
-                "energy": means[0],
-                "other": means[1],
+                "energy": _mean(energies_before),
+                "other": _mean(energies_after),
                 "difference": difference.value,
                 "interval": difference.interval,
-                "text": changed_lines(*texts),
+                "text": changed_lines(text_before, text_after),
                 "compared": "measured" if measured else "modelled",
-                "total_source": None if rows[0] is None else rows[0]["total_source"],
-                "other_total_source": None
-                if rows[1] is None
-                else rows[1]["total_source"],
+                "total_source": row_before["total_source"] if row_before else None,
+                "other_total_source": row_after["total_source"] if row_after else None,
             }
         )
     return found
 
 
 def _by_name(profile: ProgramProfile) -> dict[tuple[str, int], Row]:
-    """Nodes, and lines outside of them, by their text and the number of those with it before."""
+    """Nodes, and lines outside of nodes, under keys that both versions of a program share.
+
+    A key is the text of a node or line, and the number of nodes or lines with the same
+    text before it.
+    """
     named: dict[tuple[str, int], Row] = {}
+    occurrences: Counter[str] = Counter()
     for row in profile.nodes():
-        text = row["label"] or profile.line_text(row["lines"][0]).partition(": ")[2]
-        text = text or f"line {row['lines'][0]}"
-        named[text, sum(1 for label, _ in named if label == text)] = row
+        line = row["lines"][0]
+        text = row["label"] or profile.line_text(line).partition(": ")[2]
+        text = text or f"line {line}"
+        named[text, occurrences[text]] = row
+        occurrences[text] += 1
     return named
 
 
-def _per_cycle(row: Row, *, measured: bool) -> Array:
-    """Energy of a part in each cycle [k], J; in all [1], where there are no cycles."""
+def _per_cycle(row: Row | None, *, measured: bool) -> Array | None:
+    """Energy of a part in each cycle [k], J; in all [1], where there are no cycles.
+
+    None for a part that a version does not have.
+    """
+    if row is None:
+        return None
     cycles: Array = row["cycles"] if measured else row["model_cycles"]
     if len(cycles):
         return cycles
     return np.array([row["energy"] if measured else row["model_energy"]])
 
 
+def _mean(energies: Array | None) -> float | None:
+    """Mean of the energies of a part [k], J; None for a part that a version does not have."""
+    return None if energies is None else float(energies.mean())
+
+
 def _difference(after: Array | None, before: Array | None) -> Difference:
-    """Mean after less mean before of energies in each cycle [k], J; a missing part has 0 J."""
-    if after is not None and before is not None:
-        return Difference.of_means(after, before)
+    """Mean after less mean before of energies in each cycle [k], J.
+
+    One of the two may be missing, and counts as 0 J.
+    """
+    if after is None:
+        assert before is not None
+        return -Difference.of_mean(before)
     if before is None:
-        assert after is not None
         return Difference.of_mean(after)
-    return -Difference.of_mean(before)
+    return Difference.of_means(after, before)
 
 
 def _net_per_cycle(profile: ProgramProfile, row: Row | None) -> Array:
-    """Integrals of the channels over a part in a cycle, or in all without cycles [channels], J."""
-    if row is None:
+    """Integrals of the channels over a part in a cycle, or in all without cycles [channels], J.
+
+    The integrals over all cycles are scaled to the modelled energy of one cycle.
+    """
+    modelled = _mean(_per_cycle(row, measured=False))
+    if row is None or modelled is None or not row["model_energy"]:
         return np.zeros(len(profile.counted.channels))
-    whole = row["model_energy"]
-    share = float(_per_cycle(row, measured=False).mean()) / whole if whole else 0.0
-    return np.asarray(share * row["net"])
+    return np.asarray(modelled / row["model_energy"] * row["net"])
 
 
 def _text(profile: ProgramProfile, row: Row | None) -> list[str]:
@@ -131,29 +154,29 @@ def _text(profile: ProgramProfile, row: Row | None) -> list[str]:
 def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """Lines that were taken out ("- ...") or added ("+ ..."), in the order of the script.
 
-    Long parts that differ are compared as sets of lines, which takes time in proportion
-    to them.
+    Lines that both scripts have at the beginning and at the end are left out first. Where
+    the rest is long, it is compared as sets of lines, which takes time in proportion to
+    its length.
     """
-    first = 0
-    while first < min(len(before), len(after)) and before[first] == after[first]:
-        first += 1
-    last = 0
-    while (
-        last < min(len(before), len(after)) - first
-        and before[-1 - last] == after[-1 - last]
-    ):
-        last += 1
-    old = before[first : len(before) - last]
-    new = after[first : len(after) - last]
+    shorter = min(len(before), len(after))
+    same_first = 0
+    while same_first < shorter and before[same_first] == after[same_first]:
+        same_first += 1
+    same_last = 0
+    most_last = shorter - same_first
+    while same_last < most_last and before[-1 - same_last] == after[-1 - same_last]:
+        same_last += 1
+    old = before[same_first : len(before) - same_last]
+    new = after[same_first : len(after) - same_last]
     if len(old) * len(new) > MOST_COMPARED**2:
         gone = Counter(old) - Counter(new)
         added = Counter(new) - Counter(old)
         taken_out = [f"- {line}" for line in old if gone[line]]
         return taken_out + [f"+ {line}" for line in new if added[line]]
     found: list[str] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for kind, old_begin, old_end, new_begin, new_end in matcher.get_opcodes():
         if kind != "equal":
-            found += [f"- {line}" for line in old[a:b]] + [
-                f"+ {line}" for line in new[c:d]
-            ]
+            found += [f"- {line}" for line in old[old_begin:old_end]]
+            found += [f"+ {line}" for line in new[new_begin:new_end]]
     return found

@@ -23,7 +23,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
 from ur_energy_model.energy.meter import interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
-from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
+from ur_energy_model.energy.profile import ProgramPart, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.session import POSE_STD
 from ur_energy_model.identification.filtered_motion import FilteredMotion
@@ -268,7 +268,7 @@ class ProgramRows:
         self._scripts = scripts
         self._covered = covered
         self._counted = ProgramEnergy(channels)
-        self._before: dict[Part, Spent] = {}
+        self._before: dict[ProgramPart, Spent] = {}
         """Time and energy of each node at the begin of the stretch in progress."""
         self._program: str | None = None
         self._minute: int | None = None

@@ -17,7 +17,7 @@ from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.powers import PowerTable
-from ur_energy_model.energy.profile import Part
+from ur_energy_model.energy.profile import ProgramPart
 from ur_energy_model.energy.program import Script
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
@@ -376,14 +376,14 @@ class LiveArm:
         counted = self._log.program
         if counted is None:
             return {}
-        found: dict[Part, RunningNode] = {}
+        found: dict[ProgramPart, RunningNode] = {}
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
                 name = part.name(self._script)
                 found[part] = RunningNode(
                     name, 0, spent.executions, spent.seconds, spent.energy
                 )
-        now = found.get(Part.of(counted.here))
+        now = found.get(ProgramPart.of(counted.here))
         if now is not None:
             now = now._replace(line=counted.here.line)
         nodes = tuple(sorted(found.values(), key=lambda node: -node.energy))
