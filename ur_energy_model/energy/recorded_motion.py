@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ur_energy_model.telemetry.usable_samples import freedrive_samples
 from ur_energy_model.trajectory.kinematics import matrix_of, pose_vector
 from ur_energy_model.trajectory.plan import CUTOFF
 from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 LONGEST = 900.0  # longest part of a recording that is read [s]; bounds memory and time
 FIELDS: tuple[str, ...] = (
@@ -80,7 +83,7 @@ def read_motion(
     Args:
         path: of the bag.
         robot: type of the arm, n joints.
-        longest: of a longer bag, the part from its begin that is read [s].
+        longest: time from the begin of the bag after which the rest is not read [s].
 
     Raises:
         RecordingError: unusable values, or the arm was moved by hand (freedrive).
@@ -93,26 +96,44 @@ def read_motion(
     check.observe(telemetry)
     refuse(path, check.contradictions(robot))
     columns = telemetry.columns
-    known = "target_qd" in columns and "target_qdd" in columns
+    shows_freedrive = "target_qd" in columns and "target_qdd" in columns
     by_hand = np.any(columns.get("robot_mode", np.zeros(0)) == BACKDRIVE)
-    if by_hand or (known and freedrive_samples(telemetry).any()):
+    if by_hand or (shows_freedrive and freedrive_samples(telemetry).any()):
         problem = "contains freedrive: the arm was moved by hand, which is no motion of a program"
         raise RecordingError(path, problem, "record the program running on its own")
     if "target_q" in columns and "target_qd" in columns:
-        targets = (columns["target_q"], columns["target_qd"], columns.get("target_qdd"))
-        return RecordedMotion(telemetry, *targets, measured=False, cut=cut)
+        return RecordedMotion(
+            telemetry,
+            q=columns["target_q"],
+            qd=columns["target_qd"],
+            qdd=columns.get("target_qdd"),
+            measured=False,
+            cut=cut,
+        )
+    telemetry.require("actual_q", purpose="the motion of a cycle")
+    smooth = _smoothed(telemetry.time, telemetry["actual_q"])
+    return RecordedMotion(
+        telemetry,
+        q=np.asarray(smooth(telemetry.time)),
+        qd=np.asarray(smooth(telemetry.time, 1)),
+        qdd=np.asarray(smooth(telemetry.time, 2)),
+        measured=True,
+        cut=cut,
+    )
+
+
+def _smoothed(time: Array, measured: Array) -> CubicSpline:
+    """Measured positions [k, n], rad, at times [k], s, as a smooth function of time.
+
+    They are low-passed at the cut-off that planned trajectories have, too.
+    """
     from scipy.interpolate import CubicSpline  # slow to import
 
-    # Measured positions, low-passed at the cut-off that planned trajectories have too.
-    telemetry.require("actual_q", purpose="the motion of a cycle")
-    time = telemetry.time
-    measured = telemetry["actual_q"]
     step = float(np.median(np.diff(time)))
-    grid = np.linspace(time[0], time[-1], max(round((time[-1] - time[0]) / step), 1) + 1)
+    count = max(round((time[-1] - time[0]) / step), 1) + 1
+    grid = np.linspace(time[0], time[-1], count)
     even = np.stack([np.interp(grid, time, column) for column in measured.T], axis=1)
-    smooth = CubicSpline(grid, low_pass(even, step, CUTOFF, padding=1.5, padtype="even"))
-    q, qd, qdd = (np.asarray(smooth(time, order)) for order in range(3))
-    return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
+    return CubicSpline(grid, low_pass(even, step, CUTOFF, padding=1.5, padtype="even"))
 
 
 def _read(path: Path, robot: RobotDescription, longest: float) -> tuple[Telemetry, bool]:
@@ -123,7 +144,8 @@ def _read(path: Path, robot: RobotDescription, longest: float) -> tuple[Telemetr
             check_robot(path, batch.info, robot)
         names = ("target_q", "target_qd") if "target_q" in batch else ("actual_q",)
         check_batch(path, batch, names, robot.dof)
-        inside = batch.time - (parts[0] if parts else batch).time[0] <= longest
+        begin = parts[0].time[0] if parts else batch.time[0]
+        inside = batch.time - begin <= longest
         if not inside.all():
             return concatenate([*parts, batch.select(inside)]).distinct(), True
         parts.append(batch)
@@ -136,10 +158,11 @@ NEARLY_STILL = 0.03
 """Speed with which a recording may begin or end so that its first or last move is complete
 [rad/s]."""
 SETTLING = 0.1  # time for which a move may begin and end more slowly than that [s]
-# distance below which a motion is none, as a joint that settles [rad]
 SHORTEST_MOVE = 0.02
+"""Distance below which a motion is no move, as that of a joint that settles [rad]."""
 TURN = 0.05
 """Change of direction at which a slow instant counts as a stop between two moves [rad]."""
+LONGEST_GAP = 0.1  # gap in a move from which on the move is not complete [s]
 
 
 class MoveSpan(NamedTuple):
@@ -158,10 +181,10 @@ class MoveSpan(NamedTuple):
 
     def lines(self, motion: RecordedMotion) -> set[int]:
         """All lines of the program that a blend or spline is on; empty where not recorded."""
-        lines = motion.telemetry.columns.get(LINE, np.zeros(0))[
-            self.first + 1 : self.last
-        ]
-        return {int(line) for line in np.unique(lines[np.isfinite(lines)]) if line >= 1}
+        lines = motion.telemetry.columns.get(LINE, np.zeros(0))
+        inside = lines[self.first + 1 : self.last]
+        inside = inside[np.isfinite(inside) & (inside >= 1)]
+        return {int(line) for line in np.unique(inside)}
 
 
 def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
@@ -176,34 +199,50 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     moving[_instant_stops(motion)] = False
     moving[[0, -1]] &= speed[[0, -1]] > NEARLY_STILL
     for gap in gaps:
-        # it moved where it is elsewhere now
+        # An arm that is elsewhere after a gap has moved in it.
         beside = slice(max(gap.index - 1, 0), gap.index + 1)
-        moving[beside] |= np.ptp(motion.q[beside], axis=0).max() > SHORTEST_MOVE
-    whole = [
+        moving[beside] |= _moves(motion.q[beside])
+    inside = [
         (rows.start - 1, rows.stop)
         for rows in equal_runs(moving)
         if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
     ]
+    broken = [gap.index for gap in gaps if gap.seconds > LONGEST_GAP]
+    found = []
+    earliest = 0
+    for k, (first, last) in enumerate(inside):
+        is_last = k + 1 == len(inside)
+        latest = len(speed) - 1 if is_last else inside[k + 1][0]
+        move = _with_slow_ends(motion, MoveSpan(first, last), speed, earliest, latest)
+        earliest = move.last
+        is_broken = any(move.first < index <= move.last for index in broken)
+        if _moves(motion.q[move.first : move.last + 1]) and not is_broken:
+            found.append(move)
+    return found
+
+
+def _with_slow_ends(
+    motion: RecordedMotion, move: MoveSpan, speed: Array, earliest: int, latest: int
+) -> MoveSpan:
+    """A move with its slow beginning and end, so that each move starts where one ended.
+
+    `speed` is that of the fastest joint [k], rad/s. The move stays between the samples
+    `earliest` and `latest`.
+    """
     most = round(SETTLING / motion.period)
-    out = [MoveSpan(0, 0)]
-    for k, (first, last) in enumerate(whole):
-        # Slow beginnings and ends are included, so that each move starts where one ended.
-        lowest = max(first - most, out[-1].last)
-        highest = min(
-            last + most, whole[k + 1][0] if k + 1 < len(whole) else len(speed) - 1
-        )
-        while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
-            first -= 1
-        while last < highest and 0.0 < speed[last] <= speed[last - 1]:
-            last += 1
-        out.append(MoveSpan(first, last))
-    broken = [gap.index for gap in gaps if gap.seconds > 0.1]
-    return [
-        move
-        for move in out[1:]
-        if np.ptp(motion.q[move.first : move.last + 1], axis=0).max() > SHORTEST_MOVE
-        and not any(move.first < index <= move.last for index in broken)
-    ]
+    first, last = move
+    lowest = max(first - most, earliest)
+    highest = min(last + most, latest)
+    while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
+        first -= 1
+    while last < highest and 0.0 < speed[last] <= speed[last - 1]:
+        last += 1
+    return MoveSpan(first, last)
+
+
+def _moves(q: Array) -> bool:
+    """Whether positions [samples, n], rad, are those of a motion."""
+    return bool(np.ptp(q, axis=0).max() > SHORTEST_MOVE)
 
 
 def _instant_stops(motion: RecordedMotion) -> Mask:
@@ -214,15 +253,17 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     """
     speed = np.linalg.norm(motion.qd, axis=1)
     inner = speed[1:-1]
-    out = np.zeros(len(speed), dtype=bool)
-    at = np.flatnonzero((inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0)) + 1
-    low = np.maximum(at - 2, 0)
-    high = np.minimum(at + 2, len(speed) - 1)
-    change = np.minimum(speed[low] - speed[at], speed[high] - speed[at]) / 2
-    straight = (motion.qd[low] * motion.qd[high]).sum(axis=1)
-    turned = straight < np.cos(TURN) * np.maximum(speed[low] * speed[high], 1e-12)
-    out[at] = (change > 0.0) & (speed[at] <= 1.5 * change) & turned
-    return out
+    slowest = np.flatnonzero((inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0))
+    at = slowest + 1
+    before = np.maximum(at - 2, 0)
+    after = np.minimum(at + 2, len(speed) - 1)
+    # Change of speed from one sample to the next, two samples away from the slowest.
+    change = np.minimum(speed[before] - speed[at], speed[after] - speed[at]) / 2
+    along = (motion.qd[before] * motion.qd[after]).sum(axis=1)
+    turned = along < np.cos(TURN) * np.maximum(speed[before] * speed[after], 1e-12)
+    stops = np.zeros(len(speed), dtype=bool)
+    stops[at] = (change > 0.0) & (speed[at] <= 1.5 * change) & turned
+    return stops
 
 
 def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
@@ -232,9 +273,8 @@ def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None
     an arm's own calibration makes it wrong by a millimetre or two, which does not change
     what is straight.
     """
-    if any(
-        name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")
-    ):
+    needed = ("actual_q", "actual_qd", "actual_TCP_pose")
+    if any(name not in telemetry for name in needed):
         return None
     at = int(np.argmin(np.abs(telemetry["actual_qd"]).max(axis=1)))
     pose = telemetry["actual_TCP_pose"][at]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy as np
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Mask
 
-# kinds of marks; the others are digital outputs
 PROGRAM = -2
 DEPARTURE = -1
+"""Kinds of marks that are program starts and departures from rest; the others are numbers of
+digital outputs."""
 SAME_POINT = 0.005
 """Distance within which two points of rest are the same [rad]: targets repeat exactly, measured
 positions nearly. Neighbouring places of a pallet or tray are farther apart: at 0.8 m from
@@ -26,28 +28,29 @@ SAME_TURN = 0.02
 """Distance within which two extremes of a path are the same [rad]: where a motion turns without a
 rest, as in a blend, samples do not show its end."""
 MOST_MARKS = 1024
-"""Places at which a cycle may begin that are remembered; a cycle with more rests is not found."""
+"""Number of marks that are remembered; a cycle with more rests is not found."""
 SHORTEST_CYCLE = 1.0  # s
 LEAST_PATH = 0.1  # motion of all joints together in a cycle, at least [rad]
 FIRM = 2e-3  # speed of an arm that certainly rests [rad/s]
 LEAST_REST = 0.3
 """Rest of an arm whose cycle has one rest only [s]: exciting trajectories pass through such an
 instant once a period."""
-# share of the motion that a repetition must cover: approach and retreat may be in it
 MOST = 0.6
+"""Share of the motion that a repetition must cover: the rest may be approach and retreat."""
 SURE_COUNT = 5  # number of repetitions that count whatever the share
 LONGER = 1.1
 """Factor on the motion that the cycles found so far cover, from which on longer cycles count: a
 subprogram that is called several times in a row is a part of a cycle."""
 PATIENCE = 1.2
-"""Factor on the path of a cycle until which nothing else is looked for behind the last one."""
+"""Path behind the last cycle over the path of a cycle from which on other cycles are searched."""
 LONG_PATIENCE = 2.2
-"""The same where shorter cycles repeat within the cycle: what begins within one shows up to two
-before the first complete one."""
+"""The same where shorter cycles repeat within the cycle: a search that begins within one of them
+passes up to two others before the first complete cycle."""
 LONGEST_PATIENCE = 5.0  # the same where the cycle is that of the whole recording
 _SPEED_PER_PERIOD = 5.0
 _STILL = (0.01, 0.05)
-"""Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
+"""Speed below which an arm rests: the change of speed within a sample at an acceleration of
+`_SPEED_PER_PERIOD` [rad/s^2], between limits [rad/s]."""
 _DENSEST = 0.2  # shortest time between two marks of one kind [s]
 LARGEST = 1.0e6  # positions and speeds beyond it are none [rad, rad/s]
 _FAST = 0.02
@@ -61,11 +64,36 @@ _ALIKE_TIME = 0.15
 
 
 @dataclass(slots=True)
-class _Place:
-    """A mark, and what was so far: `path` of every joint [rad], time in motion `moved` [s].
+class _Batch:
+    """Consecutive samples.
 
-    `rested` is the longest rest since the mark before [s]; `low` and `high` are the ends
-    of the positions from here to the next mark [joints], rad.
+    Attributes:
+        time: controller timestamps [samples], s.
+        q: positions [samples, joints], rad.
+        speed: of the fastest joint [samples], rad/s.
+        moving: whether the arm moves [samples].
+    """
+
+    time: Array
+    q: Array
+    speed: Array
+    moving: Mask
+
+
+@dataclass(slots=True)
+class _MarkState:
+    """A mark, and the motion until then.
+
+    Attributes:
+        number: of the mark, from 0.
+        kinds: see DEPARTURE.
+        time: controller time [s].
+        q: joint positions just before it [joints], rad.
+        path: way of every joint so far [joints], rad.
+        moved: time in motion so far [s].
+        rested: longest rest since the mark before [s].
+        low: lowest positions from here to the next mark [joints], rad.
+        high: highest positions from here to the next mark [joints], rad.
     """
 
     number: int
@@ -80,10 +108,15 @@ class _Place:
 
 
 class _Rests(NamedTuple):
-    """Rests between the first and the last mark of a stretch, in order."""
+    """Rests between the first and the last mark of a stretch, in order.
 
-    points: Array  # positions [rests, joints], rad
-    brief: Mask  # whether slow samples may not show it [rests]
+    Attributes:
+        points: positions [rests, joints], rad.
+        brief: whether a rest is so short that slow samples may not show it [rests].
+    """
+
+    points: Array
+    brief: Mask
 
     def come_again(self, other: _Rests, near: float, *, fast: bool) -> bool:
         """Whether both are the same points in the same order.
@@ -99,17 +132,15 @@ class _Rests(NamedTuple):
         missing = 0
         while row < len(self.brief) or column < len(other.brief):
             if self._same(row, other, column, near):
-                row = row + 1
-                column = column + 1
+                row += 1
+                column += 1
                 continue
             missing += 1
-            if self.brief[row : row + 1].any() and self._same(
-                row + 1, other, column, near
-            ):
+            own_is_brief = row < len(self.brief) and self.brief[row]
+            other_is_brief = column < len(other.brief) and other.brief[column]
+            if own_is_brief and self._same(row + 1, other, column, near):
                 row += 1
-            elif other.brief[column : column + 1].any() and self._same(
-                row, other, column + 1, near
-            ):
+            elif other_is_brief and self._same(row, other, column + 1, near):
                 column += 1
             else:
                 return False
@@ -128,9 +159,8 @@ class _Rests(NamedTuple):
         column = 0
         for point in self.points[~self.brief]:
             distance = np.abs(point - other.points[column:]).max(axis=1, initial=0.0)
-            found = np.flatnonzero(
-                distance < np.where(other.brief[column:], near, SAME_POINT)
-            )
+            tolerance = np.where(other.brief[column:], near, SAME_POINT)
+            found = np.flatnonzero(distance < tolerance)
             if not len(found):
                 return False
             column += int(found[0]) + 1
@@ -181,21 +211,21 @@ class Repetition:
 
     def __init__(self, known: tuple[int, _Stretch] | None = None) -> None:
         self.kind = DEPARTURE  # of the marks between which the last cycle was found
-        self._marks: dict[int, _Place] = {}  # the newest marks by number, in order
+        self._marks: dict[int, _MarkState] = {}  # the newest marks by number, in order
         self._count = 0  # number of marks so far
-        self._held: list[tuple[Array, Array, Array, Mask]] = []
-        """Times, positions, speeds and whether they move: of the last sample that was taken, and
-        of those behind it in which nothing begins, which are taken with later ones."""
+        self._held: list[_Batch] = []
+        """The last sample that was taken, and the samples behind it in which nothing begins, which
+        are taken together with later ones."""
         self._period: float | None = None
-        self._path = np.zeros(0)
-        self._moved = self._rest = self._left = 0.0
-        """Time in motion so far, rest since the last mark, last time at which a joint moved [s]."""
-        self._run = self._end = 0
-        """Numbers of the marks from which on cycles are looked for: of the present run of the
-        program, and the end of the last cycle."""
+        self._path = np.zeros(0)  # way of every joint so far [joints], rad
+        self._moved = 0.0  # time in motion so far [s]
+        self._rest = 0.0  # longest rest since the last mark [s]
+        self._left = 0.0  # last time at which a joint moved [s]
+        # Cycles are searched from the later of these two marks on.
+        self._run = 0  # number of the mark at which the present run of the program began
+        self._end = 0  # number of the mark at which the last cycle ended
         self._known = known
-        self._found = known
-        """Kind and shape of the cycle that repeats."""
+        self._found = known  # kind and shape of the cycle that repeats
         self._patience = PATIENCE if known is None else LONGEST_PATIENCE
         self._program: int | None = None  # number of the last program start
 
@@ -221,7 +251,8 @@ class Repetition:
         """
         if not len(time):
             return {}
-        if len(restarts := (time[1:] < time[:-1]).nonzero()[0]):  # of the controller
+        restarts = (time[1:] < time[:-1]).nonzero()[0]
+        if len(restarts):  # of the controller
             cut = int(restarts[0]) + 1
             before = [(k, kind) for k, kind in signals if k < cut]
             after = [(k - cut, kind) for k, kind in signals if k >= cut]
@@ -229,48 +260,57 @@ class Repetition:
             later = self.update(time[cut:], q[cut:], qd[cut:], after, rate)
             return ends | {cut + k: back for k, back in later.items()}
         if self._period is None:
-            steps = np.diff(time)
-            steps = steps[(steps > 0.0) & (steps <= 1.0)]
-            self._period = 1.0 / rate if rate else float(steps[0]) if len(steps) else None
+            self._period = _period(time, rate)
         low, high = _STILL
         still = min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
         speed = np.abs(qd).max(axis=1, initial=0.0)
         if not (speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST):
             good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
             rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
-            known = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
+            known = self._held[-1].q[-1] if self._held else np.zeros(q.shape[1])
             q = np.where((rows < 0)[:, None], known, q[rows])
             speed = np.where(good, speed, 0.0)
-        moving = speed > still
         last = self._held[-1] if self._held else None
-        if last is None or last[1].shape[1] != q.shape[1] or time[0] < last[0][-1]:
-            # Begin to look for cycles: what is before the first sample is behind a
-            # clock's jump.
-            self._marks = {}
-            self._program = None
-            self._found = self._known
-            self._run = self._end = self._count
-            self._path = np.zeros(q.shape[1])
-            self._moved = 0.0
-            self._rest = 0.0
-            self._left = float(time[0])
-            last = (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
-            self._held = [last]
-        held = sum(len(each) for each, *_ in self._held)
-        leaves = moving & ~np.concatenate((last[3][-1:], moving[:-1]))
+        if last is None or last.q.shape[1] != q.shape[1] or time[0] < last.time[-1]:
+            last = self._begin(time[:1], q[:1])
+        batch = _Batch(time, q, speed, moving=speed > still)
+        held = sum(len(each.time) for each in self._held)
+        moved_before = np.concatenate((last.moving[-1:], batch.moving[:-1]))
+        departures = (batch.moving & ~moved_before).nonzero()[0].tolist()
         events: dict[int, set[int]] = {}
-        for k, kind in [
-            *((k, DEPARTURE) for k in leaves.nonzero()[0].tolist()),
-            *signals,
-        ]:
+        for k in departures:
+            events.setdefault(held + k, set()).add(DEPARTURE)
+        for k, kind in signals:
             events.setdefault(held + k, set()).add(kind)
-        self._held.append((time, q, speed, moving))
+        self._held.append(batch)
         if not events and held + len(time) <= _MOST_HELD:
             return {}
         return {row - held: back for row, back in self._take(events).items()}
 
+    def _begin(self, time: Array, q: Array) -> _Batch:
+        """Begin to search at a sample: its time [1], s, and positions [1, joints], rad.
+
+        Returned is the sample itself, as the last one of those before. It counts as
+        moving, since motion under way is no departure.
+        """
+        self._marks = {}
+        self._program = None
+        self._found = self._known
+        self._run = self._count
+        self._end = self._count
+        self._path = np.zeros(q.shape[1])
+        self._moved = 0.0
+        self._rest = 0.0
+        self._left = float(time[0])
+        first = _Batch(time, q, speed=np.zeros(1), moving=np.ones(1, dtype=bool))
+        self._held = [first]
+        return first
+
     def afterwards(self) -> Repetition:
-        """For a second pass over the same samples, with the cycle that covers most of them."""
+        """The search for a second pass over the same samples.
+
+        It begins with the cycle that covers most of them.
+        """
         if self._found is None:
             return Repetition()
         marks = self._departures()
@@ -280,28 +320,28 @@ class Repetition:
         shape = self._stretch(marks[other.first], marks[other.first + other.period])
         return Repetition((DEPARTURE, shape))
 
-    def _departures(self) -> list[_Place]:
+    def _departures(self) -> list[_MarkState]:
         """The departures among the marks that are remembered, in order."""
         return [mark for mark in self._marks.values() if DEPARTURE in mark.kinds]
 
-    def _other(self, marks: Sequence[_Place], found: _Stretch) -> _Periodic | None:
-        """Cycles that cover clearly more of the departures than those found; None without any.
+    def _other(self, marks: Sequence[_MarkState], found: _Stretch) -> _Periodic | None:
+        """Cycles that cover clearly more of the motion between departures than those found.
 
-        Of those that cover nearly as much as the best do, the shortest.
+        Of the cycles that cover nearly as much as the best do, these are the shortest. None
+        where none covers clearly more.
         """
-        periodic = self._periodic(marks)
         path = np.array([mark.path.sum() for mark in marks])
         steps = np.diff(path, append=path[-1:])
-        covered = [float(steps[each.inside].sum()) for each in periodic]
-        enough = max(covered, default=0.0) / LONGER
-        good = [
-            each for each, way in zip(periodic, covered, strict=True) if way >= enough
+        covered = [
+            (float(steps[each.inside].sum()), each) for each in self._periodic(marks)
         ]
+        enough = max((way for way, _ in covered), default=0.0) / LONGER
+        good = [each for way, each in covered if way >= enough]
         if not good or any(_same_path(each.path, found.path) for each in good):
             return None
-        return min(good, key=lambda each: each.period)
+        return min(good, key=attrgetter("period"))
 
-    def _periodic(self, marks: Sequence[_Place]) -> list[_Periodic]:
+    def _periodic(self, marks: Sequence[_MarkState]) -> list[_Periodic]:
         """All cycles of which two or more follow one another, wherever in the cycle they begin.
 
         A cycle of p departures shows in points that are the same as those p departures
@@ -331,11 +371,19 @@ class Repetition:
         return found
 
     def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
-        """Take the samples that are held, the first for the second time; kinds of events by row."""
-        time, q, speed, moving = (
-            np.concatenate(each) for each in zip(*self._held, strict=True)
-        )
-        self._held = [(time[-1:], q[-1:], speed[-1:], moving[-1:])]
+        """Take the samples that are held, of which the first one was taken before.
+
+        Args:
+            events: kinds of the marks that begin at samples, by the numbers of the samples.
+
+        Returns:
+            `Mark.ends` by the numbers of the samples.
+        """
+        time = np.concatenate([each.time for each in self._held])
+        q = np.concatenate([each.q for each in self._held])
+        speed = np.concatenate([each.speed for each in self._held])
+        moving = np.concatenate([each.moving for each in self._held])
+        self._held = [_Batch(time[-1:], q[-1:], speed[-1:], moving[-1:])]
         left = np.maximum.accumulate(np.where(speed > FIRM, time, self._left))
         self._left = float(left[-1])
         rest = time - left - (self._period or 0.0)
@@ -359,16 +407,23 @@ class Repetition:
         return ends
 
     def _new(self, kinds: set[int], time: float, q: Array) -> set[int]:
-        """Make a mark of those kinds of which none is near; returns them."""
+        """Make a mark of those kinds that no mark just before has; returns these kinds."""
         for mark in reversed(self._marks.values()):
             if time - mark.time >= _DENSEST:
                 break
             kinds = kinds - mark.kinds
         if kinds:
             number = self._count
-            so_far = (self._path, self._moved, self._rest)
-            self._marks[number] = _Place(
-                number, kinds, float(time), q, *so_far, low=q.copy(), high=q.copy()
+            self._marks[number] = _MarkState(
+                number=number,
+                kinds=kinds,
+                time=float(time),
+                q=q,
+                path=self._path,
+                moved=self._moved,
+                rested=self._rest,
+                low=q.copy(),
+                high=q.copy(),
             )
             self._count = number + 1
             self._rest = 0.0
@@ -376,7 +431,7 @@ class Repetition:
         return kinds
 
     def _ends(self, kinds: set[int]) -> tuple[int, ...]:
-        """The cycles that the newest mark completes."""
+        """Begins of the cycles that the newest mark of these kinds completes, see `Mark.ends`."""
         now = self._count - 1
         run = self._run
         starts = list[int]()
@@ -384,16 +439,17 @@ class Repetition:
             begin = self._program
             self._program = now
             if begin is not None and begin in self._marks:
-                places = [self._marks[k] for k in range(begin, now)]
-                left = [place.q for place in places if DEPARTURE in place.kinds]
+                since = [self._marks[k] for k in range(begin, now)]
+                left = [mark.q for mark in since if DEPARTURE in mark.kinds]
                 # Clients that send every move as a program of its own start no cycle with
                 # each.
-                if not left or any(
-                    np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]
-                ):
-                    # no cycle was found in it
-                    starts = [begin] if begin >= self._end else []
+                is_move = bool(left) and all(
+                    np.abs(q - left[0]).max() < SAME_POINT for q in left
+                )
+                if not is_move:
                     run = now
+                    if begin >= self._end:  # no cycle was found in it
+                        starts = [begin]
         shown_by = PROGRAM
         for kind in sorted(kinds):
             if not starts:
@@ -424,7 +480,8 @@ class Repetition:
         if self._found is not None:
             known, shape = self._found
             for mark in same if kind == known else ():
-                if self._alike(shape, stretch := self._stretch(mark, here)):
+                stretch = self._stretch(mark, here)
+                if self._alike(shape, stretch):
                     self._found = (kind, stretch)
                     if self._known is None and mark.number > self._end:
                         self._lengthen(stretch)
@@ -435,31 +492,47 @@ class Repetition:
             shape = self._stretch(mark, here)
             if shape.path.sum() < LEAST_PATH:
                 continue
-            # The arm rests in between, elsewhere or for some time: no periodic function.
-            works = here.rested >= LEAST_REST or any(
-                np.abs(marks[k].q - here.q).max() >= SAME_POINT
-                for k in range(mark.number + 1, here.number)
-            )
-            if kind == DEPARTURE and not works:
+            if kind == DEPARTURE and not self._rests_between(mark, here):
                 continue
-            starts = [here, mark]
-            for each in same:  # from the newest to the oldest
-                if starts[-1].time - each.time >= SHORTEST_CYCLE and self._alike(
-                    shape, self._stretch(each, starts[-1])
-                ):
-                    starts.append(each)
-            covered = float((here.path - starts[-1].path).sum())
-            if len(starts) > 2 and (covered >= MOST * whole or len(starts) > SURE_COUNT):
+            begins = self._chain(shape, mark, same)
+            covered = float((here.path - begins[-1].path).sum())
+            enough = covered >= MOST * whole or len(begins) >= SURE_COUNT
+            if len(begins) > 1 and enough:
                 self._found = (kind, shape)
                 if self._known is None:
                     self._patience = PATIENCE
-                return [each.number for each in starts[:0:-1]]
+                return [begin.number for begin in reversed(begins)]
         return []
+
+    def _rests_between(self, begin: _MarkState, end: _MarkState) -> bool:
+        """Whether the arm rests between two departures from a point, elsewhere or for some time.
+
+        Else the motion is a periodic function of time, which is no work.
+        """
+        inside = [self._marks[k] for k in range(begin.number + 1, end.number)]
+        elsewhere = any(np.abs(mark.q - end.q).max() >= SAME_POINT for mark in inside)
+        return elsewhere or end.rested >= LEAST_REST
+
+    def _chain(
+        self, shape: _Stretch, newest: _MarkState, marks: Sequence[_MarkState]
+    ) -> list[_MarkState]:
+        """Begins of consecutive cycles, from the newest to the oldest.
+
+        `newest` begins the last one, whose shape is given; the others are found among
+        `marks` at the same point, from the newest to the oldest.
+        """
+        begins = [newest]
+        for mark in marks:
+            if begins[-1].time - mark.time < SHORTEST_CYCLE:
+                continue
+            if self._alike(shape, self._stretch(mark, begins[-1])):
+                begins.append(mark)
+        return begins
 
     def _lengthen(self, shape: _Stretch) -> None:
         """Go on with longer cycles if those of this shape are only a part of what repeats.
 
-        It is asked for where a cycle does not begin with the end of the one before it.
+        That may be so where a cycle does not begin with the end of the one before it.
         """
         marks = self._departures()
         other = self._other(marks, shape)
@@ -476,7 +549,7 @@ class Repetition:
         """
         return SAME_POINT + min((self._period or 0.0) ** 2, SAME_TURN - SAME_POINT)
 
-    def _stretch(self, begin: _Place, end: _Place) -> _Stretch:
+    def _stretch(self, begin: _MarkState, end: _MarkState) -> _Stretch:
         """What lies between two marks."""
         marks = [self._marks[k] for k in range(begin.number, end.number)]
         low = np.min([mark.low for mark in marks], axis=0)
@@ -484,28 +557,38 @@ class Repetition:
         inside = [mark for mark in marks[1:] if DEPARTURE in mark.kinds]
         # Marks are no denser, and a rest of two periods has a sample in it.
         shown = max(_DENSEST, 2.0 * (self._period or 0.0))
-        rests = _Rests(
-            points=np.array([mark.q for mark in inside]).reshape(
-                len(inside), len(begin.q)
-            ),
-            brief=np.array([mark.rested < shown for mark in inside], dtype=bool),
+        points = np.array([mark.q for mark in inside]).reshape(len(inside), len(begin.q))
+        brief = np.array([mark.rested < shown for mark in inside], dtype=bool)
+        return _Stretch(
+            path=end.path - begin.path,
+            low=low,
+            high=high,
+            moved=end.moved - begin.moved,
+            rests=_Rests(points, brief),
         )
-        return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved, rests)
 
     def _alike(self, one: _Stretch, other: _Stretch) -> bool:
         """Whether two stretches are two cycles of the same work."""
         # Where the motion turns, it may be between samples.
-        near = SAME_TURN + min((self._period or 0.0) ** 2, 0.1)
-        longer = np.maximum(one.path, other.path)
-        long = max(one.moved, other.moved)
+        period = self._period or 0.0
+        near = SAME_TURN + min(period**2, 0.1)
+        most_path = _ALIKE * np.maximum(one.path, other.path) + 2.0 * near
+        most_time = _ALIKE_TIME * max(one.moved, other.moved) + 2.0 * period
         same_motion = (
-            (np.abs(one.path - other.path) <= _ALIKE * longer + 2.0 * near).all()
+            (np.abs(one.path - other.path) <= most_path).all()
             and (np.abs(one.low - other.low) <= near).all()
             and (np.abs(one.high - other.high) <= near).all()
-            and abs(one.moved - other.moved)
-            <= _ALIKE_TIME * long + 2.0 * (self._period or 0.0)
+            and abs(one.moved - other.moved) <= most_time
         )
         if not same_motion:
             return False
-        fast = (self._period or 0.0) <= _FAST
-        return one.rests.come_again(other.rests, self._near, fast=fast)
+        return one.rests.come_again(other.rests, self._near, fast=period <= _FAST)
+
+
+def _period(time: Array, rate: float | None) -> float | None:
+    """Period of samples at times [n], s, or with a rate [Hz]; None where neither shows it [s]."""
+    if rate:
+        return 1.0 / rate
+    steps = np.diff(time)
+    steps = steps[(steps > 0.0) & (steps <= 1.0)]
+    return float(steps[0]) if len(steps) else None
