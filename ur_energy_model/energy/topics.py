@@ -28,35 +28,39 @@ from ur_energy_model.telemetry.bag.messages import ERROR, OK, WARN, Status
 from ur_energy_model.typing import Array, Indices
 
 MODEL_PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
-"""Modelled parts of the arm besides its joints, and their channels; together they are the model."""
+"""Modelled parts of the arm besides its joints, with their channels. Joints and parts sum to the
+model."""
 PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
-"""What sums to the total with the joints, and its channels: the modelled parts, and what they leave
-unexplained of a measured total."""
+"""Parts that sum to the total with the joints, with their channels: the modelled parts, and what
+they leave unexplained of a measured total."""
 ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
 """Names behind those of the joints: those of earlier versions at the places that they had, since
 plots of Foxglove have places. The place of `unexplained` was that of `residual`."""
 
 
 def energy_names(joints: Sequence[str]) -> tuple[str, ...]:
-    """All names, in the order of the values."""
+    """Names of the values of energy: the joints, then ARM_NAMES."""
     return (*joints, *ARM_NAMES)
 
 
 def energy_values(snapshots: Sequence[Snapshot]) -> Array:
-    """Values of snapshots [snapshots, 3, names], NaN where unknown.
+    """Values of energy for snapshots with the same channels.
+
+    Args:
+        snapshots: at least one.
 
     Returns:
-        Energy since reset (J); mean power since the previous message (W), its derivative;
-        standard uncertainty of the energy (J), known for the joints, `standby`,
-        `unexplained`, `total`, `model` and `wall`. Joints, standby, drivers, regeneration
-        and unexplained sum to the total, which is measured where the bus power is, else
-        the model's. `bus` is NaN if it is not measured; `wall` is by the model of the
-        supply, measured or generic.
+        [snapshots, 3, names of `energy_names`], NaN where unknown: energy since reset (J);
+        mean power since the previous message (W), its derivative; standard uncertainty of
+        the energy (J), known for the joints, `standby`, `unexplained`, `total`, `model`
+        and `wall`. Joints, standby, drivers, regeneration and unexplained sum to the
+        total, which is measured where the bus power is, else the model's. `bus` is NaN if
+        it is not measured; `wall` is by the model of the supply, measured or generic.
     """
     columns = snapshots[0].channels
     joints = len(columns.joints)
-    net = np.array([each.since_reset.net for each in snapshots])
-    power = np.array([each.power for each in snapshots])
+    net = np.array([snapshot.since_reset.net for snapshot in snapshots])
+    power = np.array([snapshot.power for snapshot in snapshots])
     channels, places = _value_places(columns)
     wall = columns.wall
     terms = columns.wall_terms(net)
@@ -78,44 +82,58 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     values[:, std, :joints] = columns.deviations_of_joints(net)
     for name, found in stds.items():
         values[:, std, column[name]] = found
-    for row, each in enumerate(snapshots):
-        if not each.bus_measured:
+    for row, snapshot in enumerate(snapshots):
+        if not snapshot.bus_measured:
             values[row, [energy, mean_power], column["bus"]] = np.nan
     return values
 
 
 @lru_cache(maxsize=8)
 def _value_places(columns: Channels) -> tuple[Indices, Indices]:
-    """Channels of the names but that of the wall, which is computed, and places of these names."""
+    """Channels of all values but the wall, and the places of these values in `energy_names`.
+
+    The value at the wall is computed from several channels.
+    """
     joints = columns.per_joint["electrical_power"]
-    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES if name != "wall"]
-    names = energy_names(columns.joints)
-    places = [place for place, name in enumerate(names) if name != "wall"]
-    return np.array([*range(joints.start, joints.stop), *arm]), np.array(places)
+    channels = list(range(joints.start, joints.stop))
+    places = list(range(len(channels)))
+    for place, name in enumerate(ARM_NAMES, start=len(channels)):
+        if name != "wall":
+            channels.append(columns.arm[PARTS.get(name, name)])
+            places.append(place)
+    return np.array(channels), np.array(places)
 
 
 def joint_interfaces(
     snapshot: Snapshot, joints: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """Content of energy/joints: values [W, J] by joint, part, "total" or "model", and interface."""
+    """Content of energy/joints: values by name, and by interface.
+
+    Names are the joints, the parts of the arm, "total" and "model". The total has all
+    interfaces of a joint, as sums over the joints but for its electrical power and energy.
+
+    Args:
+        snapshot: powers [W] and energies since reset [J].
+        joints: names of the joints, prefix included.
+    """
     columns = snapshot.channels
     power = snapshot.power
     net = snapshot.since_reset.net
     of_joints = {name: power[part] for name, part in columns.per_joint.items()}
     of_joints["electrical_energy"] = net[columns.per_joint["electrical_power"]]
-    out = {
-        joint: {name: float(values[i]) for name, values in of_joints.items()}
-        for i, joint in enumerate(joints)
-    }
-    sums = {key: float(values.sum()) for key, values in of_joints.items()}
+    content: dict[str, dict[str, float]] = {}
+    for i, joint in enumerate(joints):
+        content[joint] = {name: float(values[i]) for name, values in of_joints.items()}
     # As in ARM_NAMES, names of earlier versions are at the places that they had.
     for name in (*MODEL_PARTS, "total", "unexplained", "model"):
-        channel = PARTS.get(name, name)
-        column = columns.arm[channel]
-        electrical = {"electrical_power": power[column], "electrical_energy": net[column]}
-        electrical = {key: float(value) for key, value in electrical.items()}
-        out[name] = {**sums, **electrical} if name == "total" else electrical
-    return out
+        column = columns.arm[PARTS.get(name, name)]
+        content[name] = {
+            "electrical_power": float(power[column]),
+            "electrical_energy": float(net[column]),
+        }
+    sums = {name: float(values.sum()) for name, values in of_joints.items()}
+    content["total"] = {**sums, **content["total"]}
+    return content
 
 
 # Values of the std_msgs/Float64 topics below energy/.
@@ -135,19 +153,17 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
 
 @lru_cache(maxsize=8)
 def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]]:
-    """Row and column of `energy_values` of each of these topics."""
-    names = energy_names(joints)
-    found = {
-        topic.for_joint(joint): (row, column)
-        for row, topic in ((1, topics.JOINT_POWER), (0, topics.JOINT_ENERGY))
-        for column, joint in enumerate(joints)
-    }
-    of_arm = {
-        both[row]: (row, names.index(name))
-        for name, both in _ARM_TOPICS.items()
-        for row in (1, 0)
-    }
-    return {**found, **of_arm}
+    """Row and column in `energy_values` of each of these topics, of joints with these names."""
+    energy, power = range(2)
+    places: dict[topics.Topic, tuple[int, int]] = {}
+    for row, topic in ((power, topics.JOINT_POWER), (energy, topics.JOINT_ENERGY)):
+        for column, joint in enumerate(joints):
+            places[topic.for_joint(joint)] = (row, column)
+    for name, (energy_topic, power_topic) in _ARM_TOPICS.items():
+        column = len(joints) + ARM_NAMES.index(name)
+        places[power_topic] = (power, column)
+        places[energy_topic] = (energy, column)
+    return places
 
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
@@ -158,8 +174,16 @@ def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
 def numbers(
     snapshot: Snapshot, joints: Sequence[str], energies: Array | None = None
 ) -> dict[str, float]:
-    """All values by topic, those of the bus where it is measured; from `energy_values` if given."""
-    values = (energy_values([snapshot])[0] if energies is None else energies).tolist()
+    """All values by topic, without the bus where it is not measured.
+
+    Args:
+        snapshot: of the estimator.
+        joints: names of the joints, prefix included.
+        energies: values of `energy_values` of this snapshot [3, names], if computed before.
+    """
+    if energies is None:
+        energies = energy_values([snapshot])[0]
+    values = energies.tolist()
     places = number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
     if not snapshot.bus_measured:
@@ -215,123 +239,172 @@ def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]
 def summary_statuses(
     snapshot: Snapshot, joints: tuple[str, ...], model: str
 ) -> list[Status]:
-    """One status per joint, then total, model, bus, wall, state and counters.
+    """Content of energy/summary: a status per joint, then of the arm.
 
-    `model` is the path of the model file. In "energy: total", motors, standby, driver,
-    regeneration and unexplained sum to the total.
+    Those of the arm are total, model, bus, wall, state and counters. In "energy: total",
+    motors, standby, driver, regeneration and unexplained sum to the total.
+
+    Args:
+        snapshot: of the estimator.
+        joints: names of the joints, prefix included.
+        model: path of the model file.
     """
+    return [
+        *_joint_statuses(snapshot, joints),
+        _total_status(snapshot),
+        _model_status(snapshot),
+        _bus_status(snapshot),
+        _wall_status(snapshot),
+        _state_status(snapshot),
+        _counters_status(snapshot, model),
+    ]
+
+
+def _joint_statuses(snapshot: Snapshot, joints: tuple[str, ...]) -> list[Status]:
+    """A status of each joint."""
     columns = snapshot.channels
     power = snapshot.power
     reset = snapshot.since_reset
-    ever = snapshot.lifetime
     net = reset.net
-    arm = columns.arm
     parts = columns.per_joint
     electrical = parts["electrical_power"]
-    power_std, total_std = columns.deviations(power, snapshot.seconds)
-    energy_std, total_energy_std = columns.deviations(net)
+    # NaN where unknown
     of_joints: dict[str, Array] = {
         "electrical_power_W": power[electrical],
-        "electrical_power_std_W": power_std,
+        "electrical_power_std_W": columns.deviations_of_joints(power),
         "mechanical_power_W": power[parts["mechanical_power"]],
         "copper_loss_W": power[parts["copper_loss"]],
         "friction_loss_W": power[parts["friction_loss"]],
         "electrical_energy_J": net[electrical],
-        "electrical_energy_std_J": energy_std,
+        "electrical_energy_std_J": columns.deviations_of_joints(net),
         "mechanical_energy_J": net[parts["mechanical_power"]],
         "copper_loss_J": net[parts["copper_loss"]],
         "friction_loss_J": net[parts["friction_loss"]],
         "consumed_J": reset.consumed[electrical],
         "regenerated_J": reset.regenerated[electrical],
-        "consumed_ever_J": ever.consumed[electrical],
+        "consumed_ever_J": snapshot.lifetime.consumed[electrical],
         "efficiency": efficiency(net[parts["mechanical_power"]], net[electrical]),
     }
     if snapshot.temperature is not None:
         of_joints["temperature_degC"] = snapshot.temperature
-    stated = snapshot.torque_per_ampere
-    out = []
+    if snapshot.torque_per_ampere is not None:
+        of_joints["torque_per_ampere_N_m_per_A"] = snapshot.torque_per_ampere
+    statuses = []
     for i, joint in enumerate(joints):
-        own: dict[str, object] = {key: each[i] for key, each in of_joints.items()}
-        own["efficiency"] = (
-            None if np.isnan(of_joints["efficiency"][i]) else own["efficiency"]
-        )
-        if stated is not None:
-            own["torque_per_ampere_N_m_per_A"] = (
-                stated[i] if np.isfinite(stated[i]) else None
-            )
-        out.append(_status(f"energy: {joint}", f"{power[electrical][i]:.1f} W", own))
-    of_total: dict[str, object] = {
+        own: dict[str, object] = {key: values[i] for key, values in of_joints.items()}
+        for key in ("efficiency", "torque_per_ampere_N_m_per_A"):
+            if key in of_joints and not np.isfinite(of_joints[key][i]):
+                own[key] = None
+        text = f"{power[electrical][i]:.1f} W"
+        statuses.append(_status(f"energy: {joint}", text, own))
+    return statuses
+
+
+def _total_status(snapshot: Snapshot) -> Status:
+    """The total of the arm, and the parts that sum to it."""
+    columns = snapshot.channels
+    power = snapshot.power
+    net = snapshot.since_reset.net
+    arm = columns.arm
+    electrical = columns.per_joint["electrical_power"]
+    mechanical = columns.per_joint["mechanical_power"]
+    values: dict[str, object] = {
         "power_W": power[arm["total"]],
-        "power_std_W": total_std,
+        "power_std_W": float(columns.deviations_of_total(power, snapshot.seconds)),
         **{f"{name}_power_W": power[arm[name]] for name in PARTS.values()},
         "motors_power_W": power[electrical].sum(),
         "energy_J": net[arm["total"]],
-        "energy_std_J": total_energy_std,
-        "energy_ever_J": ever.net[arm["total"]],
+        "energy_std_J": float(columns.deviations_of_total(net)),
+        "energy_ever_J": snapshot.lifetime.net[arm["total"]],
         **{f"{name}_energy_J": net[arm[name]] for name in PARTS.values()},
         "unexplained_energy_std_J": columns.deviations_of_unexplained(net),
         "motors_energy_J": net[electrical].sum(),
-        "motors_mechanical_energy_J": net[parts["mechanical_power"]].sum(),
-        **source_values(reset, columns),
+        "motors_mechanical_energy_J": net[mechanical].sum(),
+        **source_values(snapshot.since_reset, columns),
         "total_source_ever": snapshot.total_source_ever.name,
         "total_measured_share_ever": snapshot.total_source_ever.share,
     }
-    words = snapshot.total_source.words(columns.explained_share(net))
-    out.append(
-        _status("energy: total", f"{power[arm['total']]:.1f} W, {words}", of_total)
-    )
-    of_model: dict[str, object] = {
-        "power_W": power[arm["model"]],
+    source = snapshot.total_source.words(columns.explained_share(net))
+    return _status("energy: total", f"{power[arm['total']]:.1f} W, {source}", values)
+
+
+def _model_status(snapshot: Snapshot) -> Status:
+    """The modelled power; a warning where the model is of another arm."""
+    columns = snapshot.channels
+    power = snapshot.power
+    net = snapshot.since_reset.net
+    model = columns.arm["model"]
+    values: dict[str, object] = {
+        "power_W": power[model],
         "power_std_W": columns.deviations_of_model(power, snapshot.seconds),
-        "energy_J": net[arm["model"]],
+        "energy_J": net[model],
         "energy_std_J": columns.deviations_of_model(net),
-        "energy_ever_J": ever.net[arm["model"]],
+        "energy_ever_J": snapshot.lifetime.net[model],
     }
-    words = f"{power[arm['model']]:.1f} W"
-    level = OK
-    if snapshot.arm_warning is not None:
-        words = f"{words}, {snapshot.arm_warning}"
-        level = WARN
-    out.append(Status("energy: model", level, unsigned_zeros(words), of_model))
-    if snapshot.bus_measured:
-        of_bus: dict[str, object] = {
-            "power_W": power[arm["bus"]],
-            "energy_J": net[arm["bus"]],
-            "unexplained_mean_W": snapshot.unexplained_mean,
-            "unexplained_std_W": snapshot.unexplained_std,
-            "standby_measured_W": snapshot.standby_measured,
-            "controller_energy_J": snapshot.controller_energy,
-        }
-        drifts = "the measured power drifts away from the model"
-        text = drifts if snapshot.drifting else "as modelled"
-        out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
-    else:
-        out.append(_status("energy: bus", "not measured by this source", {}))
-    watts, watts_std = columns.at_wall(power, snapshot.seconds)
-    joules, joules_std = columns.at_wall(net)
-    of_wall = {
-        "power_W": watts,
-        "power_std_W": watts_std,
-        "energy_J": joules,
-        "energy_std_J": joules_std,
-        "energy_ever_J": columns.value_at_wall(ever.net),
+    text = f"{power[model]:.1f} W"
+    if snapshot.arm_warning is None:
+        return _status("energy: model", text, values)
+    return _status("energy: model", f"{text}, {snapshot.arm_warning}", values, level=WARN)
+
+
+def _bus_status(snapshot: Snapshot) -> Status:
+    """The measured power; a warning where it drifts away from the model."""
+    if not snapshot.bus_measured:
+        return _status("energy: bus", "not measured by this source", {})
+    bus = snapshot.channels.arm["bus"]
+    values: dict[str, object] = {
+        "power_W": snapshot.power[bus],
+        "energy_J": snapshot.since_reset.net[bus],
+        "unexplained_mean_W": snapshot.unexplained_mean,
+        "unexplained_std_W": snapshot.unexplained_std,
+        "standby_measured_W": snapshot.standby_measured,
+        "controller_energy_J": snapshot.controller_energy,
     }
-    out.append(_status("energy: wall", SOURCES[columns.wall.energy_source], of_wall))
+    if snapshot.drifting:
+        text = "the measured power drifts away from the model"
+        return _status("energy: bus", text, values, level=WARN)
+    return _status("energy: bus", "as modelled", values)
+
+
+def _wall_status(snapshot: Snapshot) -> Status:
+    """The power at the wall, by the model of control box and supply."""
+    columns = snapshot.channels
+    power, power_std = columns.at_wall(snapshot.power, snapshot.seconds)
+    energy, energy_std = columns.at_wall(snapshot.since_reset.net)
+    values = {
+        "power_W": power,
+        "power_std_W": power_std,
+        "energy_J": energy,
+        "energy_std_J": energy_std,
+        "energy_ever_J": columns.value_at_wall(snapshot.lifetime.net),
+    }
+    return _status("energy: wall", SOURCES[columns.wall.energy_source], values)
+
+
+def _state_status(snapshot: Snapshot) -> Status:
+    """What the arm does, and its time and energy in each state."""
+    columns = snapshot.channels
+    net = snapshot.since_reset.net
     robot = snapshot.robot_mode
     safety = snapshot.safety_mode
-    of_state: dict[str, object] = {
+    values: dict[str, object] = {
         "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),
         "safety_mode": None if safety is None else SAFETY_MODES.get(safety, safety),
         "payload_kg": snapshot.payload,
         "speed_scaling": snapshot.speed_scaling,
     }
     for state in ArmState:
-        of_state[f"{state.name.lower()}_time_s"] = net[columns.state_time + state]
-        of_state[f"{state.name.lower()}_energy_J"] = net[columns.state_energy + state]
-    out.append(
-        _status("energy: state", snapshot.state.name.lower().replace("_", " "), of_state)
-    )
-    of_counters = {
+        name = state.name.lower()
+        values[f"{name}_time_s"] = net[columns.state_time + state]
+        values[f"{name}_energy_J"] = net[columns.state_energy + state]
+    return _status("energy: state", snapshot.state.name.lower().replace("_", " "), values)
+
+
+def _counters_status(snapshot: Snapshot, model: str) -> Status:
+    """Since when energies are counted, and with which model file."""
+    reset = snapshot.since_reset
+    ever = snapshot.lifetime
+    values = {
         "reset_time": snapshot.reset_time,
         "reset_reason": snapshot.reset_reason,
         "accounted_s": reset.accounted,
@@ -340,14 +413,13 @@ def summary_statuses(
         "unaccounted_ever_s": ever.unaccounted,
         "model": model,
     }
-    return [
-        *out,
-        _status("energy: counters", f"since {snapshot.reset_time}", of_counters),
-    ]
+    return _status("energy: counters", f"since {snapshot.reset_time}", values)
 
 
-def _status(name: str, text: str, values: Mapping[str, object]) -> Status:
-    return Status(name, OK, unsigned_zeros(text), values)
+def _status(
+    name: str, text: str, values: Mapping[str, object], *, level: int = OK
+) -> Status:
+    return Status(name, level, unsigned_zeros(text), values)
 
 
 def cycle_status(cycle: Cycle, channels: Channels) -> Status:
@@ -357,9 +429,8 @@ def cycle_status(cycle: Cycle, channels: Channels) -> Status:
     if cycle.program is not None:
         values["program"] = cycle.program
     values |= summary | {"start": stamp_text(cycle.start)}
-    values |= {
-        name: each for name, each in earlier_names(summary).items() if name not in values
-    }
+    for name, value in earlier_names(summary).items():
+        values.setdefault(name, value)
     level = OK if cycle.is_whole else WARN
     return Status("energy: cycle", level, cycle.words(summary["total_energy_J"]), values)
 
@@ -386,25 +457,23 @@ def prediction_statuses(
         plan: as planned.
         joints: names, prefix included.
         measured: None before the motion, or if there was none.
-        channels: of the measurement.
+        channels: of the measurement; given with it.
         optimized: the same path and duration for less energy; None if there is no such
             plan yet.
         reasons: why something was changed or is missing, by key.
     """
-    out = []
-    net = None if measured is None or channels is None else measured.net
+    statuses = []
     for i, joint in enumerate(joints):
         values: dict[str, object] = {
             "electrical_energy_J": plan.electrical[i],
             "electrical_energy_std_J": plan.electrical_std[i],
             "mechanical_energy_J": plan.mechanical[i],
         }
-        if net is not None and channels is not None:
-            own = net[channels.per_joint["electrical_power"]]
+        if measured is not None and channels is not None:
+            own = measured.net[channels.per_joint["electrical_power"]]
             values["measured_electrical_energy_J"] = own[i]
-        out.append(
-            Status(f"prediction: {joint}", OK, f"{plan.electrical[i]:.1f} J", values)
-        )
+        text = f"{plan.electrical[i]:.1f} J"
+        statuses.append(Status(f"prediction: {joint}", OK, text, values))
     total: dict[str, object] = {
         "plan_stamp": stamp,
         "energy_J": plan.total,
@@ -421,7 +490,8 @@ def prediction_statuses(
         text += (
             f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
         )
-    if net is not None and measured is not None and channels is not None:
+    if measured is not None and channels is not None:
+        net = measured.net
         total["measured_energy_J"] = net[channels.arm["total"]]
         total["measured_energy_std_J"] = channels.deviations_of_total(net)
         total |= source_values(measured, channels)
@@ -434,7 +504,7 @@ def prediction_statuses(
     if begins_away := total.get("begins_away"):
         level = WARN
         text = f"{text}; {begins_away}"
-    return [*out, Status("prediction: total", level, text, total)]
+    return [*statuses, Status("prediction: total", level, text, total)]
 
 
 def refusal_statuses(stamp: str, reason: str) -> list[Status]:
@@ -446,8 +516,14 @@ def refusal_statuses(stamp: str, reason: str) -> list[Status]:
 def interval_energies(
     passed: MeterReading, columns: Channels, joints: tuple[str, ...]
 ) -> dict[str, object]:
-    """Energies of an interval, as ~/read_interval returns them (JSON)."""
-    part = columns.per_joint["electrical_power"]
+    """Energies of an interval, as ~/read_interval returns them (JSON).
+
+    Args:
+        passed: energies of the interval [channels], J.
+        columns: layout of these channels.
+        joints: names of the joints, prefix included.
+    """
+    electrical = columns.per_joint["electrical_power"]
     net = passed.net
     return {
         "accounted_s": passed.accounted,
@@ -461,9 +537,9 @@ def interval_energies(
         "bus_J": float(net[columns.arm["bus"]]),
         "joints": {
             joint: {
-                "energy_J": float(passed.net[part][i]),
-                "consumed_J": float(passed.consumed[part][i]),
-                "regenerated_J": float(passed.regenerated[part][i]),
+                "energy_J": float(net[electrical][i]),
+                "consumed_J": float(passed.consumed[electrical][i]),
+                "regenerated_J": float(passed.regenerated[electrical][i]),
             }
             for i, joint in enumerate(joints)
         },
