@@ -28,12 +28,12 @@ from ur_energy_model.typing import Indices
 LINE = "script_control_line"
 LARGEST = 1 << 24
 """Bytes that a script may have; PolyScope's with many URCaps have a few hundred thousand."""
-MOST_LINES = 1_000_000
+MOST_LINES = 1_000_000  # lines that a script may have; bounds memory
 MOST_ITEMS = 100_000
-"""Lines that a script may have, and its nodes, functions and calls together; they bound memory."""
-# letters of a line in which nodes, blocks and calls are looked for
+"""Nodes, functions and calls together that a script may have; bounds memory."""
 LONGEST_LINE = 100_000
-MOST_NESTED = 1000  # blocks within blocks that are told apart
+"""Letters of a line in which nodes, blocks and calls are searched."""
+MOST_NESTED = 1000  # levels of blocks within blocks that are distinguished
 _NODE = re.compile(
     r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*'
 )
@@ -46,21 +46,26 @@ _DEFINED = re.compile(
     r"(?m)^[^\S\n]*(?:global[^\S\n]+)?(?:def|thread|sec)[^\S\n]+([A-Za-z_]\w*)"
 )
 _NO_LINE = 2**31
-"""From here on the number of a line, of 32 bits, is a negative one: none."""
-_STOPPED = 1
-"""Value of runtime_state while no program runs."""
+"""Numbers of lines from here on are negative numbers of 32 bits, which stand for no line."""
+_STOPPED = 1  # value of runtime_state while no program runs
 
 
 @dataclass(frozen=True)
 class ProgramNode:
-    """A node of the program tree."""
+    """A node of the program tree.
 
-    # number, label: as in the script
+    Attributes:
+        number: as in the script.
+        label: as in the script.
+        lines: numbers of its first and its last own line; nodes within it have lines in
+            between.
+        parent: index of the node around it in the same function; -1 without one.
+    """
+
     number: int
     label: str
-    # the first one of its own lines and the last; nodes within it have some in between
     lines: tuple[int, int]
-    parent: int  # index of the node around it in the same function, -1 without one
+    parent: int
 
 
 class Lines(Sequence[str]):
@@ -90,23 +95,28 @@ class Lines(Sequence[str]):
         number = index % len(self)
         if number == 0:
             return ""
-        return self._text[self._starts[number - 1] : self._starts[number] - 1].rstrip(
-            "\r"
-        )
+        begin = self._starts[number - 1]
+        end = self._starts[number] - 1
+        return self._text[begin:end].rstrip("\r")
 
     def __iter__(self) -> Iterator[str]:
         return (self[k] for k in range(len(self)))
 
 
 class Names(Sequence[str]):
-    """One of few names for each line."""
+    """One of few names for each line.
 
-    def __init__(self, names: Sequence[str], of: array[int]) -> None:
+    Args:
+        names: the few names.
+        numbers: for each line, the number of its name among them.
+    """
+
+    def __init__(self, names: Sequence[str], numbers: array[int]) -> None:
         self._names = names
-        self._of = of
+        self._numbers = numbers
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._numbers)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -114,32 +124,42 @@ class Names(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
-            return [self._names[k] for k in self._of[index]]
-        return self._names[self._of[index]]
+            return [self._names[number] for number in self._numbers[index]]
+        return self._names[self._numbers[index]]
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script; lines count from 1, and index 0 of each sequence stands for none."""
+    """A script; lines count from 1, and index 0 of each sequence stands for none.
 
-    name: str  # of the program
-    text: Lines  # of the lines
-    function: Names  # by line, the name of the function it is in
-    node: array[int]  # by line, the index of its node, -1 without one
-    threads: frozenset[str]  # names of the functions that run beside the program
-    # by function, and by name of those of the script that it calls, the lines of these
-    # calls
+    Attributes:
+        name: of the program.
+        text: of each line.
+        function: name of the function that each line is in.
+        node: index of the node of each line; -1 without one.
+        threads: names of the functions that run beside the program.
+        calls: lines at which functions of the script are called, by the name of the
+            calling function and then by that of the called one.
+        nodes: in the order of the script.
+    """
+
+    name: str
+    text: Lines
+    function: Names
+    node: array[int]
+    threads: frozenset[str]
     calls: dict[str, dict[str, list[int]]]
-    nodes: tuple[ProgramNode, ...]  # in the order of the script
+    nodes: tuple[ProgramNode, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Labels of the nodes, each with its number where another node has the same label."""
-        labels = Counter(node.label for node in self.nodes)
-        return tuple(
-            f"{node.label} ({node.number})" if labels[node.label] > 1 else node.label
-            for node in self.nodes
-        )
+        occurrences = Counter(node.label for node in self.nodes)
+        names = []
+        for node in self.nodes:
+            is_unique = occurrences[node.label] == 1
+            names.append(node.label if is_unique else f"{node.label} ({node.number})")
+        return tuple(names)
 
     def within(self, inner: int, outer: int) -> bool:
         """Whether a node, by index, is another one or lies within it."""
@@ -169,29 +189,54 @@ def read_script(path: str | Path) -> Script:
     return parse_script(data.decode("utf-8", "replace"), Path(path).stem, source=path)
 
 
+class _Block(NamedTuple):
+    """A block of a script, from its first line to its `end`.
+
+    Attributes:
+        function: number of the function it is in.
+        node: index of the last node that began in it; -1 without one.
+        in_thread: whether it belongs to a thread.
+    """
+
+    function: int
+    node: int
+    in_thread: bool
+
+
 @dataclass
 class _Parser:
-    """What the lines of a script have shown so far."""
+    """What the lines of a script have shown so far.
 
-    name: str  # of the program, if it defines no function
-    defined: set[str]  # names of the functions of the script
-    outer: str | None = None  # name of the first function
+    Attributes:
+        name: of the program, if it defines no function.
+        defined: names of the functions of the script.
+        outer: name of the first function; None before it.
+        functions: names by number; number 0 is outside of all functions.
+        threads: names of the functions that run beside the program.
+        found: number, label and parent of each node.
+        calls: see `Script`.
+        blocks: around the present line, the innermost last.
+        deeper: number of blocks around the present line beyond MOST_NESTED.
+        items: number of nodes, functions and calls.
+    """
+
+    name: str
+    defined: set[str]
+    outer: str | None = None
     functions: list[str] = field(default_factory=list)
     threads: set[str] = field(default_factory=set)
     found: list[tuple[int, str, int]] = field(default_factory=list)
-    """Number, label and parent of each node."""
     calls: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    blocks: list[tuple[int, int, bool]] = field(default_factory=list)
-    """Innermost last: function and node by number, and whether the block belongs to a thread."""
-    deeper: int = 0  # blocks that are nested too deep to be told apart
-    items: int = 0  # nodes, functions and calls
+    blocks: list[_Block] = field(default_factory=list)
+    deeper: int = 0
+    items: int = 0
 
     def __post_init__(self) -> None:
         self.functions.append(self.name)
-        self.blocks.append((0, -1, False))
+        self.blocks.append(_Block(0, -1, in_thread=False))
 
     def take(self, number: int, line: str) -> tuple[int, int]:
-        """The function and the node of the next line, by number."""
+        """Number of the function and index of the node of the next line."""
         code = _TEXT.sub('""', line).split("#", 1)[0].strip()
         if node := _NODE.fullmatch(line.strip()):
             self._begin_node(int(node[1]), node[2])
@@ -201,33 +246,35 @@ class _Parser:
             self._enter(self.blocks[-1])
         if code == "end":
             self._leave()
-        function, of, _ = self.blocks[-1]
+        block = self.blocks[-1]
         if not (node or begin):
+            caller = self.functions[block.function]
             called = {match[1] for match in _CALLED.finditer(code)}
             for callee in sorted(called & self.defined):
-                own = self.calls.setdefault(self.functions[function], {})
-                own.setdefault(callee, []).append(number)
+                calls_of_function = self.calls.setdefault(caller, {})
+                calls_of_function.setdefault(callee, []).append(number)
                 self.items += 1
-        return function, of
+        return block.function, block.node
 
     def _begin_node(self, number: int, label: str) -> None:
-        function, _, beside = self.blocks[-1]
-        around = self.blocks[-2] if len(self.blocks) > 1 else (-1, -1, False)
-        parent = around[1] if around[0] == function else -1
-        self.blocks[-1] = function, len(self.found), beside
+        block = self.blocks[-1]
+        parent = -1
+        if len(self.blocks) > 1 and self.blocks[-2].function == block.function:
+            parent = self.blocks[-2].node
+        self.blocks[-1] = block._replace(node=len(self.found))
         self.found.append((number, label, parent))
         self.items += 1
 
     def _begin_function(self, name: str, *, thread: bool) -> None:
         self.outer = self.outer or name
-        beside = self.blocks[-1][2] or thread
-        self._enter((len(self.functions), -1, beside))
+        in_thread = self.blocks[-1].in_thread or thread
+        self._enter(_Block(len(self.functions), -1, in_thread))
         self.functions.append(name)
-        if beside:
+        if in_thread:
             self.threads.add(name)
         self.items += 1
 
-    def _enter(self, block: tuple[int, int, bool]) -> None:
+    def _enter(self, block: _Block) -> None:
         if len(self.blocks) < MOST_NESTED:
             self.blocks.append(block)
         else:
@@ -243,7 +290,12 @@ class _Parser:
 def parse_script(
     text: str, name: str = "program", *, source: str | Path = "the script"
 ) -> Script:
-    """The script of a program; `name` is used for one that defines no function.
+    """Parse the script of a program.
+
+    Args:
+        text: of the script.
+        name: of a program whose script defines no function.
+        source: of the script, for messages.
 
     Raises:
         InputError: it has more lines, nodes, functions or calls than any program.
@@ -268,6 +320,9 @@ def parse_script(
             spans.append([number, number])
         elif node >= 0:
             spans[node][1] = number
+    found = []
+    for (number, label, parent), (first, last) in zip(parser.found, spans, strict=True):
+        found.append(ProgramNode(number, label, (first, last), parent))
     return Script(
         name=parser.outer or name,
         text=lines,
@@ -275,12 +330,7 @@ def parse_script(
         node=nodes,
         threads=frozenset(parser.threads),
         calls=parser.calls,
-        nodes=tuple(
-            ProgramNode(number, label, (first, last), parent)
-            for (number, label, parent), (first, last) in zip(
-                parser.found, spans, strict=True
-            )
-        ),
+        nodes=tuple(found),
     )
 
 
@@ -296,12 +346,16 @@ def lines_of(batch: Telemetry) -> Indices:
 
 
 class ProgramPosition(NamedTuple):
-    """Where in a program the robot is."""
+    """Where in a program the robot is.
 
-    # indexes of nodes, -1 where a function is outside all of them, each with the
-    # function; from the outermost to the innermost call
+    Attributes:
+        path: from the outermost to the innermost call, the name of each function with the
+            index of the node in it; -1 outside of all nodes.
+        line: number of the line; 0 where it is not known.
+    """
+
     path: tuple[tuple[str, int], ...] = ()
-    line: int = 0  # number of the line; 0 where it cannot be told
+    line: int = 0
 
     @property
     def node(self) -> int:
@@ -310,65 +364,86 @@ class ProgramPosition(NamedTuple):
 
 
 NOWHERE = ProgramPosition()
+"""The position while no line of the program is known."""
+
+
+class _Frame(NamedTuple):
+    """A function under way: its name, the index of the present node and the present line."""
+
+    function: str
+    node: int
+    line: int
 
 
 @dataclass
 class ProgramTracker:
     """Follows the line in execution: which node, called from where, and how often.
 
-    A line of another function is a call if the present one contains it, and otherwise a
-    return to the nearest that does. Lines of threads, and those a script does not have,
-    are nowhere.
+    A line of another function is a call if the present function contains such a call, and
+    otherwise a return to the nearest function that does. Lines of threads, and lines that
+    the script does not have, are NOWHERE.
+
+    Attributes:
+        script: of the program; without it every line is a position of its own.
+        executions: how often each line and each node was begun, returns from calls not
+            counted. Keys are numbers of lines, and -1 less the index for nodes.
     """
 
-    # None without one; then every line is a place of its own
     script: Script | None = None
-    # number of times that each line (positive), and each node (its index, negative and
-    # less one), was begun; returns from calls are not
     executions: dict[int, int] = field(default_factory=dict)
-    # function, node and line
-    _frames: list[tuple[str, int, int]] = field(default_factory=list)
-    # by node, the line at which it began
+    _frames: list[_Frame] = field(default_factory=list)
     _entry: dict[int, int] = field(default_factory=dict)
+    """Line at which each node began, by its index."""
 
     def move(self, line: int) -> ProgramPosition:
-        """The place of a line other than the last one."""
+        """The position of a line other than the last one."""
         script = self.script
         if script is None:
             if line:
                 self._count(line)
-            return ProgramPosition((), line)
+            return ProgramPosition(line=line)
         if not 0 < line < len(script.text) or script.function[line] in script.threads:
             return NOWHERE
         function = script.function[line]
         node = script.node[line]
         frames = self._frames
-        called = [each for each, _, _ in frames]
-        begins = enters = True
+        called = [frame.function for frame in frames]
+        begins_line = True
+        begins_node = True
         if function in called:
             depth = called.index(function)
-            returns, (_, left, before) = depth < len(frames) - 1, frames[depth]
-            begins = not (returns and before == line)
-            again = line == self._entry.get(node, line) and not returns
-            enters = again or not script.within(left, node)
+            before = frames[depth]
+            returns = depth < len(frames) - 1
+            begins_line = not (returns and before.line == line)
+            is_entry = line == self._entry.get(node, line) and not returns
+            begins_node = is_entry or not script.within(before.node, node)
             del frames[depth:]
         else:
-            while frames and function not in script.calls.get(frames[-1][0], {}):
-                frames.pop()
-            if frames:  # a call takes no time: its line is rarely seen
-                caller, _, at = frames[-1]
-                sites = script.calls[caller][function]
-                site = next((each for each in sites if each >= at), sites[0])
-                frames[-1] = caller, script.node[site], site
-        frames.append((function, node, line))
-        if begins:
+            self._call(script, function)
+        frames.append(_Frame(function, node, line))
+        if begins_line:
             self._count(line)
-        if enters and node >= 0:
+        if begins_node and node >= 0:
             self._count(-1 - node)
             self._entry[node] = line
-        return ProgramPosition(
-            tuple((function, node) for function, node, _ in frames), line
-        )
+        path = tuple((frame.function, frame.node) for frame in frames)
+        return ProgramPosition(path, line)
+
+    def _call(self, script: Script, function: str) -> None:
+        """Return to the nearest function that calls this one, and to the line of the call.
+
+        A call takes no time, so that its line is rarely seen: it is the next line with
+        such a call, or the first.
+        """
+        frames = self._frames
+        while frames and function not in script.calls.get(frames[-1].function, {}):
+            frames.pop()
+        if not frames:
+            return
+        caller = frames[-1]
+        lines = script.calls[caller.function][function]
+        line = next((each for each in lines if each >= caller.line), lines[0])
+        frames[-1] = _Frame(caller.function, script.node[line], line)
 
     def _count(self, key: int) -> None:
         self.executions[key] = self.executions.get(key, 0) + 1
