@@ -15,6 +15,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -51,7 +52,7 @@ from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.clock import ClockCheck
 from ur_energy_model.telemetry.plausibility import REASON, REMEDY, OfflineSimulatorCheck
@@ -60,9 +61,13 @@ from ur_energy_model.typing import Array, Progress
 
 
 class SessionStandby(NamedTuple):
-    """Standby power of a session [W], and the settled standstill that has shown it [s].
+    """Standby power of a session.
 
-    It is anchored where the recording has shown it; else it is the model's.
+    Attributes:
+        anchored: whether the recording has shown it; else it is the model's.
+        standby: the power [W].
+        standby_std: its standard deviation [W].
+        still_seconds: settled standstill that has shown it [s].
     """
 
     anchored: bool
@@ -71,11 +76,11 @@ class SessionStandby(NamedTuple):
     still_seconds: float
 
     def power_words(self) -> str:
-        """The power, ± 95 %."""
+        """The power with its 95 % interval, in words."""
         return f"{self.standby:.1f} ± {CONFIDENCE * self.standby_std:.1f} W"
 
     def words(self) -> str:
-        """How it is known."""
+        """Where the power comes from, in words."""
         if not self.anchored:
             return "the model's: the recording does not show it"
         if not self.still_seconds > 0.0:
@@ -85,60 +90,81 @@ class SessionStandby(NamedTuple):
 
 @dataclass(frozen=True)
 class EnergySummary:
-    """Energies of a recording: per joint, whole arm, by state, beside the measured bus energy."""
+    """Energies of a recording with n joints: per joint, whole arm, and by state.
 
-    names: tuple[str, ...]  #: of the joints, n
-    #: duration, unaccounted: time integrated over, and time in gaps [s]
+    Attributes:
+        names: of the joints, n.
+        duration: time integrated over [s].
+        unaccounted: time in gaps [s].
+        refused: number of samples left out because of values that are not finite or
+            impossible.
+        repeated: number of samples left out because the recording has them twice.
+        mechanical: mechanical energy of each joint [n], J.
+        electrical: electrical energy of each joint [n], J.
+        electrical_std: standard deviations of `electrical` from the model's parameters
+            [n], J.
+        electrical_total_std: standard deviation of the sum of `electrical` [J].
+        copper: loss in the windings of each motor [n], J.
+        friction: friction loss of each joint [n], J.
+        regenerated: electrical energy that each joint returned [n], J.
+        driver: of all motor drivers [J].
+        standby: of the whole arm [J].
+        regeneration: what the supply cannot take back, stored or burnt [J].
+        supply: total at the supply, measured where bus power is, else modelled [J].
+        supply_std: standard deviation of `supply` [J].
+        total_source: where `supply` comes from.
+        model: modelled energy at the supply, the sum of all parts above [J].
+        model_std: standard deviation of `model` [J].
+        unexplained: `supply` less `model` [J].
+        unexplained_std: standard deviation of `unexplained` [J].
+        bus: measured energy at the supply [J]; None where bus power is incomplete.
+        measured: measured part of `supply`, that of the time in which bus power is
+            known [J].
+        wall: energy at the mains: control box and supply included.
+        state_time: time in each state [s].
+        state_energy: energy of the whole arm in each state [J].
+        session: standby power of the session.
+        warnings: for the user, one line each.
+        contradictions: statements about the recording that it does not agree with; also
+            in `warnings`, in words.
+        serials: of the arms of model and recording, see `telemetry_checks.serials`.
+        controller_constants: torque constants that the recording's controller states.
+        same_arm: whether these are the model's; None where unknown.
+    """
+
+    names: tuple[str, ...]
     duration: float
     unaccounted: float
-    # : refused, repeated: number of samples left out because of values that are not
-    # finite or : impossible, and because the recording has them twice
     refused: int
     repeated: int
-    # : mechanical, electrical, copper, friction, regenerated: of each joint [n], J;
-    # regenerated is : the electrical energy returned
     mechanical: Array
     electrical: Array
-    # : electrical_std, electrical_total_std: standard deviations of `electrical` [n] and
-    # of its sum, : from the model's parameters [J]
     electrical_std: Array
     electrical_total_std: float
     copper: Array
     friction: Array
     regenerated: Array
-    #: driver, standby: of the whole arm [J]
     driver: float
     standby: float
-    regeneration: float  #: what the supply cannot take back, stored or burnt [J]
-    # : supply, supply_std: total at the supply, measured where bus power is, else
-    # modelled [J]
+    regeneration: float
     supply: float
     supply_std: float
-    total_source: TotalSource  #: where `supply` comes from
-    #: model, model_std: modelled energy at the supply, the sum of all parts above [J]
+    total_source: TotalSource
     model: float
     model_std: float
-    #: unexplained, unexplained_std: `supply` less `model` [J]
     unexplained: float
     unexplained_std: float
-    # : measured energy at the supply [J], None where bus power is incomplete
     bus: float | None
-    # : measured part of `supply`, that of the time in which bus power is known [J]
     measured: float
-    wall: WallEnergy  #: energy at the mains: control box and supply included
-    #: state_time, state_energy: of the whole arm by state [s], [J]
+    wall: WallEnergy
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
-    session: SessionStandby  #: the session's standby power
-    warnings: tuple[str, ...] = ()  #: for the user, one line each
-    # : statements about the recording that it does not agree with; also in `warnings`, in
-    # words
+    session: SessionStandby
+    warnings: tuple[str, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
-    #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)
-    #: torque constants that the recording's controller states
     controller_constants: ControllerConstants | None = None
-    same_arm: bool | None = None  #: whether these are the model's, None where unknown
+    same_arm: bool | None = None
 
     @property
     def efficiency(self) -> Array:
@@ -207,8 +233,11 @@ def summarise(
 ) -> EnergySummary:
     """Energies that a meter has counted of a calculator's powers.
 
-    `bus_complete` is whether the bus power was measured throughout; `wall` has the
-    readings of a power meter at the mains, if any.
+    Args:
+        calculator: after the last sample.
+        meter: of the channels of the calculator.
+        bus_complete: whether the bus power was measured throughout.
+        wall: readings of a power meter at the mains; None without any.
     """
     wall = wall or RecordedWall(calculator.channels)
     channels = calculator.channels
@@ -217,7 +246,6 @@ def summarise(
     net = reading.net
     joint = channels.per_joint
     arm = channels.arm
-    joint_std, supply_std = channels.deviations(net)
     return EnergySummary(
         names=channels.joints,
         duration=reading.accounted,
@@ -226,7 +254,7 @@ def summarise(
         repeated=calculator.repeated,
         mechanical=net[joint["mechanical_power"]],
         electrical=net[joint["electrical_power"]],
-        electrical_std=joint_std,
+        electrical_std=channels.deviations_of_joints(net),
         electrical_total_std=channels.deviation_of_joints(net),
         copper=net[joint["copper_loss"]],
         friction=net[joint["friction_loss"]],
@@ -235,7 +263,7 @@ def summarise(
         standby=float(net[arm["standby"]]),
         regeneration=float(net[arm["regeneration"]]),
         supply=float(net[arm["total"]]),
-        supply_std=supply_std,
+        supply_std=float(channels.deviations_of_total(net)),
         total_source=channels.total_source(net, reading.accounted),
         model=float(net[arm["model"]]),
         model_std=float(channels.deviations_of_model(net)),
@@ -258,41 +286,52 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
 
     Standard deviations are summed too: the model's errors are the same in all recordings.
     The measured energy is None where any recording lacks it, and the wall's source is the
-    least one. There is no entry "session". A serial number that differs between the
-    recordings is None.
+    least certain one. There is no entry "session". A serial number that differs between
+    the recordings is None.
     """
-
-    def summed(name: str, values: Sequence[Any]) -> Any:
-        first = values[0]
-        if isinstance(first, dict):
-            out = {key: summed(key, [each[key] for each in values]) for key in first}
-            if "efficiency" in out:
-                energies = (out["mechanical_energy"], out["electrical_energy"])
-                out["efficiency"] = float(efficiency(*map(np.atleast_1d, energies))[0])
-            return out
-        if isinstance(first, list):
-            return [summed(name, each) for each in zip(*values, strict=True)]
-        if name in ("name", "efficiency"):
-            return first
-        return None if None in values else sum(values)
-
-    contents = [plain(each.as_json()) for each in summaries]
-    for each in contents:
-        del each["session"], each["warnings"], each["serials"], each["wall_source"]
-        del each["contradictions"], each["total_source"], each["total_measured_share"]
-        del each["explained_share"]
+    contents = []
+    warnings: dict[str, None] = {}
+    contradictions = []
+    for summary in summaries:
+        content = plain(summary.as_json())
+        contents.append({key: content[key] for key in content if key not in _NOT_SUMMED})
+        warnings |= dict.fromkeys(summary.warnings)
+        contradictions += [each.as_json() for each in summary.contradictions]
     return {
-        **summed("", contents),
-        **WallEnergy.summed([each.wall for each in summaries]).as_json(),
+        **_summed("", contents),
+        **WallEnergy.summed([summary.wall for summary in summaries]).as_json(),
         **_source_json(summaries),
-        "warnings": tuple(
-            dict.fromkeys(line for each in summaries for line in each.warnings)
-        ),
-        "contradictions": [
-            one.as_json() for each in summaries for one in each.contradictions
-        ],
-        "serials": common_serials([each.serials for each in summaries]),
+        "warnings": tuple(warnings),
+        "contradictions": contradictions,
+        "serials": common_serials([summary.serials for summary in summaries]),
     }
+
+
+_NOT_SUMMED = (
+    "session", "warnings", "contradictions", "serials", "wall_source", "total_source",
+    "total_measured_share", "explained_share",
+)  # fmt: skip
+"""Entries of JSON output that are no sums over recordings."""
+
+
+def _summed(name: str, values: Sequence[Any]) -> Any:
+    """Sum of entries of this name of several recordings, part by part; None where one lacks it.
+
+    Names are those of the first recording, and efficiencies the ratio of the sums.
+    """
+    first = values[0]
+    if isinstance(first, dict):
+        sums = {key: _summed(key, [value[key] for value in values]) for key in first}
+        if "efficiency" in sums:
+            mechanical = np.atleast_1d(sums["mechanical_energy"])
+            electrical = np.atleast_1d(sums["electrical_energy"])
+            sums["efficiency"] = float(efficiency(mechanical, electrical)[0])
+        return sums
+    if isinstance(first, list):
+        return [_summed(name, parts) for parts in zip(*values, strict=True)]
+    if name in ("name", "efficiency"):
+        return first
+    return None if None in values else sum(values)
 
 
 def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
@@ -341,14 +380,21 @@ def new_power_csv(path: str | Path, channels: Channels) -> Iterator[PowerCsv]:
 
 
 class PowerCsv:
-    """Writes powers in this layout to an open file, row by row, in order of time."""
+    """Writes powers to an open CSV file, a row per sample, in order of time.
+
+    Columns are the time, each quantity of each joint, and ARM_COLUMNS.
+
+    Args:
+        file: open for writing.
+        channels: of the powers.
+    """
 
     def __init__(self, file: IO[str], channels: Channels) -> None:
         self._writer = csv.writer(file, lineterminator="\n")
         self._channels = channels
-        joints = [
-            f"{kind}_{j}" for kind in QUANTITIES for j in range(len(channels.joints))
-        ]
+        joints: list[str] = []
+        for quantity in QUANTITIES:
+            joints += [f"{quantity}_{j}" for j in range(len(channels.joints))]
         self._writer.writerow(["timestamp", *joints, *ARM_COLUMNS])
 
     def append(self, table: PowerTable, meter: EnergyMeter) -> None:
@@ -372,19 +418,18 @@ class PowerCsv:
                 power[:, arm["unexplained"]],
             ]
         )
-        self._writer.writerows(
-            [
-                ["" if np.isnan(value) else f"{value:.9g}" for value in row]
-                for row in columns
-            ]
-        )
+        for row in columns:
+            cells = ["" if np.isnan(value) else f"{value:.9g}" for value in row]
+            self._writer.writerow(cells)
 
 
 def energy_at(steps: Array, power: Array, end: float) -> Array:
-    """Energy up to every sample [samples], J, where it is `end` at the last one.
+    """Energy up to every sample [samples], J.
 
-    `steps` are the bridged steps to the samples [samples], s, `power` theirs [samples],
-    W.
+    Args:
+        steps: bridged steps to the samples [samples], s.
+        power: at the samples [samples], W.
+        end: energy up to the last sample [J].
     """
     gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]
     return np.asarray(end - np.append(np.cumsum(gains[::-1])[::-1], 0.0))
@@ -399,7 +444,13 @@ MOST_KEPT = 50_000
 
 
 class Rereading:
-    """Batches of a recording for several passes: those of a short one are kept, else read again."""
+    """Batches of a recording for several passes over it.
+
+    Those of a short recording are kept in memory; a longer one is read again in each pass.
+
+    Args:
+        read: begins to read the recording from its begin.
+    """
 
     def __init__(self, read: Callable[[], Iterator[Telemetry]]) -> None:
         self._read = read
@@ -440,37 +491,51 @@ def recording_powers(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    bag = Path(bag)
-    robot = calculator.robot
+    read = partial(_checked, Path(bag), calculator.robot, fields, progress)
+    batches = Rereading(read)
+    calculator.follow_session(batches)
+    for batch in batches:
+        table = calculator(batch)
+        if table is not None:
+            yield table
+
+
+def _checked(
+    bag: Path,
+    robot: RobotDescription,
+    fields: tuple[str, ...],
+    progress: Progress | None,
+) -> Iterator[Telemetry]:
+    """Batches of a recording with these fields, checked while they are read.
+
+    Raises:
+        UrEnergyError: the recording cannot be used; at its end, also where it contradicts
+            what it states.
+    """
     further = tuple(name for name in ARM_TYPE_FIELDS if name not in fields)
-
-    def checked() -> Iterator[Telemetry]:
-        samples = 0
-        clock = ClockCheck(bag)
-        check = RecordingCheck()
-        for batch in iterate_bag(bag, (*fields, *further)):
-            if not len(batch):
-                continue
-            clock.update(batch.time)
-            if samples == 0:
-                check_robot(bag, batch.info, robot)
-            present = tuple(
-                name for name in ("actual_qd", "actual_current") if name in batch
-            )
-            check_width(bag, batch, ("actual_qd", *present), robot.dof)
-            samples += len(batch)
-            check.observe(batch)
-            if progress is not None:
-                progress(float("nan"), f"reading {bag.name}: {samples} samples")
-            wanted = {name: batch[name] for name in batch.columns if name not in further}
-            yield replace(batch, columns=wanted)
+    samples = 0
+    clock = ClockCheck(bag)
+    check = RecordingCheck()
+    for batch in iterate_bag(bag, (*fields, *further)):
+        if not len(batch):
+            continue
+        clock.update(batch.time)
         if samples == 0:
-            raise RecordingError(bag, "holds no samples", "record again")
-        clock.finish()
-        refuse(bag, check.contradictions(robot))
-
-    calculator.follow_session(batches := Rereading(checked))
-    yield from filter(None, map(calculator, batches))
+            check_robot(bag, batch.info, robot)
+        of_joints = ["actual_qd"]
+        if "actual_current" in batch:
+            of_joints.append("actual_current")
+        check_width(bag, batch, tuple(of_joints), robot.dof)
+        samples += len(batch)
+        check.observe(batch)
+        if progress is not None:
+            progress(float("nan"), f"reading {bag.name}: {samples} samples")
+        wanted = {name: batch[name] for name in batch.columns if name not in further}
+        yield replace(batch, columns=wanted)
+    if samples == 0:
+        raise RecordingError(bag, "holds no samples", "record again")
+    clock.finish()
+    refuse(bag, check.contradictions(robot))
 
 
 def measured_powers(
@@ -480,7 +545,13 @@ def measured_powers(
     fields: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Iterator[PowerTable]:
-    """`recording_powers` of a recording whose currents were measured, with further `fields`.
+    """Powers as from `recording_powers`, of a recording whose currents were measured.
+
+    Args:
+        calculator: of the arm; keeps the state of the session.
+        bag: recording.
+        fields: RTDE fields to read beside those of the calculator.
+        progress: called with fraction (NaN if unknown) and text.
 
     Raises:
         UrEnergyError: input that cannot be used; at its end, a recording without a usable
@@ -550,30 +621,36 @@ def estimate_energy(
             if rows is not None:
                 rows.append(table, meter)
     found = summarise(calculator, meter, bus_complete, wall)
-    found = replace(
-        found, contradictions=(*found.contradictions, *matched.contradictions)
-    )
+    contradictions = [*found.contradictions, *matched.contradictions]
     if found.total_source.name == "measured":
-        doubts = _bus_contradictions(found.supply, found.model, found.unexplained_std)
-        found = replace(found, contradictions=(*found.contradictions, *doubts))
+        contradictions += _bus_contradictions(
+            found.supply, found.model, found.unexplained_std
+        )
     warning = matched.warning
     if not matched.decided:
         session = calculator.model_in_session().session
-        misfits = []
-        if abs(found.unexplained) > _CONTRADICTION * found.unexplained_std:
-            half = CONFIDENCE * found.model_std
-            measured = f"{found.supply:.0f} J were measured at the supply"
-            misfits = [f"{measured}, {found.model:.0f} ± {half:.0f} J modelled"]
-        warning = doubt_about_arm(model, session, misfits)
-    warnings = tuple(each.words() for each in found.contradictions)
-    warnings += () if warning is None else (warning,)
+        warning = doubt_about_arm(model, session, _misfits(found))
+    warnings = [each.words() for each in contradictions]
+    if warning is not None:
+        warnings.append(warning)
+    warnings += repetition(found.repeated)
     return replace(
         found,
-        warnings=(*warnings, *repetition(found.repeated)),
+        warnings=tuple(warnings),
+        contradictions=tuple(contradictions),
         serials=serials(model, info),
         controller_constants=matched.constants,
         same_arm=matched.same_arm,
     )
+
+
+def _misfits(found: EnergySummary) -> list[str]:
+    """What in the energies of a recording contradicts the model, in words."""
+    if abs(found.unexplained) <= _CONTRADICTION * found.unexplained_std:
+        return []
+    measured = f"{found.supply:.0f} J were measured at the supply"
+    half = CONFIDENCE * found.model_std
+    return [f"{measured}, {found.model:.0f} ± {half:.0f} J modelled"]
 
 
 _FACTOR = 1.5
@@ -587,9 +664,9 @@ def _bus_contradictions(
 ) -> tuple[Contradiction, ...]:
     """The contradiction between measured and modelled energy of the same time, if there is one.
 
-    The measured total does not depend on the model, so that no model shows a small error
-    of it. A factor between the two, beyond what any model is wrong by, shows a wrong unit,
-    a wrong column, or a model or payload of another arm.
+    The measured total does not depend on the model, and no model is good enough to show a
+    small error in it. A factor between the two that is larger than the error of any model
+    shows a wrong unit, a wrong column, or a model or payload of another arm.
 
     Args:
         measured: integral of voltage times current of the robot bus [J].
