@@ -75,18 +75,24 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     torque = np.where(unknown, TORQUE, 5.0 * robot.max_torque)
     speed = 2.0 * robot.max_velocity
     highest = {
-        **dict.fromkeys(("actual_q", "target_q"), position),
-        **dict.fromkeys(("actual_qd", "target_qd"), speed),
+        "actual_q": position,
+        "target_q": position,
+        "actual_qd": speed,
+        "target_qd": speed,
         "target_qdd": np.maximum(ACCELERATION, 10 * robot.max_acceleration),
-        **dict.fromkeys(("target_moment", "actual_current_as_torque"), torque),
-        **dict.fromkeys(
-            ("actual_current", "target_current", "joint_control_output"), current
-        ),
+        "target_moment": torque,
+        "actual_current_as_torque": torque,
+        "actual_current": current,
+        "target_current": current,
+        "joint_control_output": current,
     }
+    limits = dict(ANY_ARM)
     supply = (np.array([-1.0]), np.array([max(80.0, 1.7 * robot.nominal_voltage)]))
-    names = ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage")
-    limits = {name: (-high, high) for name, high in highest.items()}
-    return {**ANY_ARM, **dict.fromkeys(names, supply), **limits}
+    for name in ("actual_joint_voltage", "actual_main_voltage", "actual_robot_voltage"):
+        limits[name] = supply
+    for name, high in highest.items():
+        limits[name] = (-high, high)
+    return limits
 
 
 # Operating conditions that the robot reports: payload, speed scaling, joint temperatures.
@@ -96,13 +102,21 @@ PAYLOAD: tuple[str, ...] = ("payload", "payload_cog", "payload_inertia")
 
 
 class OperatingConditions:
-    """The most recent operating conditions."""
+    """The most recent operating conditions.
+
+    Args:
+        setup: mounting and payload of the model.
+
+    Attributes:
+        setup: mounting of the model, with the payload that is set in the controller once
+            it is known.
+        speed_scaling: product of speed slider and limiter, 0 to 1.
+        temperature: of the joints [n], degC; None where unknown.
+    """
 
     def __init__(self, setup: Setup) -> None:
-        # mounting of the model, with the payload set in the controller once it is known
         self.setup = setup
-        self.speed_scaling = 1.0  # product of slider and limiter
-        # of the joints [n], degC; None where unknown
+        self.speed_scaling = 1.0
         self.temperature: Array | None = None
         self._payload_known = False
 
@@ -150,23 +164,21 @@ class OperatingConditions:
         mass = float(columns["payload"][row])
         center = columns["payload_cog"][row]
         known = self.setup.payload
-        tensor = np.zeros((3, 3))
-        if mass == known.mass and (
-            not mass or np.array_equal(center, known.center_of_mass)
-        ):
+        same_center = not mass or np.array_equal(center, known.center_of_mass)
+        if mass == known.mass and same_center:
             return
-        inertia = (
-            columns["payload_inertia"][row]
-            if "payload_inertia" in columns
-            else np.zeros(6)
-        )
+        inertia = np.zeros(6)
+        if "payload_inertia" in columns:
+            inertia = columns["payload_inertia"][row]
+        tensor = np.zeros((3, 3))
         if np.isnan([mass, *center, *inertia]).any():
             return
         if inertia.any():
             xx, yy, zz, xy, xz, yz = inertia
             entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
             # Users may enter anything; an impossible body counts as a point mass.
-            tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
+            if np.linalg.eigvalsh(entered).min() >= 0:
+                tensor = entered
         self.setup = Setup(self.setup.gravity, Payload(mass, np.array(center), tensor))
         self._payload_known = True
 
@@ -190,44 +202,68 @@ OPTIONAL: tuple[str, ...] = (
 """Fields that a sample may lack: NaN stands for not measured."""
 
 
+class _Checked(NamedTuple):
+    """Values of a sample that are checked, side by side.
+
+    Attributes:
+        names: of the fields between time and motor currents.
+        low: lowest possible value of each [values].
+        high: highest possible value of each [values].
+        optional: whether each may be NaN [values].
+    """
+
+    names: list[str]
+    low: Array
+    high: Array
+    optional: Mask
+
+
 class UsableSamples:
-    """Finds the samples whose values are within limits, and whose bus power is [W]."""
+    """Finds the samples from which energy can be computed.
+
+    Args:
+        limits: lowest and highest value of each field.
+        most_power: highest power of the robot bus [W].
+    """
 
     def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
         self._limits = limits
         self._most_power = most_power
-        self._layouts: dict[
-            tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array, Mask]
-        ] = {}
+        self._layouts: dict[tuple[bool, tuple[str, ...]], _Checked] = {}
 
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
-        """Usable samples [samples]; without motor currents [samples, n], A, those with motion."""
+        """Whether each sample is usable [samples].
+
+        Args:
+            batch: samples of one layout of columns.
+            current: motor currents [samples, n], A, from which powers are computed; None
+                to compute them from the motion, which must be finite then.
+        """
         columns = batch.columns
         count = len(batch)
         key = current is None, tuple(columns)
         if key not in self._layouts:
             self._layouts[key] = self._layout(columns, current)
-        names, low, high, optional = self._layouts[key]
-        parts = [batch.time, *(columns[name] for name in names)]
+        checked = self._layouts[key]
+        parts = [batch.time, *(columns[name] for name in checked.names)]
         if current is not None:
             parts.append(current)
         # All values side by side: few operations on one matrix take a fifth of the time
         # of many on its parts, in the small batches of the live estimator.
         values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
-        inside = (values >= low) & (values <= high)  # NaN is not
-        if inside.all():  # as nearly always
+        inside = (values >= checked.low) & (values <= checked.high)  # False for NaN
+        if inside.all():  # the usual case
             good = inside[:, 0]
             bus = batch.bus_power
         else:
-            good = (inside | (optional & np.isnan(values))).all(axis=1)
+            lacking = checked.optional & np.isnan(values)
+            good = (inside | lacking).all(axis=1)
             with np.errstate(over="ignore", invalid="ignore"):
                 bus = batch.bus_power
         return good if bus is None else good & ~(np.abs(bus) > self._most_power)
 
-    def _layout(
-        self, columns: Mapping[str, Array], current: Array | None
-    ) -> tuple[list[str], Array, Array, Mask]:
-        """Fields to check between time and currents; limits and optional ones of all values."""
+    def _layout(self, columns: Mapping[str, Array], current: Array | None) -> _Checked:
+        """What is checked of samples with these columns, and with motor currents or not."""
         required = ALWAYS
         optional = (*OPTIONAL, MOTION[0])
         if current is None:
@@ -237,24 +273,30 @@ class UsableSamples:
         widths = {"timestamp": 1, **{name: columns[name][:1].size for name in names}}
         if current is not None:
             widths["actual_current"] = current.shape[1]
-        low, high = (
-            np.concatenate(
-                [
-                    np.broadcast_to(self._limits[name][end], width)
-                    for name, width in widths.items()
-                ]
-            )
-            for end in (0, 1)
+        lows = []
+        highs = []
+        for name, width in widths.items():
+            low, high = self._limits[name]
+            lows.append(np.broadcast_to(low, width))
+            highs.append(np.broadcast_to(high, width))
+        is_optional = [name in optional for name in widths]
+        return _Checked(
+            names=names,
+            low=np.concatenate(lows),
+            high=np.concatenate(highs),
+            optional=np.repeat(is_optional, list(widths.values())),
         )
-        lacking = np.repeat([name in optional for name in widths], list(widths.values()))
-        return names, low, high, lacking
 
 
 # Checks of a recording and a model before energy is computed from them.
 
 
 def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
-    """Raise WrongRobotError for a model whose joints are not those of its robot."""
+    """Check that the joints of a model are those of its robot.
+
+    Raises:
+        WrongRobotError: they are not.
+    """
     if tuple(joint.name for joint in model.joints) != robot.joint_names:
         problem = f"its joints are not those of {robot.name}"
         remedy = "give a model of this robot, or identify it again"
@@ -262,7 +304,11 @@ def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
 
 
 def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
-    """Raise WrongRobotError for a recording that names another robot."""
+    """Check that a recording is of a robot; one that names no robot may be of any.
+
+    Raises:
+        WrongRobotError: it names another robot.
+    """
     if info.robot is not None and info.robot != robot.name:
         problem = f"was recorded on a {info.robot}, not a {robot.name}"
         remedy = f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag"
@@ -270,8 +316,9 @@ def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) 
 
 
 UNLIKELY_FRICTION = 2.0
-"""Friction of a session beyond the model's, in spreads between sessions and RMS over the joints,
-that indicates another arm: up to 1.3 for a UR10e over months, 2 to 4 for another UR5e."""
+"""Difference of the friction of a session from the model's that indicates another arm, in spreads
+between sessions and RMS over the joints: up to 1.3 for a UR10e over months, 2 to 4 for
+another UR5e."""
 
 
 def serials(model: EnergyModel, info: RecordingInfo) -> dict[str, str | None]:
@@ -281,57 +328,62 @@ def serials(model: EnergyModel, info: RecordingInfo) -> dict[str, str | None]:
 
 
 SAME_DAY = 43_200.0
-"""Time between two recordings that may be of one session, by a clock that ran on [s]."""
+"""Longest time between two recordings of one session, by a clock that was not set back [s]."""
 CONTINUED = 60.0
-"""The same where the time of day is not known, the recording being the later one [s]: many
-controllers' clocks begin with each start, so that other days have similar times."""
+"""The same where the time of day is not known and the recording is the later one [s]: the clocks of
+many controllers begin at each start, so that recordings of other days have similar times."""
 CLOCKS_APART = 5.0  # drift of the controller's clock from the host's within SAME_DAY [s]
-_YEAR_2000 = 9.5e8
+_YEAR_2000 = 9.5e8  # seconds since 1970; a later time of the controller is a time of day
 
 
 def is_same_session(model: EnergyModel, samples: Telemetry) -> bool:
     """Whether samples are of the session that a model's standby power was identified in.
 
-    In it all of its recordings were made, and the controller was not started again since.
+    All recordings of the model were made in that session, and the controller was not
+    started again since.
     """
     made = model.provenance
-    if (
-        model.bus.source != "bus_power"
-        or same_serial(made.get("serial"), samples.info.serial) is False
-    ):
+    same_arm = same_serial(made.get("serial"), samples.info.serial)
+    if model.bus.source != "bus_power" or same_arm is False:
         return False
-    time = float(samples.time[0])
-    stamp = samples.stamp
     bags = made.get("bags") or ()
+    return bool(bags) and all(_is_of_one_session(bag, samples) for bag in bags)
 
-    def follows(bag: Mapping[str, Any]) -> bool:
-        if not bag.get("controller_time"):  # models of earlier versions
-            return False
-        begin, end = bag["controller_time"]
-        near = max(begin - time, time - end) < SAME_DAY
-        if stamp is None or not bag["host_time"]:
-            return bool(near if time > _YEAR_2000 else 0.0 <= time - end < CONTINUED)
-        passed = (
-            1e-9 * float(stamp[0])
-            - datetime.fromisoformat(bag["host_time"][0]).timestamp()
-        )
-        return bool(near and abs(passed - (time - begin)) < CLOCKS_APART)
 
-    return bool(bags) and all(map(follows, bags))
+def _is_of_one_session(bag: Mapping[str, Any], samples: Telemetry) -> bool:
+    """Whether samples may be of the session of a recording, from the provenance of a model."""
+    if not bag.get("controller_time"):  # models of earlier versions
+        return False
+    begin, end = bag["controller_time"]
+    time = float(samples.time[0])
+    near = max(begin - time, time - end) < SAME_DAY
+    if samples.stamp is None or not bag["host_time"]:
+        if time > _YEAR_2000:
+            return bool(near)
+        return bool(0.0 <= time - end < CONTINUED)
+    host_begin = datetime.fromisoformat(bag["host_time"][0]).timestamp()
+    host_passed = 1e-9 * float(samples.stamp[0]) - host_begin
+    return bool(near and abs(host_passed - (time - begin)) < CLOCKS_APART)
 
 
 class MatchedModel(NamedTuple):
-    """A model for the arm of a recording."""
+    """A model for the arm of a recording.
+
+    Attributes:
+        model: with the torque constants of the arm.
+        warning: that the model was identified on another arm, or that a part of the arm
+            was exchanged; None where nothing shows that.
+        decided: whether serial numbers or stated torque constants show which arm it is.
+        constants: torque constants that the recording's controller states.
+        same_arm: whether these are the model's; None where they cannot be compared.
+        contradictions: of the units of the fields that state the constants.
+    """
 
     model: EnergyModel
-    # that it was identified on another arm; None where nothing shows that
     warning: str | None
-    # whether serial numbers or stated torque constants show which arm it is
     decided: bool
-    constants: ControllerConstants  # that the recording's controller states
-    # whether these are the model's; None where they cannot be compared
+    constants: ControllerConstants
     same_arm: bool | None
-    # of the units of the fields that state them
     contradictions: tuple[Contradiction, ...] = ()
 
 
@@ -375,20 +427,20 @@ def model_of_arm(
     if constants is None:
         constants = ControllerConstants.unknown(model.dof)
     numbers = serials(model, info)
-    of_serials = same_serial(*numbers.values())
-    of_constants = _same_constants(model, constants)
-    same = of_constants if of_serials is None else of_serials
-    differing = _difference(model, constants) if of_constants is False else None
+    same_number = same_serial(*numbers.values())
+    same_constants = _same_constants(model, constants)
+    same = same_constants if same_number is None else same_number
+    difference = _difference(model, constants) if same_constants is False else None
     warning = None
     if same is False and not same_arm:
-        found = ["the recording is of another arm than the model"]
-        if of_serials is False:
+        reasons = ["the recording is of another arm than the model"]
+        if same_number is False:
             arms = f"arm {numbers['model']}, the recording of arm {numbers['recording']}"
-            found = [f"the model is of {arms}"]
-        if differing is not None:
-            found.append(differing)
-        elif of_constants:
-            found.append(
+            reasons = [f"the model is of {arms}"]
+        if difference is not None:
+            reasons.append(difference)
+        elif same_constants:
+            reasons.append(
                 "although its controller has the torque constants of the model's"
             )
         try:
@@ -397,26 +449,26 @@ def model_of_arm(
         except ModelFileError:
             intervals = "its intervals do not contain the spread between arms"
         warning = (
-            f"{', '.join(found)}: {intervals}; --same-arm if it is one arm, as with an exchanged "
-            "control box or joint"
+            f"{', '.join(reasons)}: {intervals}; --same-arm if it is one arm, as with an "
+            "exchanged control box or joint"
         )
-    elif differing is not None:
+    elif difference is not None:
         warning = (
-            f"as after the exchange of a joint or of the control box, {differing}: those of the "
-            "recording are used"
+            f"as after the exchange of a joint or of the control box, {difference}: those of "
+            "the recording are used"
         )
     return MatchedModel(
-        with_controller_constants(model, constants),
-        warning,
-        same_arm or same is not None,
-        constants,
-        of_constants,
+        model=with_controller_constants(model, constants),
+        warning=warning,
+        decided=same_arm or same is not None,
+        constants=constants,
+        same_arm=same_constants,
     )
 
 
 IDENTIFIED_CONSTANT_ERROR = 2.0
-"""Error of an identified torque constant over its stated deviation, where it is the only one with
-which that of a controller can be compared."""
+"""Error of an identified torque constant over its stated deviation, where only this constant can be
+compared with that of a controller."""
 
 
 def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool | None:
@@ -432,10 +484,10 @@ def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool 
 
 
 def _constants_of(model: EnergyModel) -> ControllerConstants:
-    """Torque constants of the model's arm: that its controller stated, else as identified [n].
+    """Torque constants of the model's arm: those that its controller stated, else as identified.
 
-    Unknown are those that come from the type, and those of a model that was learned while
-    the arm of the present worked.
+    Constants that come from the type of the arm are unknown. So are those of a model that
+    was learned while it worked, perhaps on the present arm.
     """
     if model.controller_constants is not None:
         return model.controller_constants
@@ -465,42 +517,59 @@ def _difference(model: EnergyModel, constants: ControllerConstants) -> str:
     own = _constants_of(model)
     relative, deviation = constants.difference(own)
     clearest = int(np.nanargmax(np.abs(relative) / deviation))
-    return (
-        f"its controller has {constants.torque_per_ampere[clearest]:.4g} N m/A for "
-        f"{model.joints[clearest].name}, that of the model {own.torque_per_ampere[clearest]:.4g} "
-        f"({100.0 * relative[clearest]:+.1f} %)"
-    )
+    stated = f"{constants.torque_per_ampere[clearest]:.4g} N m/A"
+    of_model = f"{own.torque_per_ampere[clearest]:.4g}"
+    percent = f"{100.0 * relative[clearest]:+.1f} %"
+    joint = model.joints[clearest].name
+    return f"its controller has {stated} for {joint}, that of the model {of_model} ({percent})"
 
 
 def doubt_about_arm(
     model: EnergyModel, session: Session, misfits: Sequence[str] = ()
 ) -> str | None:
-    """A warning where friction or misfit show another arm; for what `model_of_arm` left undecided.
+    """A warning where friction or a misfit shows another arm than the model's; else None.
 
-    The model is not widened; `misfits` are what else contradicts it, in words.
+    It is for recordings of which `model_of_arm` did not decide the arm. The model is not
+    widened.
+
+    Args:
+        model: of the arm, or generic, which fits every arm of its type.
+        session: as the recording has shown it.
+        misfits: what else contradicts the model, in words.
     """
     if is_generic(model):
         return None
-    found = list(misfits)
+    reasons = list(misfits)
     spread = model.sessions.friction_of(model.dof)
     moved = session.friction_std < spread
     if session.moving_seconds > 0 and moved.any():
-        off = (session.friction_scale - 1.0) / np.where(moved, spread, np.inf)
-        if np.sqrt(np.square(off).sum() / moved.sum()) > UNLIKELY_FRICTION:
+        differences = (session.friction_scale - 1.0) / np.where(moved, spread, np.inf)
+        if np.sqrt(np.square(differences).sum() / moved.sum()) > UNLIKELY_FRICTION:
             scales = ", ".join(f"{scale:.2f}" for scale in session.friction_scale)
-            found.insert(0, f"friction is {scales} times the model's")
-    if not found:
+            reasons.insert(0, f"friction is {scales} times the model's")
+    if not reasons:
         return None
     return (
-        f"this may be another arm than the model's (or another payload or mounting): "
-        f"{'; '.join(found)}; intervals do not contain the spread between arms"
+        "this may be another arm than the model's (or another payload or mounting): "
+        f"{'; '.join(reasons)}; intervals do not contain the spread between arms"
     )
 
 
 def check_width(
     path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int
 ) -> None:
-    """Raise MissingFieldError or RecordingError for a lacking field or another number of joints."""
+    """Check that a batch has these fields, and those of joints a column per joint.
+
+    Args:
+        path: of the recording, for messages.
+        batch: of the recording.
+        names: of the fields.
+        dof: number of joints of the robot.
+
+    Raises:
+        MissingFieldError: a field is missing.
+        RecordingError: a field has another number of joints.
+    """
     batch.require(*names, purpose="identification")
     for name in names:
         values = batch[name]
@@ -513,28 +582,32 @@ def check_width(
 def check_batch(
     path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int
 ) -> None:
-    """Refuse a batch without these fields, with another number of joints, or impossible values.
+    """Check the fields of a batch as `check_width` does, and their values.
 
     Values of these fields must be finite, those of all fields within what any arm can
     have.
 
+    Args:
+        path: of the recording, for messages.
+        batch: of the recording.
+        names: of the fields that must be there.
+        dof: number of joints of the robot.
+
     Raises:
-        MissingFieldError, RecordingError: with the field at fault.
+        MissingFieldError: a field is missing.
+        RecordingError: a field has another number of joints, or an impossible value.
     """
     check_width(path, batch, names, dof)
     for name in names:
-        values = batch[name]
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+        finite = np.isfinite(batch[name])
+        if not finite.all():
+            row = int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
             problem = f"value at t = {batch.time[row]:.3f} s is not a finite number"
             remedy = "remove that part of the recording, or record again"
             raise RecordingError(path, problem, remedy, field=name)
     first = possible(batch)[2]
     if first is not None:
-        raise RecordingError(
-            path,
-            f"value {first.value:.4g} at t = {batch.time[first.row]:.3f} s is impossible for "
-            "any arm",
-            "import the recording again, or remove that part",
-            field=first.field,
-        )
+        when = f"t = {batch.time[first.row]:.3f} s"
+        problem = f"value {first.value:.4g} at {when} is impossible for any arm"
+        remedy = "import the recording again, or remove that part"
+        raise RecordingError(path, problem, remedy, field=first.field)
