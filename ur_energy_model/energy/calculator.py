@@ -16,8 +16,9 @@ model;
    total less model.
 
 The result does not depend on how samples are batched, and nothing is changed afterwards:
-all state follows the samples and the controller's clock. Only the friction that splits
-the mechanical power of a joint is that which is known when a batch begins.
+all state follows the samples and the controller's clock. There is one exception: the
+friction that splits the mechanical power of a joint is the one known at the start of a
+batch.
 
 Equations: model/drives.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al.,
 EcBot, eq. 13-21.
@@ -63,8 +64,8 @@ from ur_energy_model.typing import Array, Indices, Mask
 _STANDSTILL = int(ArmState.STANDSTILL)
 _MOVING = int(ArmState.MOVING)
 RESTING_SHARE = 0.3
-"""Bus power that shows nothing of the standby power, as a share of it: the supply rests, because
-the joints regenerate more than the arm needs."""
+"""Share of the standby power below which the bus power shows nothing of it: the supply rests,
+because the joints regenerate more than the arm needs."""
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
 
@@ -121,12 +122,13 @@ class EnergyCalculator:
         self._predicted = PredictedPowers(model, robot)
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._bus = BusMeter()
-        each, whole = self.channels.errors
+        per_joint, whole_arm = self.channels.errors
         self._errors = MotorErrors(
-            np.zeros((1, model.dof * each)), np.zeros((1, whole - 1))
+            joints=np.zeros((1, model.dof * per_joint)),
+            shared=np.zeros((1, whole_arm - 1)),
         )
-        """Sensitivities of the joints and of motors and drivers that are held at present."""
-        self._period = math.nan  # number of the period that they are of
+        """Sensitivities that are held at present [1, errors], W."""
+        self._period = math.nan  # number of the SENSITIVITY_PERIOD that they are of
 
     @property
     def standby(self) -> StandbyFollower:
@@ -139,14 +141,18 @@ class EnergyCalculator:
         return self._predicted.dynamics(self.conditions.setup)
 
     def continue_from(self, earlier: EnergyCalculator) -> None:
-        """Take over the state of a calculator with another model of the same arm."""
+        """Take over the state of a calculator with another model of the same arm.
+
+        Taken over are the clock, the conditions and the measurement of the bus; the
+        session begins anew.
+        """
         self.gaps = earlier.gaps
         self.refused = earlier.refused
         self.conditions.continue_from(earlier.conditions)
         self._bus = earlier._bus
 
     def continue_session(self, earlier: EnergyCalculator) -> None:
-        """Take over the session, too, of a calculator with other torque constants of the arm."""
+        """Take over state and session of a calculator whose model has other torque constants."""
         self.continue_from(earlier)
         self.repeated = earlier.repeated
         self.session.continue_from(earlier.session)
@@ -175,7 +181,7 @@ class EnergyCalculator:
         self._measured.friction = self.session.friction()
 
     def use_friction(self, friction: SessionFriction | None) -> None:
-        """Take this friction from now on; None for that of the model."""
+        """Use this friction from now on; None for that of the model."""
         self.session.use_friction(friction)
 
     def model_in_session(self) -> EnergyModel:
@@ -200,10 +206,10 @@ class EnergyCalculator:
             return batch.columns["actual_current"]
         if "actual_current_as_torque" in batch.columns:
             joints = self.model.joints
-            scale = np.array(
-                [joint.gear_ratio * joint.torque_constant for joint in joints]
+            per_ampere = np.array(
+                [each.gear_ratio * each.torque_constant for each in joints]
             )
-            return np.asarray(batch.columns["actual_current_as_torque"] / scale)
+            return np.asarray(batch.columns["actual_current_as_torque"] / per_ampere)
         if self.options.method == "current":
             raise MissingFieldError(
                 batch.info.source,
@@ -214,7 +220,13 @@ class EnergyCalculator:
         return None
 
     def __call__(self, batch: Telemetry) -> PowerTable | None:
-        """Powers of samples that follow those of the last call; None where no sample is usable.
+        """Powers of samples that follow those of the last call.
+
+        Args:
+            batch: in the order of the clock.
+
+        Returns:
+            The powers of the usable samples; None where no sample is usable.
 
         Raises:
             MissingFieldError: a field that the method needs is missing.
@@ -243,8 +255,8 @@ class EnergyCalculator:
             self.refused += len(batch) - int(good.sum())
             steps, self._refused_time = steps.without(~good, self._refused_time)
             batch = batch.select(good)
-            motors = MotorPowers(*(each[good] for each in motors))
-            errors = MotorErrors(*(each[good] for each in errors))
+            motors = motors.at(good)
+            errors = errors.at(good)
             if not len(batch):
                 return None
         self.conditions.update(batch)
@@ -263,8 +275,14 @@ class EnergyCalculator:
     ) -> tuple[MotorPowers, MotorErrors, Mask]:
         """Powers of motors and drivers, with brakes released, and their sensitivities.
 
-        The last result is whether a sample's power is possible: no more than an arm can
-        take.
+        Args:
+            batch: usable samples.
+            current: motor currents [samples, n], A; None to compute from the motion.
+            steps: bridged steps to the samples [samples], s.
+
+        Returns:
+            Powers and sensitivities of the samples, and whether the power of each sample
+            is possible, which is no more than an arm can take [samples].
         """
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
         due = changes(period, self._period) != 0
@@ -281,32 +299,35 @@ class EnergyCalculator:
         electrical = powers.joints[:, self.channels.per_joint["electrical_power"]]
         good = np.abs(electrical).sum(axis=1) + powers.driver <= self._most_power
         due &= good
-        held = self._errors
-        places = (self.channels.errors[0], self.channels.errors[1] - 1)
+        known = self._errors
+        per_joint, whole_arm = self.channels.errors
+        counts = (per_joint, whole_arm - 1)
         if due.any():
             if current is None:
-                found = self._predicted.errors(model, motion.at(due), places)
+                found = self._predicted.errors(model, motion.at(due), counts)
             else:
-                found = self._measured.errors(measured.at(due), places)
-            held = MotorErrors(
-                joints=np.concatenate((held.joints, found.joints)),
-                shared=np.concatenate((held.shared, found.shared)),
+                found = self._measured.errors(measured.at(due), counts)
+            known = MotorErrors(
+                joints=np.concatenate((known.joints, found.joints)),
+                shared=np.concatenate((known.shared, found.shared)),
             )
-        self._errors = MotorErrors(held.joints[-1:], held.shared[-1:])
+        self._errors = known.at(slice(-1, None))
         # Each sample has the sensitivities of the last one at which they were due.
         latest = np.cumsum(due)
-        return powers, MotorErrors(held.joints[latest], held.shared[latest]), good
+        return powers, known.at(latest), good
 
     def _begin_session(self, samples: Telemetry) -> None:
-        """In another session than that of the model, all motions have an error in common."""
-        bus = self.model.bus
+        """State the error that all motions of a session have in common, from its first samples.
+
+        It is smaller in the session that the model was identified in, whose standby power
+        is then known as well.
+        """
         same = is_same_session(self.model, samples)
-        self.standby.common = bus.motion_std * (
-            MOTION_COMMON if same else MOTION_OF_SESSION
-        )
+        share = MOTION_COMMON if same else MOTION_OF_SESSION
+        common = self.model.bus.motion_std * share
+        self.standby.common = common
         if same and samples.bus_power is None and not self.standby.anchored:
-            known = self.standby.common
-            self.standby.state = replace(self.standby.state, variance=known**2)
+            self.standby.state = replace(self.standby.state, variance=common**2)
 
     def _follow(
         self,
@@ -317,10 +338,21 @@ class EnergyCalculator:
         bus: BusPower,
         errors: Array,
     ) -> StandbySeries:
-        """Standby power of the session or sessions of these samples."""
+        """Standby power at these samples, of one session or several.
+
+        Args:
+            batch: the samples.
+            steps: bridged steps to them [samples], s.
+            states: of the arm [samples].
+            motors: powers of motors and drivers.
+            bus: measured power of the robot bus.
+            errors: sensitivities of motors and drivers [samples, errors], W.
+        """
         floor = self.model.bus.floor
-        rests = bus.watts < floor + RESTING_SHARE * (self.model.bus.standby - floor)
-        known = bus.measured & ~rests
+        supply_rests = bus.watts < floor + RESTING_SHARE * (
+            self.model.bus.standby - floor
+        )
+        known = bus.measured & ~supply_rests
         unexplained = np.where(known, bus.watts - motors.demand, np.nan)
         still = states == _STANDSTILL
         released = still | (states == _MOVING)
@@ -344,7 +376,7 @@ class EnergyCalculator:
             )
             if self.session.observe_motion(samples):
                 self._measured.friction = self.session.friction()
-        return StandbySeries(*map(np.concatenate, zip(*found, strict=True)))
+        return StandbySeries.joined(found)
 
     def _assembled(
         self,
@@ -356,7 +388,17 @@ class EnergyCalculator:
         standby: StandbySeries,
         bus: BusPower,
     ) -> Array:
-        """Powers of all channels [samples, channels], W, from their parts."""
+        """Powers of all channels [samples, channels], W, in the order of `Channels`.
+
+        Args:
+            batch: the samples.
+            steps: bridged steps to them [samples], s.
+            states: of the arm [samples].
+            motors: powers of motors and drivers.
+            errors: their sensitivities.
+            standby: standby power.
+            bus: measured power of the robot bus.
+        """
         channels = self.channels
         demand = motors.demand + standby.power
         supply = self._capacitor(steps, demand)
@@ -380,9 +422,10 @@ class EnergyCalculator:
             parts = {name: np.where(braked, 0.0, watts) for name, watts in parts.items()}
             parts["standby"] = np.where(braked, idle, standby.power)
             model = np.where(braked, idle, supply)
-            joints = np.where(braked[:, None], 0.0, joints)
-            joint_errors = np.where(braked[:, None], 0.0, joint_errors)
-            model_errors = np.where(braked[:, None], 0.0, model_errors)
+            rows = braked[:, None]
+            joints = np.where(rows, 0.0, joints)
+            joint_errors = np.where(rows, 0.0, joint_errors)
+            model_errors = np.where(rows, 0.0, model_errors)
         total = np.where(bus.measured, bus.watts, model)
         moving = states == _MOVING
         arm = {
@@ -415,11 +458,12 @@ class EnergyCalculator:
         """Power of an arm that is off or has its brakes engaged [samples], W.
 
         It is that of the bus where it is measured, else that of the model in each mode.
+        Modes are RTDE codes [samples].
         """
         idle = self.options.idle_power
-        power = np.where(
-            modes <= POWER_OFF, 0.0, self.standby.power if idle is None else idle
-        )
+        if idle is None:
+            idle = self.standby.power
+        power = np.where(modes <= POWER_OFF, 0.0, idle)
         for code, name in ROBOT_MODES.items():
             if name in self.model.bus.mode_power:
                 power = np.where(modes == code, self.model.bus.mode_power[name], power)

@@ -24,7 +24,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.model.wall import WallModel
 from ur_energy_model.telemetry.samples import Telemetry, changes
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 
 def backward_difference(time: Array, values: Array) -> Array:
@@ -42,29 +42,40 @@ def rate_of_change(steps: Array, values: Array, before: Array) -> Array:
 def channels_of(
     model: EnergyModel, *, motion: bool = False, wall: WallModel | None = None
 ) -> Channels:
-    """Channels of an arm, with room for the errors of powers from measured currents or motion.
+    """Channels of an arm.
 
     The modelled power has one error more than the motors and drivers: the standby of the
     session.
+
+    Args:
+        model: of the arm.
+        motion: whether there is room for the errors of powers from the motion, too, and
+            not only for those from measured currents.
+        wall: model of the power at the mains; None for the usual one.
     """
     still = np.zeros((1, model.dof))
     drives = Drives(model.joints, model.bus, model.session)
     powers = drives.powers(still, still, still, std=True)
     if motion:
         powers = model.from_link_torque(still, still, still)
-    each = powers.sensitivity.shape[-1]
-    whole = powers.total_sensitivity.shape[-1]
+    per_joint = powers.sensitivity.shape[-1]
+    whole_arm = powers.total_sensitivity.shape[-1] + 1
     names = [joint.name for joint in model.joints]
-    return Channels(names, (each, whole + 1), wall, model.bus.motion_variance)
+    return Channels(names, (per_joint, whole_arm), wall, model.bus.motion_variance)
 
 
 class MotorPowers(NamedTuple):
-    """Powers of the motors and drivers of an arm with n joints at consecutive samples, W."""
+    """Powers of the motors and drivers of an arm with n joints at consecutive samples.
 
-    # the quantities of `QUANTITIES` of every joint, in order [samples, 4 n]
+    Attributes:
+        joints: quantities of `QUANTITIES` of every joint, in this order [samples, 4 n], W.
+        driver: of all drivers, and drag [samples], W.
+        demand: electrical power of all motors, and `driver` [samples], W.
+    """
+
     joints: Array
-    driver: Array  # of all drivers, and drag [samples]
-    demand: Array  # electrical power of all motors, and driver [samples]
+    driver: Array
+    demand: Array
 
     @classmethod
     def of(cls, found: DrivePowers) -> MotorPowers:
@@ -72,38 +83,62 @@ class MotorPowers(NamedTuple):
         joints = np.concatenate([getattr(found, name) for name in QUANTITIES], axis=1)
         return cls(joints, found.driver_power, found.demand - found.standby_power)
 
+    def at(self, rows: Mask) -> MotorPowers:
+        """The powers of some of the samples."""
+        return MotorPowers(self.joints[rows], self.driver[rows], self.demand[rows])
+
 
 class MotorErrors(NamedTuple):
-    """Changes of powers per error of a parameter, one standard deviation each, W."""
+    """Changes of powers per error of a parameter, one standard deviation each.
 
-    joints: Array  # of the electrical power of every joint [samples, n errors]
-    shared: Array  # of the demand, with the standby power of the model [samples, errors]
+    Attributes:
+        joints: of the electrical power of every joint [samples, n times errors], W.
+        shared: of the demand, with the standby power of the model [samples, errors], W.
+    """
+
+    joints: Array
+    shared: Array
 
     @classmethod
-    def of(cls, found: DrivePowers, places: tuple[int, int]) -> MotorErrors:
-        """The changes in their places, the numbers of errors of each joint and of the demand.
+    def of(cls, found: DrivePowers, counts: tuple[int, int]) -> MotorErrors:
+        """The changes of powers, filled up with zeros to some numbers of errors.
 
         The errors of powers from measured currents are those of the bus model, which are
         the last ones of the demand where there is room for the errors of predicted
         currents, too.
+
+        Args:
+            found: powers with their sensitivities.
+            counts: numbers of errors of each joint and of the demand.
         """
-        count, n, each = found.sensitivity.shape
-        joints = np.zeros((count, n, places[0]))
-        joints[:, :, :each] = found.sensitivity
-        shared = np.zeros((count, places[1]))
-        shared[:, places[1] - found.total_sensitivity.shape[1] :] = (
-            found.total_sensitivity
-        )
+        per_joint, whole_arm = counts
+        count, n, own = found.sensitivity.shape
+        joints = np.zeros((count, n, per_joint))
+        joints[:, :, :own] = found.sensitivity
+        shared = np.zeros((count, whole_arm))
+        own_shared = found.total_sensitivity.shape[1]
+        shared[:, whole_arm - own_shared :] = found.total_sensitivity
         return cls(joints.reshape(count, -1), shared)
+
+    def at(self, rows: Mask | Indices | slice) -> MotorErrors:
+        """The changes at some of the samples."""
+        return MotorErrors(self.joints[rows], self.shared[rows])
 
 
 class MeasuredMotion(NamedTuple):
-    """Speeds, currents and friction of an arm with n joints at the same instants [samples, n]."""
+    """Speeds, currents and friction of an arm with n joints at the same instants.
 
-    qd: Array  # joint speeds at the instants of the currents [rad/s]
-    current: Array  # motor currents [A]
-    friction: Array  # motor side [N m]
-    # rate of change of the currents [A/s]; None without inductance
+    Attributes:
+        qd: joint speeds at the instants of the currents [samples, n], rad/s.
+        current: motor currents [samples, n], A.
+        friction: motor side [samples, n], N m.
+        current_rate: rate of change of the currents [samples, n], A/s; None without
+            inductance.
+    """
+
+    qd: Array
+    current: Array
+    friction: Array
     current_rate: Array | None
 
     def at(self, rows: Mask) -> MeasuredMotion:
@@ -117,11 +152,11 @@ class MeasuredMotion(NamedTuple):
 class MeasuredPowers:
     """Powers of an arm with n joints from its measured speeds and currents, batch by batch.
 
-    Within a packet current and speed belong to different instants: drives hold a current
-    over a controller cycle, sensors and buses add delays. Because current and
-    acceleration are correlated, a power k i w with the later speed is systematically too
-    high by k i (dw/dt) delay. The speeds are therefore taken back by the change during
-    the model's delay.
+    Current and speed of a packet belong to different instants: drives hold a current over
+    a controller cycle, and sensors and buses add delays. Because current and acceleration
+    are correlated, a power k i w with the later speed is systematically too high by k i
+    (dw/dt) delay. The change of speed during the model's delay is therefore subtracted
+    from the speeds.
 
     Attributes:
         friction: friction of the joints, which splits the mechanical power; that of the
@@ -139,10 +174,13 @@ class MeasuredPowers:
     def motion(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
     ) -> MeasuredMotion:
-        """Speeds and currents of samples that follow those of the last call.
+        """Speeds, currents and friction of samples that follow those of the last call.
 
-        Bridged steps [samples], s; speeds and motor currents as recorded [samples, n],
-        rad/s, A; temperatures [n] or [samples, n], degC.
+        Args:
+            steps: bridged steps to the samples [samples], s.
+            qd: joint speeds as recorded [samples, n], rad/s.
+            current: motor currents as recorded [samples, n], A.
+            temperature: of the joints [n] or [samples, n], degC; None where unknown.
         """
         qd_before, current_before = self._last or (qd[:1], current[:1])
         self._last = qd[-1:], current[-1:]
@@ -157,9 +195,9 @@ class MeasuredPowers:
         """Powers of a motion."""
         return MotorPowers.of(self._found(motion, std=False))
 
-    def errors(self, motion: MeasuredMotion, places: tuple[int, int]) -> MotorErrors:
+    def errors(self, motion: MeasuredMotion, counts: tuple[int, int]) -> MotorErrors:
         """Changes of these powers per error of a parameter, see `MotorErrors.of`."""
-        return MotorErrors.of(self._found(motion, std=True), places)
+        return MotorErrors.of(self._found(motion, std=True), counts)
 
     def _found(self, motion: MeasuredMotion, *, std: bool) -> DrivePowers:
         return self._drives.powers(
@@ -177,13 +215,21 @@ ACCELERATION_CUTOFF = 5.0  # low-pass of accelerations differentiated from veloc
 
 
 class LinkMotion(NamedTuple):
-    """Motion of an arm with n joints, and what its links need; joint side [samples, n]."""
+    """Motion of an arm with n joints, and the torque that its links need; joint side.
 
-    torque: Array  # of links and payload [N m]
-    qd: Array  # [rad/s]
-    qdd: Array  # [rad/s^2]
-    direction: Array | None  # of Coulomb friction, see `OperatingPoint`
-    temperature: Array | None  # of the joints [degC]; None where unknown
+    Attributes:
+        torque: of links and payload [samples, n], N m.
+        qd: joint velocities [samples, n], rad/s.
+        qdd: joint accelerations [samples, n], rad/s^2.
+        direction: of Coulomb friction [samples, n], see `OperatingPoint`.
+        temperature: of the joints [samples, n], degC; None where unknown.
+    """
+
+    torque: Array
+    qd: Array
+    qdd: Array
+    direction: Array | None
+    temperature: Array | None
 
     def at(self, rows: Mask) -> LinkMotion:
         """Some of the samples."""
@@ -211,7 +257,8 @@ class PredictedPowers:
         self._direction = FrictionDirection(model.presliding)
         self._dynamics: ArmDynamics | None = None
         self._slope: tuple[float, Array, Array] | None = None
-        """Last time [s], velocities and filtered accelerations, where those are not measured."""
+        """Last time [s], velocities [n], rad/s, and filtered accelerations [n], rad/s^2, where
+        accelerations are differentiated."""
 
     def dynamics(self, setup: Setup) -> ArmDynamics:
         """Rigid-body dynamics of the arm in a setup; the last one is kept."""
@@ -239,10 +286,10 @@ class PredictedPowers:
         return MotorPowers.of(self._found(model, motion, std=False))
 
     def errors(
-        self, model: EnergyModel, motion: LinkMotion, places: tuple[int, int]
+        self, model: EnergyModel, motion: LinkMotion, counts: tuple[int, int]
     ) -> MotorErrors:
         """Changes of these powers per error of a parameter, see `MotorErrors.of`."""
-        return MotorErrors.of(self._found(model, motion, std=True), places)
+        return MotorErrors.of(self._found(model, motion, std=True), counts)
 
     @staticmethod
     def _found(model: EnergyModel, motion: LinkMotion, *, std: bool) -> DrivePowers:
@@ -263,14 +310,18 @@ class PredictedPowers:
             return columns["target_q"], columns["target_qd"], columns["target_qdd"]
         batch.require("actual_q", purpose="the method motion")
         qd = columns["actual_qd"]
-        last, before, value = self._slope or (np.inf, qd[0], np.zeros(self._robot.dof))
-        steps = np.maximum(changes(batch.time, last), 0.0)
+        last_time, last_qd, qdd = self._slope or (
+            np.inf,
+            qd[0],
+            np.zeros(self._robot.dof),
+        )
+        steps = np.maximum(changes(batch.time, last_time), 0.0)
         weights = -np.expm1(-2 * np.pi * ACCELERATION_CUTOFF * steps)
-        slopes = rate_of_change(steps, qd, before[None])
+        slopes = rate_of_change(steps, qd, last_qd[None])
         accelerations = []
         for weight, slope in zip(weights, slopes, strict=True):
             # A first-order low-pass with uneven steps.
-            value = value + weight * (slope - value)
-            accelerations.append(value)
-        self._slope = float(batch.time[-1]), qd[-1], value
+            qdd = qdd + weight * (slope - qdd)
+            accelerations.append(qdd)
+        self._slope = float(batch.time[-1]), qd[-1], qdd
         return columns["actual_q"], qd, np.stack(accelerations)

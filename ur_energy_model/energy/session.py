@@ -30,16 +30,18 @@ from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_r
 from ur_energy_model.telemetry.samples import Telemetry, changes, equal_runs, time_blocks
 from ur_energy_model.typing import Array, Mask
 
-# Standby power: the bus power less the power of motors and drivers. An arm's standby
-# power differs by several watts between days. Means over blocks of the controller's clock
-# are measurements of it, so that the result does not depend on how samples are batched.
-# At standstill they have the noise of the bus alone; in motion the error of the model's
-# power of motion, too, of which one part is new every MOTION_TIME and another one is
-# common to all motions of the session. An error of the model's parameters changes the
-# measurement by the sensitivity of motors and drivers, with the opposite sign: the
-# estimate keeps this change per error (Schmidt 1966, a filter with parameters that are
-# considered and not estimated), so that the error of the whole arm's power is that of the
-# difference to the poses and motions it was measured in.
+# Standby power is the bus power less the power of motors and drivers. It differs by several
+# watts between days of one arm. Its measurements are means over blocks of the controller's
+# clock, so that the result does not depend on how samples are batched. At standstill a
+# measurement has the noise of the bus alone. In motion it also has the error of the
+# modelled power of motion: one part of this error is new every MOTION_TIME, another part is
+# common to all motions of the session.
+#
+# An error of the model's parameters changes the measurement by the sensitivity of motors
+# and drivers, with the opposite sign. The estimate keeps this change per error (Schmidt
+# 1966: a filter with parameters that are considered and not estimated). So the error of
+# the whole arm's power is only that of the difference to the poses and motions in which
+# the standby power was measured.
 
 BLOCK = 0.05  # length of the blocks [s]
 ANCHORING = 0.5  # standstill after which the session's standby counts as measured [s]
@@ -52,37 +54,56 @@ DRIFT = 2.0e-4
 NOISE the filter forgets with a time constant of 13 s of standstill."""
 POSE_STD = 0.4
 """Standard deviation of the standby power of a motion to come, after long standstill [W]: holding
-currents depend on the pose, and standby drifts between standstills. In energies of the
-time that it was measured in, this error averages."""
+currents depend on the pose, and standby power drifts between standstills. This error
+averages out in energies of the time in which the standby power was measured."""
 JUMP_TIME = 1.0
-"""Time over which differences to the estimate are averaged, which shows that a tool is switched,
-in s."""
+"""Time over which differences to the estimate are averaged [s]; their mean shows a jump of the
+standby power, as when a tool is switched on."""
 _JUMP = 5.0
-"""Standard deviations of that mean beyond which standby power has jumped: its variance then grows
-by the square of the jump, so that the next blocks count almost alone."""
+"""Size of that mean from which on it is a jump, in standard deviations. The variance of the
+estimate then grows by the square of the jump, so that the next blocks count almost alone."""
 _NOISE_MEMORY = 100  # blocks that the estimate of the noise goes back
 _FIRST_BLOCKS = 4  # blocks that NOISE counts as
 _SURPRISE = 4.0
-"""Measurements in motion beyond so many standard deviations count as just so many: the model's
-error in a rare motion must not move the standby power far."""
+"""Most standard deviations with which a measurement in motion counts: the model's error in a rare
+motion must not move the standby power far."""
+
+
+def _no_errors() -> Array:
+    """Changes per error where no number of errors is known yet [0]."""
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class StandbyState:
-    """Estimate of the standby power of a session after the last complete block."""
+    """Estimate of the standby power of a session after the last complete block.
 
-    power: float  # mean of the estimate [W]
-    variance: float  # variance by noise and drift [W^2]
-    errors: Array = field(default_factory=lambda: np.zeros(0))
-    """Change of the estimate per error of the power of motors and drivers [errors], W."""
-    motion: float = 0.0  # share of the estimate that was measured in motion, 0 to 1
-    still_seconds: float = 0.0  # standstill that was used [s]
-    moving_seconds: float = 0.0  # motion that was used [s]
-    known: bool = False  # whether an earlier pass over the session has shown it
-    noise: float = NOISE  # variance of a mean at standstill times its time [W^2 s]
-    blocks: int = 0  # blocks at standstill that were used
-    recent: float = 0.0  # mean difference to the estimate over JUMP_TIME [W]
-    recent_variance: float = 0.0  # its variance by noise [W^2]
+    Attributes:
+        power: mean of the estimate [W].
+        variance: of the estimate, by noise and drift [W^2].
+        errors: change of the estimate per error of the power of motors and drivers
+            [errors], W.
+        motion: share of the estimate that was measured in motion, 0 to 1.
+        still_seconds: standstill that was used [s].
+        moving_seconds: motion that was used [s].
+        known: whether an earlier pass over the session has shown the standby power.
+        noise: variance of a mean at standstill times the time of the mean [W^2 s].
+        blocks: number of blocks at standstill that were used.
+        recent: mean difference to the estimate over JUMP_TIME [W].
+        recent_variance: variance of `recent` by noise [W^2].
+    """
+
+    power: float
+    variance: float
+    errors: Array = field(default_factory=_no_errors)
+    motion: float = 0.0
+    still_seconds: float = 0.0
+    moving_seconds: float = 0.0
+    known: bool = False
+    noise: float = NOISE
+    blocks: int = 0
+    recent: float = 0.0
+    recent_variance: float = 0.0
 
     def for_another_pass(self) -> StandbyState:
         """The state at the begin of another pass over the same session."""
@@ -158,24 +179,47 @@ def standby_step(
 
 @dataclass(frozen=True)
 class _Block:
-    """The block in progress."""
+    """The block in progress.
 
-    number: float = math.nan  # of the controller's clock
-    seconds: float = 0.0  # time so far [s]
-    energy: float = 0.0  # bus energy less motors and drivers [J]; NaN where unknown
-    changes: Array = field(default_factory=lambda: np.zeros(0))
-    """Change of the energy of motors and drivers per error [errors], J."""
-    still: bool = True  # whether all samples are of standstill
-    released: bool = True  # whether the brakes were released in all samples
+    Attributes:
+        number: of the block on the controller's clock.
+        seconds: time so far [s].
+        energy: bus energy less motors and drivers [J]; NaN where unknown.
+        changes: change of the energy of motors and drivers per error [errors], J.
+        still: whether all samples are of standstill.
+        released: whether the brakes were released in all samples.
+    """
+
+    number: float = math.nan
+    seconds: float = 0.0
+    energy: float = 0.0
+    changes: Array = field(default_factory=_no_errors)
+    still: bool = True
+    released: bool = True
 
 
 class StandbySeries(NamedTuple):
-    """Standby power in use at consecutive samples."""
+    """Standby power in use at consecutive samples.
 
-    power: Array  # [samples], W
-    std: Array  # standard deviation [samples], W
-    # change per error of the power of motors and drivers [samples, errors], W
+    Attributes:
+        power: [samples], W.
+        std: its standard deviation [samples], W.
+        errors: its change per error of the power of motors and drivers [samples,
+            errors], W.
+    """
+
+    power: Array
+    std: Array
     errors: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[StandbySeries]) -> StandbySeries:
+        """The standby power at samples that follow one another, from at least one part."""
+        return cls(
+            power=np.concatenate([part.power for part in parts]),
+            std=np.concatenate([part.std for part in parts]),
+            errors=np.concatenate([part.errors for part in parts]),
+        )
 
 
 class StandbyFollower:
@@ -256,9 +300,7 @@ class StandbyFollower:
             self.state = replace(self.state, errors=np.zeros(count))
         if len(self._block.changes) != count:
             self._block = replace(self._block, changes=np.zeros(count))
-        powers = []
-        stds = []
-        errors = []
+        found = []
         number = np.floor(time / BLOCK)
         for rows in equal_runs(number):
             if self._block.number != number[rows.start]:
@@ -273,13 +315,15 @@ class StandbyFollower:
                 released=self._block.released and bool(released[rows].all()),
             )
             length = rows.stop - rows.start
-            powers.append(np.full(length, self.power))
             at_rest, in_motion = self._deviations()
-            stds.append(np.where(still[rows], at_rest, in_motion))
-            errors.append(np.broadcast_to(self._errors, (length, count)))
-        return StandbySeries(
-            np.concatenate(powers), np.concatenate(stds), np.concatenate(errors)
-        )
+            found.append(
+                StandbySeries(
+                    power=np.full(length, self.power),
+                    std=np.where(still[rows], at_rest, in_motion),
+                    errors=np.broadcast_to(self._errors, (length, count)),
+                )
+            )
+        return StandbySeries.joined(found)
 
     def _close_block(self, number: float) -> None:
         """Use the complete block, and begin the next one."""
@@ -348,37 +392,42 @@ class StandbyFollower:
     @property
     def at_limit(self) -> bool:
         """Whether the measured standby exceeds the limit."""
-        return (
-            self.measured is not None and abs(self.measured - self.nominal) > self.limit
-        )
+        measured = self.measured
+        return measured is not None and abs(measured - self.nominal) > self.limit
 
 
 # The follower of both, for the calculator.
 
 _TOGETHER = 4.0
-"""Time of the controller's clock whose samples are used together for friction [s]: their dynamics
-take longest."""
+"""Length of the blocks of the controller's clock whose samples are used together for friction [s];
+computing the dynamics of fewer samples at once would take longer."""
 SAME_CONSTANT = 0.002
-"""Relative change of a torque constant up to which what currents showed of friction holds."""
-# of the samples that are used [s]; errors of the currents correlate for longer
+"""Relative change of a torque constant up to which friction is kept that currents have shown."""
 _PERIOD = 0.04
+"""Period of the samples that are used [s]; errors of the currents correlate for longer."""
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 _WARMTH = "joint_temperatures"
 
 
 class SessionState(NamedTuple):
-    """What is known of a session."""
+    """What is known of a session.
+
+    Attributes:
+        standby: estimate of the standby power.
+        friction: state of the friction, see `FrictionFollower.saved`; None where it is not
+            followed.
+    """
 
     standby: StandbyState
-    # see `FrictionFollower.saved`; None where not followed
     friction: Mapping[str, Array] | None
 
 
 class SessionFollower:
-    """Follows the sessions of an arm.
+    """Follows the sessions of an arm: their standby power and friction.
 
-    Friction is what the motion of the session shows, with what learning follows as prior
-    until it has followed a joint in this session, too, and owns it.
+    The motion of the session shows the friction. Its prior is the friction that learning
+    has followed, if there is one; once learning has followed a joint in this session, too,
+    its friction replaces the follower's.
 
     Args:
         model: of the arm, in its session or in any; one that is anchored keeps its
@@ -478,10 +527,13 @@ class SessionFollower:
         self._begin()
 
     def observe_motion(self, samples: Telemetry) -> bool:
-        """Use motion and currents of samples of this session; whether friction was estimated anew.
+        """Use motion and currents of samples of this session.
 
-        Accelerations are the controller's targets: those differentiated from measured
-        speeds come too late, and inertia would count as friction.
+        Accelerations are the controller's targets: accelerations differentiated from
+        measured speeds come too late, and inertia would count as friction.
+
+        Returns:
+            Whether friction was estimated anew.
         """
         if self._friction is None or any(name not in samples.columns for name in _FIELDS):
             return False
@@ -497,7 +549,7 @@ class SessionFollower:
         return found
 
     def use_friction(self, friction: SessionFriction | None) -> None:
-        """Take this friction from now on; None for that of the model."""
+        """Use this friction from now on; None for that of the model."""
         self._learned = friction
         session = self._model.session
         self._session = session if friction is None else friction.applied_to(session)
@@ -523,16 +575,16 @@ class SessionFollower:
         return FrictionBank([joint.friction for joint in model.joints], ratio)
 
     def _known(self) -> Session:
+        """The session as far as its samples have shown it."""
         session = self._session
         learned = self._learned
         if self._friction is not None:
-            # What learning has followed in this session is the motion that is followed
-            # here, too.
-            owned = learned is not None and learned.moving_seconds > 0
-            prior = self._model.session if owned else session
-            session = self._friction.session(prior, self._time)
-            if learned is not None and owned:
-                session = learned.applied_to(session)
+            if learned is not None and learned.moving_seconds > 0:
+                # Learning has followed the same motion, which must not count twice.
+                own = self._friction.session(self._model.session, self._time)
+                session = learned.applied_to(own)
+            else:
+                session = self._friction.session(session, self._time)
         standby = self.standby
         session = replace(session, standby=standby.power, standby_std=standby.std)
         if standby.anchored:
@@ -563,16 +615,24 @@ class SessionFollower:
         time = np.concatenate([each.time for each in waiting])
         if len(time) < 2 or not np.ptp(time) > 0.0:
             return False
-        rows = slice(None, None, max(1, round(_PERIOD * len(time) / float(np.ptp(time)))))
-        names = [name for name in (*_FIELDS, _WARMTH) if name in waiting[0].columns]
-        used = {
-            n: np.concatenate([each.columns[n] for each in waiting])[rows] for n in names
-        }
+        every = max(1, round(_PERIOD * len(time) / float(np.ptp(time))))
+        used = {}
+        for name in (*_FIELDS, _WARMTH):
+            if name in waiting[0].columns:
+                values = np.concatenate([each.columns[name] for each in waiting])
+                used[name] = values[::every]
         warmth = used.pop(_WARMTH, None)
         if np.abs(used["target_qd"]).max() < ANCHOR_SPEED:
             return False
         if impossible_rows(used, self._limits)[0].any():
             return False
-        q, qd, qdd, current = used.values()
-        self._friction.observe(self._dynamics(), time[rows], q, qd, qdd, current, warmth)
+        self._friction.observe(
+            self._dynamics(),
+            time=time[::every],
+            q=used["target_q"],
+            qd=used["target_qd"],
+            qdd=used["target_qdd"],
+            current=used["actual_current"],
+            temperature=warmth,
+        )
         return True
