@@ -29,14 +29,13 @@ class FrictionSplit:
         factor = np.array([joint.load_factor for joint in model.joints])
         self._per_load = factor / (self.ratio * self.constant)
         self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
-        # of the friction terms in currents of scale, tilt and the rest [p, 3]
+        # Of each joint, currents of scale, tilt and the rest per friction term [p, 3], A.
         self._weights = []
         for joint in model.joints:
             level, tilt = friction_directions(joint.friction.law.parameters)
-            per_ampere = joint.friction.values / joint.torque_constant
-            self._weights.append(
-                np.stack([level, tilt, 1.0 - level], axis=1) * per_ampere[:, None]
-            )
+            currents = joint.friction.values / joint.torque_constant
+            shares = np.stack([level, tilt, 1.0 - level], axis=1)
+            self._weights.append(shares * currents[:, None])
 
     def __call__(
         self,
@@ -46,16 +45,24 @@ class FrictionSplit:
         temperature: Array | None,
         direction: Array | None = None,
     ) -> tuple[Array, Array]:
-        """Currents per unit of scale and tilt [samples, n, 2], and those left [samples, n], A.
+        """Split the currents of samples.
 
-        `load` is the torque of links, payload and rotors, joint side [samples, n], N m;
-        temperatures [n] or [samples, n], degC, are NaN where unknown; direction:
-        `FrictionBank`.
+        Args:
+            qd: joint velocities [samples, n], rad/s.
+            load: torque of links, payload and rotors, joint side [samples, n], N m.
+            current: motor currents [samples, n], A.
+            temperature: of the joints [n] or [samples, n], degC, NaN where unknown.
+            direction: of Coulomb friction, see `FrictionBank`.
+
+        Returns:
+            Currents per unit of scale and tilt [samples, n, 2], A, and the currents that
+            the rest of friction and the load leave of the measured ones [samples, n], A.
         """
         terms = self._bank.regressors(qd, load, temperature, direction)
-        parts = np.stack(
-            [t @ w for t, w in zip(terms, self._weights, strict=True)], axis=1
-        )
+        currents = []
+        for of_joint, weights in zip(terms, self._weights, strict=True):
+            currents.append(of_joint @ weights)
+        parts = np.stack(currents, axis=1)
         left = current - self._per_load * load - parts[..., 2]
         return parts[..., :2], left
 
@@ -107,66 +114,84 @@ class FrictionFollower:
         current: Array,
         temperature: Array | None = None,
     ) -> None:
-        """Use consecutive samples that follow the previous ones: motion and motor currents.
+        """Use consecutive samples that follow the previous ones.
 
-        Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC,
-        NaN where a temperature is unknown. The dynamics are of the arm in its current
-        setup.
+        Args:
+            dynamics: of the arm in its current setup.
+            time: controller timestamps [samples], s.
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            current: motor currents [samples, n], A.
+            temperature: of the joints [samples, n], degC, NaN where unknown.
         """
         load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
-        self._use(time, qd, *self.split(qd, load, current, temperature))
+        friction, left = self.split(qd, load, current, temperature)
+        self._use(time, qd, friction, left)
 
     def track(
         self, time: Array, qd: Array, friction: Array, left: Array
     ) -> tuple[Array, Array]:
-        """Use consecutive samples, split by `split`; what was known of friction before each.
+        """Use consecutive samples, and predict their friction from the samples before.
 
-        Returns the currents of friction [samples, n], A, by scale and tilt from the
-        samples before the block of theirs, and their variance [samples, n], A^2: also
-        what these samples left unexplained beyond the usual.
+        Args:
+            time: controller timestamps [samples], s.
+            qd: joint velocities [samples, n], rad/s.
+            friction: currents per unit of scale and tilt from `split` [samples, n, 2], A.
+            left: currents left, from `split` [samples, n], A.
+
+        Returns:
+            Currents of friction [samples, n], A, by what was known of scale and tilt
+            before the block of each sample, and their variance [samples, n], A^2, with
+            what earlier samples left unexplained beyond the usual.
         """
-        known, blocks = self._use(time, qd, friction, left)
-        lengths = np.diff(blocks, append=len(time))
-        mean, own, noise = (
-            np.repeat(each, lengths, axis=0)
-            for each in self._posterior(known, self.prior, 0.0)
-        )
-        variance = np.einsum("snk,snkl,snl->sn", friction, own, friction)
+        known, begins = self._use(time, qd, friction, left)
+        mean, covariance, noise = self._posterior(known, self.prior, 0.0)
+        lengths = np.diff(begins, append=len(time))
+        mean = np.repeat(mean, lengths, axis=0)
+        covariance = np.repeat(covariance, lengths, axis=0)
+        noise = np.repeat(noise, lengths, axis=0)
+        variance = np.einsum("snk,snkl,snl->sn", friction, covariance, friction)
         excess = np.maximum(noise - (USUAL_MISFIT * self._residual) ** 2, 0.0)
         return (friction * mean).sum(axis=2), variance + excess
 
     def session(self, prior: Session | None = None, time: float | None = None) -> Session:
         """The session by the samples so far, friction the mean of a normal posterior.
 
-        The standard deviation of the scale is at least WITHIN_SESSION. What is known of
-        the session otherwise is `prior`, standby included: None for the spread between
-        sessions. `time`: at which friction is needed [s], by default that of the last
-        sample.
+        The standard deviation of the scale is at least WITHIN_SESSION.
+
+        Args:
+            prior: what is known of the session without these samples, standby included;
+                None for the spread between sessions.
+            time: at which friction is needed [s]; None for the time of the last sample.
         """
         prior = self.prior if prior is None else prior
         if not self.moving_seconds.any():
             return prior
         sums = self._sums * self._kept(self._time if time is None else time)
         mean, covariance, _ = self._posterior(sums, prior, WITHIN_SESSION)
-        std, tilt = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
+        scale_std = np.sqrt(covariance[:, 0, 0])
+        tilt_std = np.sqrt(covariance[:, 1, 1])
         return replace(
             prior,
             friction_scale=mean[:, 0],
-            friction_std=std,
+            friction_std=scale_std,
             moving_seconds=max(prior.moving_seconds, float(self.moving_seconds.max())),
             friction_tilt=mean[:, 1],
-            tilt_std=tilt,
-            tilt_correlation=covariance[:, 0, 1] / (std * tilt),
+            tilt_std=tilt_std,
+            tilt_correlation=covariance[:, 0, 1] / (scale_std * tilt_std),
         )
 
     def saved(self) -> dict[str, Array]:
-        """Everything needed to continue with the same model, for `restore`."""
-        seconds = self.moving_seconds
-        time = np.array(self._time)
-        return {"sums": self._sums, "seconds": seconds, "time": time}
+        """Everything that is needed to continue with the same model, for `restore`."""
+        return {
+            "sums": self._sums,
+            "seconds": self.moving_seconds,
+            "time": np.array(self._time),
+        }
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Continue from what `saved` gave."""
+        """Continue from a state that `saved` returned."""
         self._sums = saved["sums"]
         self.moving_seconds = saved["seconds"]
         self._time = float(saved["time"])
@@ -174,10 +199,16 @@ class FrictionFollower:
     def _posterior(
         self, sums: Array, prior: Session, changes: float
     ) -> tuple[Array, Array, Array]:
-        """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`.
+        """What sums of samples show of scale and tilt.
 
-        Also the mean squared error of the currents that is left [..., n], A^2. The scale
-        `changes` from these samples on by this standard deviation.
+        Args:
+            sums: as `_sums` [..., n, 4, 4], A^2 s.
+            prior: what is known without these samples.
+            changes: standard deviation by which the scale changes from these samples on.
+
+        Returns:
+            Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, and the mean
+            squared error that is left of the currents [..., n], A^2.
         """
         squares = sums[..., :2, :2]
         products = sums[..., :2, 2]
@@ -188,7 +219,7 @@ class FrictionFollower:
         information[:, 1, 1] = 1.0 / TILT_SPREAD**2
         known = information[:, :, 0] * prior.friction_scale[:, None]
         noise = np.maximum(self._residual**2, 1e-6 * squares[..., 0, 0] / seconds)
-        # the error of the model's currents is at least what is left in the end
+        # The second time with the error of the currents that the first one has left.
         for _ in range(2):
             weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
             covariance = np.linalg.inv(information + weight[..., None, None] * squares)
@@ -204,7 +235,12 @@ class FrictionFollower:
     def _use(
         self, time: Array, qd: Array, friction: Array, left: Array
     ) -> tuple[Array, Indices]:
-        """Use samples; returns the sums before each block [blocks, n, 4, 4], and its begin."""
+        """Use samples, block by block, see `track`.
+
+        Returns:
+            The sums before each block [blocks, n, 4, 4], A^2 s, and the numbers of the
+            samples with which the blocks begin [blocks].
+        """
         steps = np.clip(np.diff(time, prepend=time[0]), 0.0, CORRELATION_TIME)
         weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
         rows = np.concatenate(
@@ -214,9 +250,10 @@ class FrictionFollower:
         begins = np.array([block.start for block in time_blocks(time, ANCHOR_BLOCK)])
         grams = np.add.reduceat(products, begins, axis=0)
         before = np.empty_like(grams)
-        for k, end in enumerate(np.append(begins[1:], len(time)) - 1):
+        lasts = np.append(begins[1:], len(time)) - 1
+        for k, last in enumerate(lasts):
             before[k] = self._sums
-            now = float(time[end])
+            now = float(time[last])
             self._sums = self._kept(now) * self._sums + grams[k]
             self._time = now
         self.moving_seconds = self.moving_seconds + grams[..., 3, 3].sum(axis=0)

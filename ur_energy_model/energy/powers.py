@@ -29,11 +29,19 @@ from ur_energy_model.typing import Array, Indices
 
 
 class ArmState(IntEnum):
-    """State of the arm; exactly one applies at any time."""
+    """State of the arm; exactly one applies at any time.
 
-    OFF = 0  # joints without power
-    BRAKED = 1  # joints powered, brakes engaged (idle)
-    STANDSTILL = 2  # brakes released, held in place by the motors
+    Attributes:
+        OFF: joints without power.
+        BRAKED: joints powered, brakes engaged (idle).
+        STANDSTILL: brakes released, held in place by the motors.
+        MOVING: brakes released, at least one joint faster than STANDSTILL_SPEED.
+        PROTECTIVE_STOP: the safety system has stopped the arm.
+    """
+
+    OFF = 0
+    BRAKED = 1
+    STANDSTILL = 2
     MOVING = 3
     PROTECTIVE_STOP = 4
 
@@ -54,17 +62,16 @@ def arm_states(batch: Telemetry, qd: Array) -> Indices:
             counts as running.
         qd: joint velocities [samples, n], rad/s.
     """
-    # or MOVING
-    states: Indices = _STANDSTILL + (np.abs(qd).max(axis=1) > STANDSTILL_SPEED)
+    moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
+    states: Indices = np.where(moving, int(ArmState.MOVING), _STANDSTILL)
     modes = batch.columns.get("robot_mode")
     if modes is not None and not (modes == BRAKES_RELEASED[-1]).all():
         states[~np.isin(modes, BRAKES_RELEASED) & ~np.isnan(modes)] = ArmState.BRAKED
         states[modes <= POWER_OFF] = ArmState.OFF
     safety = batch.columns.get("safety_mode")
     if safety is not None and (safety == PROTECTIVE_STOP).any():
-        states[(safety == PROTECTIVE_STOP) & (states != ArmState.OFF)] = (
-            ArmState.PROTECTIVE_STOP
-        )
+        stopped = (safety == PROTECTIVE_STOP) & (states != ArmState.OFF)
+        states[stopped] = ArmState.PROTECTIVE_STOP
     return states
 
 
@@ -76,7 +83,7 @@ QUANTITIES: tuple[str, ...] = (
     "copper_loss",
     "friction_loss",
 )
-"""Of each joint, W."""
+"""Columns of each joint [W]."""
 
 PARTS: tuple[str, ...] = ("standby", "driver", "regeneration")
 """Modelled powers of the whole arm, W, which make its modelled power with the electrical power of
@@ -101,22 +108,34 @@ ARM: tuple[str, ...] = (
 
 
 _SHORTEST = 1e-3  # least time that a mean power is taken over [s]
-_WHOLE = 1e-6  # share of time that rounding may take from a total that is always measured
+_ROUNDING = 1e-6  # share of time that rounding may take from a total always measured
 
 
 class TotalSource(NamedTuple):
-    """Where the total of some time comes from."""
+    """Where the total of some time comes from.
 
-    name: str  # "measured", "modelled" or "mixed"
-    share: float  # of the time in which it is measured, 0 to 1
+    Attributes:
+        name: "measured", "modelled" or "mixed".
+        share: of the time in which the total is measured, 0 to 1.
+    """
+
+    name: str
+    share: float
 
     @classmethod
     def of(cls, measured: float, seconds: float) -> TotalSource:
-        """The source of a total that was measured for some of the time [s]."""
-        share = min(max(measured / seconds, 0.0), 1.0) if seconds > 0.0 else 0.0
-        if share > 1.0 - _WHOLE:
+        """The source of a total.
+
+        Args:
+            measured: time in which it was measured [s].
+            seconds: all of the time [s].
+        """
+        share = 0.0
+        if seconds > 0.0:
+            share = min(max(measured / seconds, 0.0), 1.0)
+        if share > 1.0 - _ROUNDING:
             return cls("measured", 1.0)
-        return cls("mixed" if share > _WHOLE else "modelled", share)
+        return cls("mixed" if share > _ROUNDING else "modelled", share)
 
     def words(self, explained: float | None = None) -> str:
         """The source for people, and the share of the measured energy that the model explains."""
@@ -141,12 +160,18 @@ def explained_share(measured: float, unexplained: float) -> float | None:
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 
-    In this order: every quantity of every joint; those of the arm; the total power by
-    state; the number 1 by state, whose integral is the time in that state; the
-    sensitivities of the powers to the model's parameter errors, whose integrals give the
-    standard deviations of the energies: `errors` of each joint, of the modelled power,
-    and of the total, which has them where it is modelled. The last error of the modelled
-    power is that of standby.
+    In this order: every quantity of every joint; the quantities of the arm; the total
+    power by state; the number 1 by state, whose integral is the time in that state; and
+    the sensitivities of the powers to the model's parameter errors, whose integrals give
+    the standard deviations of the energies. There are sensitivities of the power of each
+    joint, of the modelled power, and of the total, where they are 0 while it is measured.
+    The last error of the modelled power is that of standby.
+
+    Args:
+        joints: names, n.
+        errors: numbers of sensitivities of each joint and of the modelled power.
+        wall: model of the power at the mains; None for the usual one.
+        motion_variance: see the attribute.
 
     Attributes:
         per_joint: columns of each joint quantity.
@@ -175,15 +200,16 @@ class Channels:
         self.motion_variance = motion_variance
         self.errors = errors
         n = len(self.joints)
-        each, whole = errors
+        per_joint, whole_arm = errors
+        states = [state.name.lower() for state in ArmState]
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
             *ARM,
-            *(f"energy_{state.name.lower()}" for state in ArmState),
-            *(f"time_{state.name.lower()}" for state in ArmState),
-            *(f"{joint}/error_{k}" for joint in self.joints for k in range(each)),
-            *(f"model/error_{k}" for k in range(whole)),
-            *(f"total/error_{k}" for k in range(whole)),
+            *(f"energy_{state}" for state in states),
+            *(f"time_{state}" for state in states),
+            *(f"{joint}/error_{k}" for joint in self.joints for k in range(per_joint)),
+            *(f"model/error_{k}" for k in range(whole_arm)),
+            *(f"total/error_{k}" for k in range(whole_arm)),
         )
         self.per_joint = {
             name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)
@@ -195,18 +221,18 @@ class Channels:
         joint_errors = self.state_time + len(ArmState)
         self.state_energies = slice(self.state_energy, self.state_time)
         self.state_times = slice(self.state_time, joint_errors)
-        model_errors = joint_errors + n * each
-        total_errors = model_errors + whole
+        model_errors = joint_errors + n * per_joint
+        total_errors = model_errors + whole_arm
         self.joint_errors = slice(joint_errors, model_errors)
         self.model_errors = slice(model_errors, total_errors)
-        self.total_errors = slice(total_errors, total_errors + whole)
+        self.total_errors = slice(total_errors, total_errors + whole_arm)
         self._wall_terms = np.zeros((len(self), TERMS))
         self._wall_terms[self.state_times] = BOX_TERMS
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 
-    # Deviations, from integrals of the channels `net` [..., channels], J; or, with
-    # `over`, from mean powers of the channels over so many seconds, W.
+    # Standard deviations follow from `net`: integrals of the channels [..., channels], J;
+    # with `over`, `net` are mean powers of the channels over this time [s], in W.
 
     def deviations(
         self, net: Array, over: Array | float | None = None
@@ -232,8 +258,8 @@ class Channels:
     def deviations_of_model(self, net: Array, over: Array | float | None = None) -> Array:
         """Standard deviation of the sum of the modelled parts [...], J (or W).
 
-        Errors add up over time but that of motion, whose variance does: every MOTION_TIME
-        of motion has another one.
+        Errors of the parameters add up over time. Of the error of motion, which is another
+        one every MOTION_TIME, the variance adds up.
         """
         variance = self._systematic(net[..., self.model_errors])
         moving = net[..., self.state_time + ArmState.MOVING]
@@ -242,7 +268,7 @@ class Channels:
     def deviations_of_unexplained(
         self, net: Array, over: Array | float | None = None
     ) -> Array:
-        """Standard deviation of the total less the model [...], J (or W): in the measured time."""
+        """Standard deviation of the total less the model in the measured time [...], J (or W)."""
         errors = net[..., self.model_errors] - net[..., self.total_errors]
         moving = net[..., self.state_time + ArmState.MOVING]
         measured = moving - self._column(net, "modelled_motion")
@@ -275,7 +301,7 @@ class Channels:
         return np.asarray(np.square(errors).sum(axis=-1))
 
     def _of_motion(self, moving: Array, over: Array | float | None) -> Array:
-        """Variance from the error of motion; `moving`: time, or its share of the time."""
+        """Variance from the error of motion, in a time of motion [s] or a share of the time."""
         spread = 1.0 if over is None else 1.0 / np.maximum(over, MOTION_TIME)
         return np.asarray(self.motion_variance * np.abs(moving) * spread)
 
@@ -286,10 +312,14 @@ class Channels:
         return np.asarray(noise + np.square(self._column(net, "resolution")))
 
     def deviation_of_joints(self, net: Array) -> float:
-        """That of the sum of all joints' energies: errors of the drives are common and add up."""
+        """Standard deviation of the sum of all joints' electrical energies [J].
+
+        Errors of the drives are common to all joints and add up.
+        """
         return float(np.linalg.norm(self._joint_errors(net).sum(axis=0)))
 
     def _joint_errors(self, net: Array) -> Array:
+        """Sensitivities of the joints [..., n, errors]."""
         shape = (*net.shape[:-1], len(self.joints), self.errors[0])
         return net[..., self.joint_errors].reshape(shape)
 
@@ -310,7 +340,7 @@ class Channels:
         return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
-        """Values of the columns by state from `first` on (state_energy or state_time)."""
+        """Values of the columns by state, of which `first` is `state_energy` or `state_time`."""
         return {state: float(net[first + state]) for state in ArmState}
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
@@ -361,15 +391,22 @@ FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """How powers are computed."""
+    """How powers are computed.
 
-    # from measured "current", from "motion" by the model, or "auto"
+    Attributes:
+        method: "current" for measured currents, "motion" for currents that the model
+            predicts, "auto" for measured ones where the source has them.
+        track_standby: whether the standby power of the session is followed.
+        standby_limit: largest deviation from the model's standby power [W].
+        idle_power: with brakes engaged, where neither bus nor model has it [W]; None for
+            the standby power.
+        gap_limit: longest step between samples that is bridged at any sample rate [s].
+    """
+
     method: Method = "auto"
-    track_standby: bool = True  # update the standby power at standstill
-    standby_limit: float = 15.0  # largest deviation from the model's standby [W]
-    # with brakes engaged, where neither bus nor model has it [W]; None: standby
+    track_standby: bool = True
+    standby_limit: float = 15.0
     idle_power: float | None = None
-    # longest step between samples that is bridged at any sample rate [s]
     gap_limit: float = DEFAULT_GAP_LIMIT
 
 
@@ -378,18 +415,26 @@ class PowerOptions:
 
 @dataclass(frozen=True)
 class PowerTable:
-    """Powers of consecutive samples."""
+    """Powers of consecutive samples.
 
-    samples: Telemetry  # usable ones, without repeated timestamps
-    steps: Steps  # time to each sample
-    states: Indices  # ArmState [samples]
-    power: Array  # of every channel [samples, channels], W
-    bus_measured: bool  # whether the bus power was measured at all samples
+    Attributes:
+        samples: usable ones, without repeated timestamps.
+        steps: time to each sample.
+        states: ArmState of each sample [samples].
+        power: of every channel [samples, channels], W.
+        bus_measured: whether the bus power was measured at all samples.
+    """
+
+    samples: Telemetry
+    steps: Steps
+    states: Indices
+    power: Array
+    bus_measured: bool
 
     def parts(self, edges: Iterable[int] = ()) -> Iterator[slice]:
-        """Consecutive rows between edges."""
-        marks = {0, len(self.samples), *edges}
-        for start, stop in pairwise(sorted(marks)):
+        """Consecutive rows between edges, which are numbers of samples."""
+        borders = {0, len(self.samples), *edges}
+        for start, stop in pairwise(sorted(borders)):
             yield slice(start, stop)
 
     def integrate(self, meter: EnergyMeter) -> None:
@@ -413,14 +458,18 @@ def energy_json(
             first.
         total: further quantities of the whole arm by their JSON keys [J].
     """
-    kinds = ("mechanical_energy", "electrical_energy")
-    each = {**joints, "efficiency": efficiency(*(joints[kind] for kind in kinds))}
-    whole = {kind: joints[kind].sum() for kind in kinds}
-    ratio = efficiency(*(whole[kind][None] for kind in kinds))[0]
-    return {
-        "joints": [
-            {"name": name, **{key: values[j] for key, values in each.items()}}
-            for j, name in enumerate(names)
-        ],
-        "total": {**whole, "efficiency": ratio, **total},
+    mechanical = joints["mechanical_energy"]
+    electrical = joints["electrical_energy"]
+    of_joints = {**joints, "efficiency": efficiency(mechanical, electrical)}
+    entries: list[dict[str, Any]] = []
+    for j, name in enumerate(names):
+        values = {key: quantity[j] for key, quantity in of_joints.items()}
+        entries.append({"name": name, **values})
+    mechanical_sum = mechanical.sum()
+    electrical_sum = electrical.sum()
+    whole = {
+        "mechanical_energy": mechanical_sum,
+        "electrical_energy": electrical_sum,
+        "efficiency": efficiency(mechanical_sum[None], electrical_sum[None])[0],
     }
+    return {"joints": entries, "total": {**whole, **total}}
