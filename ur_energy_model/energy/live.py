@@ -188,13 +188,14 @@ def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | Non
 
 _STATES = tuple(ArmState)
 _RUNNING = int(ArmState.STANDSTILL)
-KEPT_CYCLES = 1000
+"""Lowest state in which the brakes are released."""
+KEPT_CYCLES = 1000  # number of the newest cycles that an estimator keeps
 PROCESS_AFTER = 0.25
-"""Longest time of samples that wait to be processed [s]: samples that came late and whose snapshots
-are still taken one by one (`telemetry.source.Decimator`) are processed once, with the
-snapshots."""
+"""Longest time of samples that are collected before they are processed [s]. Samples that have come
+late, all at once, are so processed together with their snapshots, although the snapshots
+are taken one by one (`telemetry.source.Decimator`)."""
 MOST_PENDING = 200
-"""Largest number of batches that wait, whatever their times."""
+"""Largest number of batches that are collected, whatever their times."""
 
 
 class LiveEstimator:
@@ -243,14 +244,16 @@ class LiveEstimator:
         self._pending: list[Telemetry] = []
         self._on_cycle = on_cycle
         self._on_powers = on_powers
-        self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
+        self._log: CycleLog | None = None
+        if self.options.cycle_log is not None:
+            self._log = CycleLog(self.options.cycle_log)
         self._counters = EnergyCounters(
             self.channels, self.options.state_file, robot.name
         )
         self._begin_arm(self.options.cycle_trigger)
 
     def _begin_arm(self, trigger: Trigger) -> None:
-        """Begin what belongs to one arm; the numbers of its cycles go on with its counters."""
+        """Begin the state that belongs to one arm; numbers of cycles go on with its counters."""
         self._unexplained = RunningMean(self.options.drift_time)
         self._fingerprint = LiveConstants(self.calculator.robot)
         self._stated: ControllerConstants | None = None  # found, and not used yet
@@ -324,8 +327,8 @@ class LiveEstimator:
                 self.calculator.refused = refused
                 self._begin_arm(self._detector.trigger)
         self._pending.append(batch)
-        waited = float(batch.time[-1]) - float(self._pending[0].time[0])
-        if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
+        collected = float(batch.time[-1]) - float(self._pending[0].time[0])
+        if not 0.0 <= collected < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
             self._process()
 
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
@@ -369,7 +372,14 @@ class LiveEstimator:
     def _snapshots(
         self, last: PowerTable, rows: Sequence[int], totals: Totals, viewer: str
     ) -> list[Snapshot]:
-        """States after samples up to which the powers are integrated, with the totals at each."""
+        """States after samples, for a viewer.
+
+        Args:
+            last: powers of these samples.
+            rows: numbers of the samples.
+            totals: energies up to each of the samples.
+            viewer: whose previous snapshot begins the mean powers.
+        """
         counters = self._counters
         samples = last.samples
         columns = last.samples.columns
@@ -380,9 +390,8 @@ class LiveEstimator:
         seconds = changes(accounted, since)
         passed = seconds[:, None]
         gained = net - np.concatenate((before[None], net[:-1]))
-        power = np.where(
-            passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows]
-        )
+        mean_power = gained / np.where(passed > 0, passed, 1.0)
+        power = np.where(passed > 0, mean_power, last.power[rows])
         unexplained = self._unexplained
         stated = counters.stated
         standby = self.calculator.standby
@@ -467,7 +476,10 @@ class LiveEstimator:
         self._use(model, same_session=False)
 
     def _use(self, model: EnergyModel, *, same_session: bool) -> None:
-        """Continue with a model for the arm at hand, also of what the session has shown or not."""
+        """Continue with a model, matched to the arm at hand.
+
+        `same_session` is whether the state of the session is kept; else it begins anew.
+        """
         self._process()
         matched = model_of_arm(
             model, self._info, self._constants, same_arm=self.options.same_arm
@@ -483,8 +495,9 @@ class LiveEstimator:
             calculator.continue_from(self.calculator)
         self.calculator = calculator
         names = self.channels.names
-        self.channels = calculator.channels
-        if (channels := self.channels).names != names:
+        channels = calculator.channels
+        self.channels = channels
+        if channels.names != names:
             self._counters.change_channels(channels)
             self._cycle.change_channels(lambda old: channels.convert(old, names))
             self._shown.clear()
@@ -497,17 +510,19 @@ class LiveEstimator:
         """Change options while the estimator runs.
 
         Args:
-            options: used of them are those of the power but the method, the alarm and its
-                time constant; files and the cycle trigger stay as they are.
+            options: new ones. Only those of the power without its method, the alarm and
+                the time constant of its mean are used; files, method and cycle trigger
+                stay as they are.
         """
         power = replace(options.power, method=self.options.power.method)
-        alarm = options.drift_alarm
-        time = options.drift_time
         self.options = replace(
-            self.options, power=power, drift_alarm=alarm, drift_time=time
+            self.options,
+            power=power,
+            drift_alarm=options.drift_alarm,
+            drift_time=options.drift_time,
         )
         self.calculator.set_options(power)
-        self._unexplained.time_constant = time
+        self._unexplained.time_constant = options.drift_time
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save.
@@ -533,7 +548,14 @@ class LiveEstimator:
         self._counters.close()
 
     def _process(self, ends: Sequence[int] = ()) -> list[Snapshot]:
-        """Process the pending samples; states after samples of the last batch, see `snapshots`."""
+        """Process the pending samples.
+
+        Args:
+            ends: see `snapshots`.
+
+        Returns:
+            States after these samples; none where samples were left out.
+        """
         if not self._pending:
             return []
         batch = concatenate(self._pending)
@@ -541,29 +563,22 @@ class LiveEstimator:
             found_constants = self._fingerprint.update(batch)
             # They are used from the next batch on: what was computed is not changed.
             self._stated = found_constants or self._stated
-        before = len(batch) - len(self._pending[-1])
+        earlier = len(batch) - len(self._pending[-1])
         self._pending = []
         table = self.calculator(batch)
         if table is None:
             return []
-        arm = self.channels.arm
-        total = arm["total"]
+        total = self.channels.arm["total"]
         time = table.samples.time
         power = table.power
-        # What a model leaves unexplained counts while it runs the arm and the bus is
-        # measured.
-        running = (table.states >= _RUNNING) & (power[:, arm["measured"]] > 0.0)
-        seconds = np.where(running, table.steps.bridged, 0.0)
-        passed = float(seconds.sum())
-        if passed > 0.0:
-            joules = float(seconds @ power[:, arm["unexplained"]])
-            self._unexplained.update(passed, joules / passed)
+        self._observe_unexplained(table)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
         found: list[Snapshot] = []
         self._last = table
-        complete = len(table.samples) == len(batch)
-        stops = [before + end for end in ends if complete]
+        stops: list[int] = []
+        if len(table.samples) == len(batch):
+            stops = [earlier + end for end in ends]
         marks = dict(self._detector.find(table.samples))
         host = host_times(table.samples)
         self._counters.resume(float(time[0]))  # first: it belongs to no cycle
@@ -587,11 +602,22 @@ class LiveEstimator:
             self._on_powers(table, marks)
         return found
 
+    def _observe_unexplained(self, table: PowerTable) -> None:
+        """Include the unexplained power in its mean, while the arm runs and the bus is measured."""
+        arm = self.channels.arm
+        measured = table.power[:, arm["measured"]] > 0.0
+        counts = (table.states >= _RUNNING) & measured
+        seconds = np.where(counts, table.steps.bridged, 0.0)
+        passed = float(seconds.sum())
+        if passed > 0.0:
+            energy = float(seconds @ table.power[:, arm["unexplained"]])
+            self._unexplained.update(passed, energy / passed)
+
     def _mark(self, time: int, mark: Mark) -> None:
         """Take a mark behind a sample of this host time [ns], and report complete cycles.
 
-        Their number is journalled before they are, so that no other cycle gets it after a
-        kill.
+        The number of the last one is journalled before the cycles are reported, so that
+        no other cycle gets it after a kill.
         """
         done = self._cycle.mark(time, self._counters.meter.reading, mark)
         if done:

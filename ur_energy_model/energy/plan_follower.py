@@ -3,11 +3,11 @@
 
 """Measured energy of planned motions that the arm has carried out.
 
-A motion is that of a plan if it starts from rest at the plan's first position, within
-EXPECTED of the plan, and is at the plan's positions at the plan's times: at every moment
-within TOLERANCE, with one shift of time of at most TIME_TOLERANCE for all of it. Times
-are those of the prediction, with the speed scaling when the plan came: a motion at
-another speed is not that of the plan.
+A motion is that of a plan if it starts from rest at the plan's first position, between
+EARLIEST and LATEST after the plan has come, and is at the plan's positions at the plan's
+times: at every moment within tolerance, with one shift of time of at most TIME_TOLERANCE
+for the whole motion. Times are those of the prediction, with the speed scaling at which
+the plan has come: a motion at another speed is not that of the plan.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-EXPECTED = (-1.0, 60.0)
-"""Start of the motion after the plan was sent: earliest, since messages take time, and latest."""
+EARLIEST = -1.0
+"""Earliest start of a motion after its plan has come [s]: the plan's message takes time."""
+LATEST = 60.0  # latest start of a motion after its plan has come [s]
 TIME_TOLERANCE = 0.1
 """Largest shift of time, and longest step between snapshots at both ends of a motion [s]."""
 LONGEST_STEP = 0.5
 """Longest step between snapshots within a motion [s]; a busy machine leaves some out."""
-TOLERANCE = (0.01, 0.05, 0.05)
-"""Of the positions of a joint: least [rad], share of its way, largest [rad]."""
-# distance of a joint from its first position at which a motion has begun [rad]
-AWAY = 0.005
+LEAST_TOLERANCE = 0.01
+LARGEST_TOLERANCE = 0.05
+"""Limits of the tolerance of a joint's positions [rad]."""
+TOLERANCE = 0.05  # tolerance of a joint's positions within these limits, per range
+AWAY = 0.005  # distance of a joint from its first position with a motion begun [rad]
 AT_REST = 0.3  # standstill that ends a motion [s]
 MOST_PLANS = 10  # plans that are expected at the same time; the oldest gives way
 PERIOD = 0.02  # period of the positions that are compared [s]
 
 Point = tuple[float, MeterReading]
+"""A time [s], and the energy up to it."""
 Verdict = tuple[object, MeterReading | str]
 """A plan's key, and the measured energy of its motion or why there is none."""
 
@@ -68,22 +71,16 @@ class PlanFollower:
         self._plans = [*self._plans, _Expected(key, plan, since)][-MOST_PLANS:]
 
     def update(self, snapshot: Snapshot) -> list[Verdict]:
-        """Follow the arm; returns what has become of plans."""
+        """Follow the arm.
+
+        Returns:
+            Plans whose motion was measured, or is not measured any more.
+        """
         now = snapshot.time
         q = snapshot.q
         last = self._last
-        verdicts = list[Verdict]()
-        if last is not None and (
-            now < last.time or snapshot.channels is not last.channels
-        ):
-            # Another clock, or other counters: motions under way cannot be measured.
-            self._recent.clear()
-            self._rest = None
-            for plan in self._plans:
-                plan.motions.clear()
-                plan.since = (
-                    None if plan.since is None else now - (last.time - plan.since)
-                )
+        if last is not None and self._clock_changed(last, snapshot):
+            self._restart(last.time, now)
             last = None
         self._last = snapshot
         self._recent.append((now, snapshot.lifetime))
@@ -94,24 +91,23 @@ class PlanFollower:
         if not moving and rest is None:
             rest = (now, snapshot.lifetime)
         self._rest = None if moving else rest
+        departure: tuple[Point, Point] | None = None
+        if moving and rest is not None and last is not None:
+            departure = (rest, (last.time, last.lifetime))
+        verdicts = list[Verdict]()
         for plan in list(self._plans):
             plan.since = now if plan.since is None else plan.since
             measured: MeterReading | str | None = None
             if q is not None:
-                if (
-                    moving
-                    and rest is not None
-                    and last is not None
-                    and last.q is not None
-                ):
-                    plan.begin([rest, (last.time, last.lifetime)], last.time, last.q)
+                if departure is not None and last is not None and last.q is not None:
+                    plan.begin(departure, last.q)
                 measured = plan.follow(plan.since, now, q, self._recent)
                 if measured is None and rest is not None and now - rest[0] >= AT_REST:
                     measured = plan.at_rest(rest[0], q)
-            latest = plan.since + EXPECTED[1] + (plan.begins or 0.0) + TIME_TOLERANCE
+            latest = plan.since + LATEST + (plan.begins or 0.0) + TIME_TOLERANCE
             late = now > latest and all(motion.refused for motion in plan.motions)
             if measured is None and late:
-                measured = f"no motion within {EXPECTED[1]:.0f} s was that of the plan"
+                measured = f"no motion within {LATEST:.0f} s was that of the plan"
             if isinstance(measured, MeterReading) or late:
                 self._plans.remove(plan)
             if isinstance(measured, MeterReading) or (measured and not plan.reported):
@@ -119,22 +115,50 @@ class PlanFollower:
                 verdicts.append((plan.key, measured))
         return verdicts
 
+    @staticmethod
+    def _clock_changed(last: Snapshot, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is of another clock or of other counters than the last one."""
+        return snapshot.time < last.time or snapshot.channels is not last.channels
+
+    def _restart(self, last: float, now: float) -> None:
+        """Go on with another clock, from a time of the old one [s] that is now [s].
+
+        Motions under way cannot be measured.
+        """
+        self._recent.clear()
+        self._rest = None
+        for plan in self._plans:
+            plan.motions.clear()
+            if plan.since is not None:
+                plan.since = now - (last - plan.since)
+
 
 class _Motion:
-    """A motion from rest that may be that of one plan, from its last position at rest on."""
+    """A motion from rest that may be that of one plan, from its last position at rest on.
 
-    def __init__(self, rest: list[Point], time: float, q: Array) -> None:
-        # beginning and end of the standstill, and the first moments of motion
-        self.rest = rest
+    Attributes:
+        rest: begin and end of the standstill, and the first moments of motion.
+        time: times of its positions [k], s.
+        q: positions [k] of [n], rad.
+        way: times and positions without pauses.
+        start: time at which the plan has begun [s]; None before the arm has left its
+            position.
+        refused: whether it is not the motion of the plan.
+        off: whether it was at other positions than the plan at some time.
+    """
+
+    def __init__(self, rest: tuple[Point, Point], q: Array) -> None:
+        time = rest[-1][0]
+        self.rest = list(rest)
         self.time = [time]
         self.q = [q]
-        self.way = [(time, q)]  # without pauses
-        # when the plan began, once the arm has left its place
+        self.way = [(time, q)]
         self.start: float | None = None
-        # as the plan's motion; it is not where the plan is
-        self.refused = self.off = False
+        self.refused = False
+        self.off = False
 
     def append(self, now: float, q: Array) -> None:
+        """Add a position [n], rad, at a time [s]."""
         self.time.append(now)
         self.q.append(q)
         # noise at standstill is no way
@@ -143,28 +167,45 @@ class _Motion:
 
 
 class _Expected:
-    """A plan with the times of its prediction, whose motion is expected since a time [s]."""
+    """A plan whose motion is expected.
+
+    Attributes:
+        key: see `PlanFollower.expect`.
+        since: likewise.
+        time: times of planned positions [k], s.
+        q: planned positions [k, n], rad.
+        duration: of the plan [s].
+        tolerance: of the positions of each joint [n], rad.
+        margin: the same, with one shift of time of at most TIME_TOLERANCE [n], rad.
+        begins: time at which the planned motion leaves its first position [s]; None if it
+            never does.
+        motions: that may be the plan's.
+        reported: whether a verdict was returned.
+    """
 
     def __init__(self, key: object, plan: Plan, since: float | None) -> None:
         self.key = key
         self.since = since
         self.time, self.q, qd, _ = plan.sampled(PERIOD)
         self.duration = float(self.time[-1])
-        least, share, largest = TOLERANCE
-        self.tolerance = np.clip(share * np.ptp(self.q, axis=0), least, largest)
+        ranges = np.ptp(self.q, axis=0)
+        self.tolerance = np.clip(TOLERANCE * ranges, LEAST_TOLERANCE, LARGEST_TOLERANCE)
         self.margin = self.tolerance + TIME_TOLERANCE * np.abs(qd).max(axis=0)
         self.begins = _departure(self.time, self.q, self.q[0])
         self.motions: list[_Motion] = []
         self.reported = False
 
     def at(self, time: Array) -> Array:
-        """Planned positions at times [k] from the start, s: [k, n], rad."""
+        """Planned positions [k, n], rad, at times [k] from the start, s."""
         return np.column_stack([np.interp(time, self.time, q) for q in self.q.T])
 
-    def begin(self, rest: list[Point], time: float, q: Array) -> None:
-        """The arm leaves its rest at q [n], rad."""
+    def begin(self, rest: tuple[Point, Point], q: Array) -> None:
+        """Take a departure of the arm from its rest at positions q [n], rad.
+
+        `rest` is the begin and the end of its standstill.
+        """
         if self.begins is not None and (np.abs(q - self.q[0]) <= self.tolerance).all():
-            self.motions.append(_Motion(rest, time, q))
+            self.motions.append(_Motion(rest, q))
 
     def follow(
         self, since: float, now: float, q: Array, recent: Sequence[Point]
@@ -173,29 +214,18 @@ class _Expected:
         for motion in list(self.motions):
             if motion.time[-1] - motion.time[0] < 4.0 * TIME_TOLERANCE:
                 motion.rest.append(recent[-1])
-            if now - motion.time[0] > 4.0 * self.duration + EXPECTED[1]:
+            if now - motion.time[0] > 4.0 * self.duration + LATEST:
                 self.motions.remove(motion)
                 continue
             if now - motion.time[-1] >= 0.9 * PERIOD:
                 motion.append(now, q)
             if motion.start is None:
-                left = _departure(
-                    np.array(motion.time[-2:]), np.array(motion.q[-2:]), motion.q[0]
-                )
-                if left is not None and self.begins is not None:
-                    # After the plan came, and after the arm was at rest.
-                    motion.start = left - self.begins
-                    earliest, latest = (since + each for each in EXPECTED)
-                    rested = motion.rest[0][0] - TIME_TOLERANCE <= motion.start
-                    motion.refused = not (rested and earliest <= motion.start <= latest)
+                self._find_start(motion, since)
                 continue
-            motion.off |= bool(
-                (np.abs(q - self.at(np.array([now - motion.start]))) > self.margin).any()
-            )
-            if (
-                not motion.refused
-                and now >= motion.start + self.duration + TIME_TOLERANCE
-            ):
+            planned = self.at(np.array([now - motion.start]))
+            motion.off |= bool((np.abs(q - planned) > self.margin).any())
+            ended = now >= motion.start + self.duration + TIME_TOLERANCE
+            if ended and not motion.refused:
                 found = self._energy(motion, motion.start, recent)
                 if found is not None:
                     self.motions.remove(motion)
@@ -203,8 +233,27 @@ class _Expected:
                 motion.refused = True
         return None
 
+    def _find_start(self, motion: _Motion, since: float) -> None:
+        """Find when the plan of a motion has begun, once the arm has left its first position.
+
+        It must have begun after the plan has come at the time `since` [s], and after the
+        arm was at rest.
+        """
+        time = np.array(motion.time[-2:])
+        left = _departure(time, np.array(motion.q[-2:]), motion.q[0])
+        if left is None or self.begins is None:
+            return
+        start = left - self.begins
+        rested = motion.rest[0][0] - TIME_TOLERANCE <= start
+        motion.start = start
+        motion.refused = not (rested and since + EARLIEST <= start <= since + LATEST)
+
     def at_rest(self, since: float, q: Array) -> str | None:
-        """What the standstill at q [n], rad, shows: the plan's path at another speed, or None."""
+        """What a standstill since a time [s] at positions q [n], rad, shows of the plan.
+
+        Returns:
+            That its path was followed at another speed; None if it was not.
+        """
         if not (np.abs(q - self.q[-1]) <= self.tolerance).all():
             return None
         for motion in self.motions:
@@ -232,9 +281,8 @@ class _Expected:
         shift = 0.0
         for _ in range(5):  # Gauss-Newton for the shift of time
             error = q - self.at(time - shift)
-            ahead, behind = (
-                self.at(time - shift + part * PERIOD) for part in (0.5, -0.5)
-            )
+            ahead = self.at(time - shift + 0.5 * PERIOD)
+            behind = self.at(time - shift - 0.5 * PERIOD)
             speed = (ahead - behind) / PERIOD
             shift -= float((error * speed).sum() / max((speed**2).sum(), 1e-12))
         error = q - self.at(time - shift)
@@ -251,13 +299,20 @@ class _Expected:
 
 
 def _departure(time: Array, q: Array, first: Array) -> float | None:
-    """When a joint of q [k, n], rad, has left the position `first`; None if none has."""
+    """Time at which a joint has left its first position [s]; None if none has.
+
+    Args:
+        time: of the positions [k], s.
+        q: positions [k, n], rad.
+        first: first position [n], rad.
+    """
     way = np.abs(q - first).max(axis=1)
     away = int(np.argmax(way > AWAY))
     if not way[away] > AWAY or not away:
         return None
-    share = (AWAY - way[away - 1]) / (way[away] - way[away - 1])
-    return float(time[away - 1] + share * (time[away] - time[away - 1]))
+    before = away - 1
+    share = (AWAY - way[before]) / (way[away] - way[before])
+    return float(time[before] + share * (time[away] - time[before]))
 
 
 def _by_way(q: Array) -> Array:
@@ -268,11 +323,12 @@ def _by_way(q: Array) -> Array:
 
 
 def _at(points: Sequence[Point], time: float) -> MeterReading:
-    """The energy at a time, between those known."""
-    after = min(
-        max(bisect_left(points, time, key=lambda each: each[0]), 1), len(points) - 1
-    )
-    t0, first = points[after - 1]
-    t1, second = points[after]
-    share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0
+    """The energy at a time [s], interpolated between points, at least two."""
+    place = bisect_left([known for known, _ in points], time)
+    after = min(max(place, 1), len(points) - 1)
+    begin, first = points[after - 1]
+    end, second = points[after]
+    share = 0.0
+    if end > begin:
+        share = min(max((time - begin) / (end - begin), 0.0), 1.0)
     return first + (second - first) * share

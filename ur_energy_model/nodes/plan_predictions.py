@@ -17,7 +17,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live import LiveEstimator, Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.plan_follower import MOST_PLANS, TOLERANCE, PlanFollower
+from ur_energy_model.energy.plan_follower import (
+    LARGEST_TOLERANCE,
+    MOST_PLANS,
+    PlanFollower,
+)
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -73,7 +77,7 @@ class PlanAnswer:
         return f"{self.header.stamp.sec}.{self.header.stamp.nanosec:09d}"
 
 
-START_TOLERANCE = TOLERANCE[-1]
+START_TOLERANCE = LARGEST_TOLERANCE
 """Distance of a joint from the first point of a plan that is reported [rad]: a motion
 that begins farther away is not taken for the motion of the plan, and not measured."""
 MOST_WAITING = 2 * LARGEST_MESSAGE
