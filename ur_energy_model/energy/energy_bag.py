@@ -33,7 +33,6 @@ from ur_energy_model.telemetry.bag.messages import (
     BagTopic,
     Messages,
     MessageType,
-    Status,
     encode_diagnostics,
     encode_numbers,
     joint_state_template,
@@ -86,7 +85,7 @@ class EnergyMessages:
         return len(self._stamps)
 
     def keep(self, snapshot: Snapshot, stamp: int) -> None:
-        """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
+        """Keep the topics that are published at publish_rate, at the time of the sample [ns]."""
         self._stamps.append(stamp)
         values = energy_values([snapshot])[0]
         self._energies.append(values.ravel())
@@ -94,9 +93,10 @@ class EnergyMessages:
             self._numbers.setdefault(name, []).append((stamp, value))
 
     def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:
-        """Keep energy/summary."""
+        """Keep energy/summary, at the time of the sample [ns]."""
         statuses = summary_statuses(snapshot, self._joints, self._model)
-        self._keep_statuses(self._summary, statuses, stamp)
+        payload = encode_diagnostics(stamp, statuses)
+        self._diagnostics.append(Messages.single(self._summary, stamp, payload))
 
     def keep_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
         """Keep energy/cycle of a finished cycle, whose header has the time of its end."""
@@ -113,21 +113,12 @@ class EnergyMessages:
             taken.append(Messages(self._energy, stamp, payload))
         for name, rows in self._numbers.items():
             stamps, values = zip(*rows, strict=True)
-            taken.append(
-                Messages(
-                    self._topics[name], np.array(stamps), encode_numbers(np.array(values))
-                )
-            )
+            payload = encode_numbers(np.array(values))
+            taken.append(Messages(self._topics[name], np.array(stamps), payload))
         self._stamps = []
         self._energies = []
         self._numbers = {}
         return taken
-
-    def _keep_statuses(
-        self, topic: BagTopic, statuses: Sequence[Status], stamp: int
-    ) -> None:
-        payload = encode_diagnostics(stamp, statuses)
-        self._diagnostics.append(Messages.single(topic, stamp, payload))
 
 
 SUMMARY_RATE = 1.0  # rate of energy/summary [Hz], as the estimator publishes it
@@ -145,9 +136,9 @@ def write_energy_bag(
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write what the estimator publishes of a recording, at the times of its samples.
+    """Write the topics that the estimator publishes, for a recording, at the times of its samples.
 
-    Its standby power is that of the whole recording, as in `estimate_energy`. Topics are
+    The standby power is that of the whole recording, as in `estimate_energy`. Topics are
     in the namespace of the recording, and joint names have its prefix. Cycles are those
     that `CycleDetector` finds by itself.
 

@@ -20,20 +20,19 @@ from ur_energy_model.telemetry.gaps import Gap
 from ur_energy_model.telemetry.samples import changes
 from ur_energy_model.typing import Array, Mask
 
-# Steps between samples that integrals over time bridge, and gaps that they leave out. A
-# step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The
-# period is the median of the steps before it: the same rule then fits recordings of 5 Hz
-# and of 500 Hz, a single missing sample is bridged, and the result depends neither on how
-# samples are batched nor on later samples. The first steps are judged by the rate that
-# the recording states, if it states one: those of a recording of one sample a second
-# count, too. Where the controller's clock started again, the recorded gaps or the host's
-# stamps show for how long samples were missing.
+# Integrals over time bridge the steps between samples, and leave out gaps. A step is a gap
+# where it is longer than both a fixed limit and 2.5 sample periods. The period is the
+# median of the steps before it. So the same rule fits recordings of 5 Hz and of 500 Hz, a
+# single missing sample is bridged, and the result depends neither on how samples are
+# batched nor on later samples. Before there are steps enough, the period is that of the
+# rate that the recording states, if it states one: the first steps of a recording of one
+# sample a second are bridged, too. Where the controller's clock started again, the
+# recorded gaps or the host's stamps show for how long samples were missing.
 
 DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
 PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods
-WINDOW = 15
-FEWEST = 5
-"""Steps whose median is the sample period, and the least number of steps that determines it."""
+WINDOW = 15  # number of steps whose median is the sample period
+FEWEST = 5  # least number of steps that determines the sample period
 FIRST_LIMIT = 2.5
 """Longest step that is bridged before anything is known about the period [s]: that of 1 Hz."""
 LONGEST_GAP = 1.0e8
@@ -42,15 +41,19 @@ LONGEST_GAP = 1.0e8
 
 @dataclass(frozen=True)
 class Steps:
-    """Time from the previous sample to each of a batch."""
+    """Time from the previous sample to each of a batch.
 
-    # steps to integrate over [samples], s; 0 for the very first sample, across gaps and
-    # where the clock did not advance
+    Attributes:
+        bridged: steps to integrate over [samples], s; 0 for the very first sample, across
+            gaps and where the clock did not advance.
+        lost: steps that are gaps, and time away over restarts of the clock [samples], s;
+            else 0.
+        back: whether the clock went backwards (a restarted controller), or ahead by years
+            (another clock) [samples].
+    """
+
     bridged: Array
-    # steps that are gaps, and time away over restarts of the clock [samples], s, else 0
     lost: Array
-    # whether the clock went backwards (a restarted controller), or ahead by years
-    # (another clock) [samples]
     back: Mask
 
     def cut(self, part: slice | Mask) -> Steps:
@@ -58,23 +61,34 @@ class Steps:
         return Steps(self.bridged[part], self.lost[part], self.back[part])
 
     def without(self, refused: Mask, before: float = 0.0) -> tuple[Steps, float]:
-        """Steps of the samples that are not refused; the time to the others is lost.
+        """Steps without refused samples; the time to these counts as lost.
 
-        `before` is the time to samples refused directly before these [s]; returned with
-        the steps is the time to samples refused after the last of them [s].
+        Args:
+            refused: whether each sample is refused [samples].
+            before: time to samples refused directly before these [s].
+
+        Returns:
+            The steps of the samples that are kept, and the time to samples refused after
+            the last of them [s].
         """
         passed = before + np.cumsum(np.where(refused, self.bridged + self.lost, 0.0))
         kept = self.cut(~refused)
         until = passed[~refused]
-        rest = float(passed[-1]) - (float(until[-1]) if len(until) else 0.0)
-        return replace(kept, lost=kept.lost + np.diff(until, prepend=0.0)), rest
+        lost = kept.lost + np.diff(until, prepend=0.0)
+        rest = float(passed[-1])
+        if len(until):
+            rest -= float(until[-1])
+        return replace(kept, lost=lost), rest
 
 
 class StepRule:
     """Distinguishes steps from gaps, batch by batch.
 
-    `limit` is the longest step that is bridged at any sample rate [s], positive
-    (ValueError).
+    Args:
+        limit: longest step that is bridged at any sample rate [s].
+
+    Raises:
+        ValueError: the limit is not positive.
     """
 
     def __init__(self, limit: float = DEFAULT_GAP_LIMIT) -> None:
@@ -97,8 +111,8 @@ class StepRule:
         Args:
             time: controller timestamps [samples], s.
             stamp: host time [samples], ns, None if unknown.
-            gaps: recorded ones; those with `away` count for that time.
-            rate: nominal samples per second, None if unknown; for the first steps.
+            gaps: recorded ones; a gap over a restart of the clock counts for its `away`.
+            rate: nominal samples per second, for the first steps; None if unknown.
         """
         first = self._last is None
         n = len(time)
@@ -114,29 +128,27 @@ class StepRule:
         forward = (steps > 0.0) & (steps < LONGEST_GAP)
         gap = forward & (steps > self.limit)
         recent = np.concatenate([self._recent, steps[forward]])
-        for k in np.flatnonzero(gap):  # a gap only beyond the periods before it, too
+        for k in np.flatnonzero(gap):
+            # It is a gap only if it is also longer than the periods before it.
             end = len(self._recent) + int(np.count_nonzero(forward[:k]))
-            gap[k] = steps[k] > _longest_bridged(recent[max(0, end - WINDOW) : end], rate)
+            steps_before = recent[max(0, end - WINDOW) : end]
+            gap[k] = steps[k] > _longest_bridged(steps_before, rate)
         self._recent = recent[-WINDOW:].tolist()
         back = ~forward & (steps != 0.0)
         bridged = np.where(forward & ~gap, steps, 0.0)
         lost = np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
             before_stamp = stamp[0] if last_stamp is None else last_stamp
-            lost[back] = np.maximum(
-                np.diff(stamp, prepend=before_stamp)[back] * 1e-9, 0.0
-            )
-        for each in gaps:
-            away = each.away
-            if (
-                away is None
-                or (first and each.index == 0)
-                or not 0.0 <= away < LONGEST_GAP
-            ):
+            host_steps = 1e-9 * np.diff(stamp, prepend=before_stamp)
+            lost[back] = np.maximum(host_steps[back], 0.0)
+        for recorded in gaps:
+            away = recorded.away
+            before_all = first and recorded.index == 0
+            if away is None or before_all or not 0.0 <= away < LONGEST_GAP:
                 continue
-            if each.index < n:
-                bridged[each.index] = 0.0
-                lost[each.index] = away
+            if recorded.index < n:
+                bridged[recorded.index] = 0.0
+                lost[recorded.index] = away
             else:  # behind the last sample
                 lost[-1] += away
         return Steps(bridged, lost, back)
@@ -160,12 +172,20 @@ CONFIDENCE = 1.96
 
 @dataclass(frozen=True)
 class MeterReading:
-    """Energy counted up to one moment, or between two."""
+    """Energy counted up to one moment, or between two moments.
 
-    net: Array  # integral of each power [channels], J
-    consumed: Array  # integral of its positive part [channels], J; never decreases
-    accounted: float  # time integrated over [s]
-    unaccounted: float  # time in gaps longer than the limit, or without any clock [s]
+    Attributes:
+        net: integral of each power [channels], J.
+        consumed: integral of the positive part of each power [channels], J; it never
+            decreases.
+        accounted: time integrated over [s].
+        unaccounted: time in gaps longer than the limit, or without any clock [s].
+    """
+
+    net: Array
+    consumed: Array
+    accounted: float
+    unaccounted: float
 
     @property
     def regenerated(self) -> Array:
@@ -173,21 +193,22 @@ class MeterReading:
         return self.consumed - self.net
 
     def __sub__(self, earlier: MeterReading) -> MeterReading:
-        net = self.net - earlier.net
-        consumed = self.consumed - earlier.consumed
-        unaccounted = self.unaccounted - earlier.unaccounted
         return MeterReading(
-            net, consumed, self.accounted - earlier.accounted, unaccounted
+            net=self.net - earlier.net,
+            consumed=self.consumed - earlier.consumed,
+            accounted=self.accounted - earlier.accounted,
+            unaccounted=self.unaccounted - earlier.unaccounted,
         )
 
     def __add__(self, other: MeterReading) -> MeterReading:
         return self - other * -1.0
 
     def __mul__(self, share: float) -> MeterReading:
-        net = share * self.net
-        consumed = share * self.consumed
         return MeterReading(
-            net, consumed, share * self.accounted, share * self.unaccounted
+            net=share * self.net,
+            consumed=share * self.consumed,
+            accounted=share * self.accounted,
+            unaccounted=share * self.unaccounted,
         )
 
     @classmethod
@@ -197,7 +218,14 @@ class MeterReading:
 
 
 class Totals(NamedTuple):
-    """Energy counted up to k moments: the values of MeterReading, each with this dimension."""
+    """Energy counted up to k moments: the values of MeterReading for each of them.
+
+    Attributes:
+        net: [k, channels], J.
+        consumed: [k, channels], J.
+        accounted: [k], s.
+        unaccounted: [k], s.
+    """
 
     net: Array
     consumed: Array
@@ -259,9 +287,15 @@ class EnergyMeter:
     def integrate_steps(
         self, steps: Steps, power: Array, stops: Sequence[int] = ()
     ) -> Totals:
-        """Integrate powers [n, channels], W, finite, of samples whose steps [n] are known.
+        """Integrate powers of samples whose steps are known.
 
-        Returns the energy after each of these numbers of samples, and after all of them.
+        Args:
+            steps: to the samples [n].
+            power: finite [n, channels], W.
+            stops: numbers of samples after which the energy is returned, too.
+
+        Returns:
+            The energy after each of these numbers of samples, and after all of them.
         """
         count = len(power)
         rows = np.concatenate((self.last_power[None], power))

@@ -27,8 +27,14 @@ from ur_energy_model.typing import Array
 class PlanPowers:
     """Powers of consecutive motions of one arm: friction and bus capacitor keep their state.
 
-    At these temperatures of the joints [n], degC, None if unknown; `std` computes the
-    sensitivities, which standard deviations need.
+    Args:
+        model: of the arm, n joints.
+        temperature: of the joints [n], degC; None if unknown.
+        std: whether the sensitivities are computed, which standard deviations need.
+
+    Attributes:
+        overload: time of the motions so far in which the links alone need more than the
+            rated torque of a joint [n], s.
     """
 
     def __init__(
@@ -42,25 +48,28 @@ class PlanPowers:
         self._last = 0.0
         self._rated_torque = model.description().max_torque
         self.overload = np.zeros(model.dof)
-        """Time of the motions so far in which the links alone need more than the rated torque of
-        a joint [n], s."""
 
     def restarted(self, *, std: bool) -> PlanPowers:
         """The same state of the arm at time zero, with or without sensitivities."""
-        out = PlanPowers(self.model, self.temperature, std=std)
-        out._direction = self._direction
-        out._supply = self._supply
-        return out
+        restarted = PlanPowers(self.model, self.temperature, std=std)
+        restarted._direction = self._direction
+        restarted._supply = self._supply
+        return restarted
 
     def __call__(
         self, motion: MotionSamples, dynamics: ArmDynamics
     ) -> tuple[DrivePowers, Array]:
-        """Powers of the motors, and power at the supply [samples], W.
+        """Powers of a motion that follows that of the last call, on the same clock.
 
-        The motion follows that of the last call; its time counts on.
+        Args:
+            motion: positions, velocities and accelerations at consecutive times.
+            dynamics: of the arm in its setup.
+
+        Returns:
+            Powers of the motors and drivers, and power at the supply [samples], W.
         """
         torque = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        split = self.model.from_link_torque(
+        powers = self.model.from_link_torque(
             torque,
             motion.qd,
             motion.qdd,
@@ -71,25 +80,35 @@ class PlanPowers:
         steps = np.diff(motion.time, prepend=self._last)
         self._last = float(motion.time[-1])
         self.overload += steps @ (np.abs(torque) > self._rated_torque)
-        return split, self._supply(np.maximum(steps, SHORTEST_STEP), split.demand)
+        return powers, self._supply(np.maximum(steps, SHORTEST_STEP), powers.demand)
 
 
 @dataclass(frozen=True)
 class PlanEnergy:
-    """Predicted energy of a planned trajectory."""
+    """Predicted energy of a planned trajectory.
 
-    names: tuple[str, ...]  #: of the joints, n
-    duration: float  #: of the motion [s]
-    #: mechanical, electrical: of each joint [n], J
+    Attributes:
+        names: of the joints, n.
+        duration: of the motion [s].
+        mechanical: mechanical energy of each joint [n], J.
+        electrical: electrical energy of each joint [n], J.
+        electrical_std: standard deviations of `electrical` from the model's parameters
+            [n], J.
+        total: energy of the whole arm, standby and drivers included [J].
+        total_std: standard deviation of `total` [J].
+        peak_power: largest total power [W].
+        overload: time in which the links alone need more than the rated torque of a joint
+            [n], s.
+    """
+
+    names: tuple[str, ...]
+    duration: float
     mechanical: Array
     electrical: Array
-    # : standard deviations of `electrical` from the model's parameters [n], J
     electrical_std: Array
-    #: total, total_std: whole arm, standby and drivers included [J]
     total: float
     total_std: float
-    peak_power: float  #: largest total power [W]
-    # : time in which the links alone need more than the rated torque [n], s
+    peak_power: float
     overload: Array
 
     @property
@@ -148,7 +167,6 @@ def predict_energy(
     powers_of = PlanPowers(model, temperature)
     meter: EnergyMeter | None = None
     n = model.dof
-    errors = 0
     peak = -np.inf
     last = 0.0
     for motion in plan.motion():
@@ -156,48 +174,57 @@ def predict_energy(
         time = motion.time / speed_scaling
         qd = motion.qd * speed_scaling
         scaled = MotionSamples(time, motion.q, qd, motion.qdd * speed_scaling**2)
-        split, total = powers_of(scaled, dynamics)
-        each = split.sensitivity.reshape(len(time), -1)
-        moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
-        whole = [total, moving, each, split.total_sensitivity]
-        powers = np.column_stack([split.mechanical_power, split.electrical_power, *whole])
-        meter = EnergyMeter(powers.shape[1], gap_limit=np.inf) if meter is None else meter
-        meter.integrate(time, powers)
-        errors = split.sensitivity.shape[-1]
+        powers, total = powers_of(scaled, dynamics)
+        columns = np.column_stack(
+            [
+                powers.mechanical_power,
+                powers.electrical_power,
+                total,
+                np.abs(qd).max(axis=1) > STANDSTILL_SPEED,
+                powers.sensitivity.reshape(len(time), -1),
+                powers.total_sensitivity,
+            ]
+        )
+        if meter is None:
+            meter = EnergyMeter(columns.shape[1], gap_limit=np.inf)
+        meter.integrate(time, columns)
+        joint_errors = powers.sensitivity.shape[-1]
         last = float(time[-1])
         peak = max(peak, float(total.max()))
     assert meter is not None
-    ends = np.cumsum([n, n, 2, n * errors])
-    mechanical, electrical, (supply, seconds), each, all_errors = np.split(
-        meter.reading.net, ends
+    widths = [n, n, 1, 1, n * joint_errors]
+    mechanical, electrical, supply, moving_seconds, of_joints, of_total = np.split(
+        meter.reading.net, np.cumsum(widths)
     )
-    of_motion = np.sqrt(model.bus.motion_variance * seconds)
+    motion_std = np.sqrt(model.bus.motion_variance * moving_seconds.item())
     return PlanEnergy(
         names=tuple(joint.name for joint in model.joints),
         duration=last,
         mechanical=mechanical,
         electrical=electrical,
-        electrical_std=np.linalg.norm(each.reshape(n, errors), axis=1),
-        total=float(supply),
-        total_std=float(np.linalg.norm([*all_errors, of_motion])),
+        electrical_std=np.linalg.norm(of_joints.reshape(n, joint_errors), axis=1),
+        total=supply.item(),
+        total_std=float(np.linalg.norm([*of_total, motion_std])),
         peak_power=peak,
         overload=powers_of.overload,
     )
 
 
 LONGEST_OVERLOAD = 0.1
-"""Time above the rated torque of a joint that needs no word [s]: splines begin with a jerk."""
+"""Time above the rated torque of a joint that needs no warning [s]: splines begin with a jerk."""
 
 
 def too_weak(energy: PlanEnergy, robot: RobotDescription) -> tuple[str, ...]:
     """Warnings for joints whose rated torque cannot move the links along a plan."""
-    found = zip(robot.joint_names, energy.overload, robot.max_torque, strict=True)
-    return tuple(
-        f"{name} would need more than its rated {most:.0f} N m for {seconds:.1f} s to move the "
-        "links alone: the arm cannot follow this plan with this payload"
-        for name, seconds, most in found
-        if seconds > LONGEST_OVERLOAD
-    )
+    warnings = []
+    joints = zip(robot.joint_names, energy.overload, robot.max_torque, strict=True)
+    for name, seconds, rated in joints:
+        if seconds > LONGEST_OVERLOAD:
+            warnings.append(
+                f"{name} would need more than its rated {rated:.0f} N m for {seconds:.1f} s to "
+                "move the links alone: the arm cannot follow this plan with this payload"
+            )
+    return tuple(warnings)
 
 
 SPEED_TOLERANCE = 1.05
@@ -207,33 +234,29 @@ SPEED_TOLERANCE = 1.05
 def _check_limits(
     source: str, robot: RobotDescription, q: Array, qd: Array, qdd: Array
 ) -> None:
-    """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees."""
+    """Refuse motions [samples, n], rad, rad/s, rad/s^2, beyond the limits, such as in degrees.
+
+    Raises:
+        InputError: with the joint and its limit.
+    """
+    fastest = SPEED_TOLERANCE * robot.max_velocity
     most_qdd = rated_limits(robot)["target_qdd"][1]
-    checks = (
-        (q, robot.max_position, 1.0, "rad", "beyond", "give positions in radians"),
-        (
-            qd,
-            robot.max_velocity,
-            SPEED_TOLERANCE,
-            "rad/s",
-            "above",
-            "make the motion slower",
-        ),
-        (
-            qdd,
-            most_qdd,
-            1.0,
-            "rad/s^2",
-            "above",
-            "give fewer points, or a smoother motion",
-        ),
-    )
-    reached = [np.abs(values).max(axis=0) for values, *_ in checks]
-    for j, name in enumerate(robot.joint_names):
-        for reach, (_, most, margin, unit, where, remedy) in zip(
-            reached, checks, strict=True
-        ):
-            if not reach[j] <= margin * most[j]:
-                limit = f"{where} the joint's limit of {most[j]:.4g} {unit}"
-                problem = f"reaches {reach[j]:.4g} {unit}, {limit}"
-                raise InputError(source, problem, remedy, field=name)
+    positions = np.abs(q).max(axis=0)
+    speeds = np.abs(qd).max(axis=0)
+    accelerations = np.abs(qdd).max(axis=0)
+    for j, joint in enumerate(robot.joint_names):
+        if not positions[j] <= robot.max_position[j]:
+            limit = f"beyond the joint's limit of {robot.max_position[j]:.4g} rad"
+            problem = f"reaches {positions[j]:.4g} rad, {limit}"
+            remedy = "give positions in radians"
+        elif not speeds[j] <= fastest[j]:
+            limit = f"above the joint's limit of {robot.max_velocity[j]:.4g} rad/s"
+            problem = f"reaches {speeds[j]:.4g} rad/s, {limit}"
+            remedy = "make the motion slower"
+        elif not accelerations[j] <= most_qdd[j]:
+            limit = f"above the joint's limit of {most_qdd[j]:.4g} rad/s^2"
+            problem = f"reaches {accelerations[j]:.4g} rad/s^2, {limit}"
+            remedy = "give fewer points, or a smoother motion"
+        else:
+            continue
+        raise InputError(source, problem, remedy, field=joint)

@@ -43,34 +43,44 @@ from ur_energy_model.typing import Array, Indices
 
 
 class WallEnergy(NamedTuple):
-    """Energy at the wall of some time."""
+    """Energy at the wall of some time.
 
-    energy: float  # [J]
-    std: float  # standard deviation [J]
-    source: str  # "meter", "model" (a meter measured this cell before) or "generic"
+    Attributes:
+        energy: [J].
+        std: its standard deviation [J].
+        source: MEASURED, MODEL (a meter has measured this cell before) or GENERIC.
+    """
+
+    energy: float
+    std: float
+    source: str
 
     def as_json(self) -> dict[str, Any]:
         """The entries of `ur_energy estimate --json`."""
-        ends = interval(self.energy, self.std)
         return {
             "wall_energy": self.energy,
-            "wall_interval": ends,
+            "wall_interval": interval(self.energy, self.std),
             "wall_source": self.source,
         }
 
     @classmethod
     def summed(cls, parts: Sequence[WallEnergy]) -> WallEnergy:
-        """Of several recordings; errors of the model are common and add up."""
-        source = max((each.source for each in parts), key=list(SOURCES).index)
+        """The energy of several recordings, at least one, from the source of the worst.
+
+        Errors of the model are common to the recordings and add up.
+        """
+        worst_first = reversed(SOURCES)
+        sources = {part.source for part in parts}
         return cls(
-            sum(each.energy for each in parts), sum(each.std for each in parts), source
+            energy=sum(part.energy for part in parts),
+            std=sum(part.std for part in parts),
+            source=next(source for source in worst_first if source in sources),
         )
 
     def words(self) -> str:
-        """For people."""
-        return (
-            f"{self.energy:.0f} ± {CONFIDENCE * self.std:.0f} J, {SOURCES[self.source]}"
-        )
+        """The energy with its 95 % interval and its source, in words."""
+        half = CONFIDENCE * self.std
+        return f"{self.energy:.0f} ± {half:.0f} J, {SOURCES[self.source]}"
 
 
 SOURCES = {
@@ -82,7 +92,12 @@ SOURCES = {
 
 
 def box_terms(states: Indices, power: Array) -> Array:
-    """Rates of what the wall depends on [samples, 5]: state of the box, power at the supply, W."""
+    """Rates of the terms of the wall's energy [samples, 5], see `model.wall`.
+
+    Args:
+        states: of the arm [samples].
+        power: at the supply [samples], W.
+    """
     terms = BOX_TERMS[states]
     terms[:, SUPPLY] = power
     terms[:, SQUARE] = power * power
@@ -90,19 +105,27 @@ def box_terms(states: Indices, power: Array) -> Array:
 
 
 class MeterSamples(NamedTuple):
-    """Samples of a recording with a meter, as `MeterReadings.add` takes them."""
+    """Samples of a recording with a meter, as `MeterReadings.add` takes them.
 
-    time: Array  # [samples], s
-    steps: Array  # bridged steps to them [samples], s, 0 where the bus power is unknown
-    terms: Array  # rates of what the wall depends on [samples, 5]
-    watts: Array  # column of the meter's last reading [samples], W
-    number: Array  # column of the number of readings [samples]
+    Attributes:
+        time: controller timestamps [samples], s.
+        steps: bridged steps to the samples [samples], s, 0 where the bus power is unknown.
+        terms: rates of the terms of the wall's energy [samples, 5].
+        watts: last reading of the meter [samples], W.
+        number: number of readings so far [samples].
+    """
+
+    time: Array
+    steps: Array
+    terms: Array
+    watts: Array
+    number: Array
 
 
 def meter_samples(batch: Telemetry, gaps: StepRule) -> MeterSamples | None:
-    """Samples that follow those before; None without meter or bus power.
+    """Samples with a meter, from samples that follow those before; None without meter or bus power.
 
-    `gaps` keeps the last sample.
+    `gaps` keeps the last sample between calls.
     """
     lacking = any(name not in batch for name in (*READING_FIELDS, "actual_qd"))
     if lacking or not batch.has_bus_power:
@@ -111,13 +134,18 @@ def meter_samples(batch: Telemetry, gaps: StepRule) -> MeterSamples | None:
     power = np.asarray(batch.bus_power)
     steps = gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate).bridged
     known = np.isfinite(power)
-    terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
-    watts, number = (batch[name] for name in READING_FIELDS)
-    return MeterSamples(batch.time, np.where(known, steps, 0.0), terms, watts, number)
+    states = arm_states(batch, batch["actual_qd"])
+    watts_field, number_field = READING_FIELDS
+    return MeterSamples(
+        time=batch.time,
+        steps=np.where(known, steps, 0.0),
+        terms=box_terms(states, np.where(known, power, 0.0)),
+        watts=batch[watts_field],
+        number=batch[number_field],
+    )
 
 
-CHECK_PERIOD = 5.0
-"""Time of samples after which a meter is checked again [s]."""
+CHECK_PERIOD = 5.0  # time of samples after which a meter is checked again [s]
 
 
 class RecordedMeter:
@@ -127,8 +155,8 @@ class RecordedMeter:
         meter: its address; None for that which the recording names.
 
     Attributes:
-        contradictions: what the readings contradict, by the samples up to CHECK_PERIOD
-            ago, or all of them after `finish`; replaced as a whole.
+        contradictions: statements that the readings contradict, by the samples up to
+            CHECK_PERIOD ago, or by all of them after `finish`; replaced as a whole.
     """
 
     def __init__(self, meter: str | None = None) -> None:
@@ -183,14 +211,16 @@ def meter_name(meter: object) -> str:
 
 
 class RecordedWall:
-    """Energy at the wall of a recording: the meter's readings where it has some, else the model.
+    """Energy at the wall of a recording: by readings of a meter where it has some, else modelled.
 
-    What the readings cover is the time of their means; all else (before the first one, in
-    gaps, the delay at the end) is the model's. Readings that cannot be those of this
-    robot are not used.
+    A reading covers the time of its mean. The rest of the time (before the first reading,
+    in gaps, the delay at the end) is modelled. Readings that cannot be those of this robot
+    are not used.
 
-    `robot`: the arm, for what cells with its controller usually take; None for any
-    controller.
+    Args:
+        channels: of the powers.
+        robot: the arm, whose controller shows what its cell usually takes; None for any
+            controller.
     """
 
     def __init__(self, channels: Channels, robot: RobotDescription | None = None) -> None:
@@ -215,10 +245,11 @@ class RecordedWall:
         self._include(self._readings.add(time, steps, terms, *meter))
         self._check.add(time, steps, terms, *meter)
 
-    def _include(self, found: list[Compared]) -> None:
-        for each in found:
-            self._gram += each.gram
-            self._count += each.readings
+    def _include(self, compared: list[Compared]) -> None:
+        """Include readings that were compared with the terms."""
+        for part in compared:
+            self._gram += part.gram
+            self._count += part.readings
 
     @cached_property
     def verdict(self) -> MeterVerdict:
@@ -232,16 +263,17 @@ class RecordedWall:
         model = self._channels.wall
         terms = self._channels.wall_terms(net)
         if not self._count or not self.verdict.usable:
-            energy, deviation = map(float, self._channels.at_wall(net))
-            return WallEnergy(energy, deviation, model.energy_source)
-        # The states cover all of the time, so these rows sum to the integrals over the
-        # readings.
+            energy, deviation = self._channels.at_wall(net)
+            return WallEnergy(float(energy), float(deviation), model.energy_source)
+        # At each moment one of the states applies, with the rate 1: the rows of the states
+        # sum to the integrals over the time of the readings.
         best, left = best_pair(self._gram)
         sums = self._gram[best, :SUPPLY].sum(axis=0)
         metered = float(sums[-1])
         seconds = float(sums[:SUPPLY].sum())
         rest = terms - sums[:TERMS]
-        share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
+        all_seconds = float(terms[:SUPPLY].sum())
+        share = 1.0 - seconds / max(all_seconds, seconds, 1e-9)
         std = model.deviation(rest, share * self._channels.deviations_of_total(net))
         rounded = rounding(self._readings.resolution) * seconds
         # Readings that come irregularly count for more or less time than theirs.

@@ -3,9 +3,9 @@
 
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
-A log takes the powers that the calculator computes, batch by batch, in bounded memory:
-the same for a recording and for an arm that is watched live. Energies are those of the
-total, which is measured where the source has bus power.
+A log takes the powers that the calculator computes, batch by batch, in bounded memory. It
+is the same for a recording and for a live arm. Energies are those of the total, which is
+measured where the source has bus power.
 """
 
 from __future__ import annotations
@@ -33,34 +33,52 @@ LOG_FIELDS: tuple[str, ...] = (
 )
 """RTDE fields that a log uses beside those of the calculator, where the source has them."""
 
-# begin of a rest whose power is not that of holding: the arm still swings [s]
 SETTLING = 0.15
-SHORTEST_REST = 0.5  # of which the power of holding is taken [s]
-# rest from which on it is a pause, in which an arm could be switched off [s]
+"""Time at the begin of a rest whose power is not that of holding: the arm still swings [s]."""
+SHORTEST_REST = 0.5  # shortest rest that shows the power of holding [s]
 LONGEST_STOP = 60.0
-MOST_PLACES = 256  # places that are remembered; a program with more has no typical one
-MOST_CYCLES = 10_000  # that are remembered, the newest
+"""Rest from which on it is a pause, in which an arm could be switched off [s]."""
+MOST_PLACES = 256
+"""Number of places that are remembered; a program with more of them has no typical place."""
+MOST_CYCLES = 10_000  # number of cycles that are remembered, the newest
 
 
 class LoggedCycle(NamedTuple):
-    """One complete cycle without gaps; energies of the whole arm at the supply."""
+    """One complete cycle without gaps; energies of the whole arm at the supply.
 
-    duration: float  # [s]
-    energy: float  # [J]
-    motion_time: float  # [s]
-    motion_energy: float  # while the arm moved [J]
-    temperature: float  # mean of the joints at its end [degC]; NaN where not recorded
+    Attributes:
+        duration: [s].
+        energy: [J].
+        motion_time: time while the arm moved [s].
+        motion_energy: energy while the arm moved [J].
+        temperature: mean of the joints at the end of the cycle [degC]; NaN where not
+            recorded.
+    """
+
+    duration: float
+    energy: float
+    motion_time: float
+    motion_energy: float
+    temperature: float
 
 
 @dataclass
 class RestPlace:
-    """A place at which the arm rested, brakes released, shorter than a pause."""
+    """A place at which the arm rested, brakes released, shorter than a pause.
 
-    q: Array  # joint positions [n], rad
-    count: int = 0  # number of rests that were long enough
-    seconds: float = 0.0  # of these rests, without settling [s]
-    power: float = 0.0  # mean power of the whole arm over these rests [W]
-    scatter: float = 0.0  # sum of squared differences of single rests from the mean [W^2]
+    Attributes:
+        q: joint positions [n], rad.
+        count: number of rests that were long enough.
+        seconds: time of these rests, without settling [s].
+        power: mean power of the whole arm over these rests [W].
+        scatter: sum of squared differences of single rests from the mean [W^2].
+    """
+
+    q: Array
+    count: int = 0
+    seconds: float = 0.0
+    power: float = 0.0
+    scatter: float = 0.0
 
     def include(self, seconds: float, power: float) -> None:
         """Include another rest [s], with the mean power in it [W]."""
@@ -72,7 +90,7 @@ class RestPlace:
 
     @property
     def power_std(self) -> float:
-        """Standard deviation of the mean power by the scatter of the rests [W]; NaN of one."""
+        """Standard deviation of the mean power by the scatter of the rests [W]; NaN of one rest."""
         if self.count < 2:
             return float("nan")
         return float(np.sqrt(self.scatter / (self.count - 1) / self.count))
@@ -80,24 +98,40 @@ class RestPlace:
 
 @dataclass
 class Pauses:
-    """Time for which the arm waited so long that it could have been switched off."""
+    """All pauses of an arm: rests so long that it could have been switched off.
+
+    Attributes:
+        number: of pauses.
+        seconds: time of the pauses [s].
+        energy: at the supply, in this time [J].
+        braked_seconds: part of `seconds` with the brakes engaged [s].
+    """
 
     number: int = 0
-    seconds: float = 0.0  # [s]
-    energy: float = 0.0  # at the supply [J]
-    braked_seconds: float = 0.0  # part of `seconds` with the brakes engaged [s]
+    seconds: float = 0.0
+    energy: float = 0.0
+    braked_seconds: float = 0.0
 
 
 @dataclass
 class _Rest:
-    """The rest that lasts at present."""
+    """The rest that lasts at present.
 
-    q: Array  # joint positions [n], rad; empty where unknown
-    seconds: float = 0.0  # since it began [s]
-    energy: float = 0.0  # at the supply, since it began [J]
-    settled_seconds: float = 0.0  # without the settling at its begin [s]
-    settled_energy: float = 0.0  # in that time [J]
-    braked_seconds: float = 0.0  # with the brakes engaged [s]
+    Attributes:
+        q: joint positions [n], rad; empty where unknown.
+        seconds: time since it began [s].
+        energy: at the supply, in this time [J].
+        settled_seconds: time without the settling at its begin [s].
+        settled_energy: at the supply, in that time [J].
+        braked_seconds: time with the brakes engaged [s].
+    """
+
+    q: Array
+    seconds: float = 0.0
+    energy: float = 0.0
+    settled_seconds: float = 0.0
+    settled_energy: float = 0.0
+    braked_seconds: float = 0.0
 
 
 class WorkLog:
@@ -112,7 +146,8 @@ class WorkLog:
         cycles: complete ones, in order.
         places: at which the arm rested, in the order in which they were first reached.
         pauses: all long pauses together.
-        seconds, moving_seconds: time integrated over, and that in motion [s].
+        seconds: time integrated over [s].
+        moving_seconds: part of it in motion [s].
         program: energy by line of the program; None before the first sample.
     """
 
@@ -179,7 +214,10 @@ class WorkLog:
         return None
 
     def _use_channels(self, channels: Channels) -> None:
-        """Go on with powers in this layout, as of another model; a cycle that goes on is lost."""
+        """Go on with powers in another layout, as after a change of the model.
+
+        The cycle under way is lost.
+        """
         self._channels = channels
         self._meter = EnergyMeter(len(channels))
         self._counter = CycleCounter()
@@ -189,12 +227,12 @@ class WorkLog:
             self.program.use_channels(channels)
 
     def _add_cycles(self, channels: Channels, table: PowerTable, marks: Marks) -> None:
-        warmth = table.samples.columns.get("joint_temperatures")
+        temperatures = table.samples.columns.get("joint_temperatures")
         for rows in table.parts(marks):
             if (mark := marks.get(rows.start)) is not None:
-                now = (
-                    float("nan") if warmth is None else float(np.mean(warmth[rows.start]))
-                )
+                now = float("nan")
+                if temperatures is not None:
+                    now = float(np.mean(temperatures[rows.start]))
                 for cycle in self._counter.mark(0, self._meter.reading, mark):
                     if cycle.is_whole:
                         self.cycles.append(_logged(cycle, channels, now))
@@ -235,9 +273,8 @@ class WorkLog:
             place = RestPlace(rest.q)
             self.places.append(place)
         if place is not None:
-            place.include(
-                rest.settled_seconds, rest.settled_energy / rest.settled_seconds
-            )
+            mean_power = rest.settled_energy / rest.settled_seconds
+            place.include(rest.settled_seconds, mean_power)
 
 
 def _logged(cycle: Cycle, channels: Channels, temperature: float) -> LoggedCycle:
