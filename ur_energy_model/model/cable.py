@@ -26,12 +26,12 @@ from ur_energy_model.typing import Array
 # 0.23.
 _TYPICAL = np.array([0.12, 0.02, 0.03, 0.15, 0.10, 0.20])
 _SPREAD = np.array([0.05, 0.03, 0.04, 0.15, 0.10, 0.10])
-# wider by this factor where no arm of the generation was measured
 _OTHER_GENERATION = 2.0
-# relative change of a resistance between sessions: contacts, warm cables
+"""Factor on the spread where no arm of the generation was measured."""
 _ANOTHER_DAY = 0.2
-# of the first segment, which also contains errors of the bus voltage
+"""Relative change of a resistance between sessions: contacts, warm cables."""
 _ANOTHER_DAY_BASE = 0.03
+"""The same of the first segment [ohm], which also contains errors of the bus voltage."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,27 @@ class Cable:
 
     Attributes:
         resistance: of the segment that ends at each joint [n], ohm.
-        std: [n], ohm.
+        std: standard deviation of `resistance` [n], ohm.
     """
 
     resistance: Array
     std: Array
 
     def of_another_session(self) -> Cable:
-        """What this cable says of the same arm at another time."""
+        """The cable of the same arm at another time, with larger standard deviations."""
         change = _ANOTHER_DAY * np.abs(self.resistance)
         change[0] = np.hypot(change[0], _ANOTHER_DAY_BASE)
         return Cable(self.resistance, np.hypot(self.std, change))
 
 
 def typical_cable(joints: int, generation: str) -> Cable:
-    """The cable of an arm whose joint voltages were not recorded, by its number of joints."""
-    at = np.minimum(np.arange(joints), len(_TYPICAL) - 1)
-    wider = (
-        1.0 if generation == "e-series" and joints == len(_TYPICAL) else _OTHER_GENERATION
-    )
-    return Cable(_TYPICAL[at], wider * _SPREAD[at])
+    """The cable of an arm whose joint voltages were not recorded.
+
+    Args:
+        joints: number of joints.
+        generation: of the controller, see `RobotDescription`.
+    """
+    segments = np.minimum(np.arange(joints), len(_TYPICAL) - 1)
+    was_measured = generation == "e-series" and joints == len(_TYPICAL)
+    factor = 1.0 if was_measured else _OTHER_GENERATION
+    return Cable(_TYPICAL[segments], factor * _SPREAD[segments])

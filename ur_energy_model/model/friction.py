@@ -65,7 +65,7 @@ class OperatingPoint:
 
     @property
     def motor_speed(self) -> Array:
-        """[rad/s]."""
+        """Speed of the motor, in the shape of `speed`, rad/s."""
         return self.gear_ratio * self.speed
 
     def directed(self, from_speed: Array) -> Array:
@@ -105,11 +105,12 @@ def temperature_factor(
     interpretation is plausible (friction of a warm joint halves from 20 to 60 degC).
     """
     a, b, c, d = model
-    level, at_reference = (
-        a * np.exp(b * np.asarray(t)) + c * np.exp(d * np.asarray(t))
-        for t in (temperature, reference)
-    )
-    return np.asarray(level / at_reference)
+
+    def level(at: Array | float) -> Array:
+        warmth = np.asarray(at)
+        return np.asarray(a * np.exp(b * warmth) + c * np.exp(d * warmth))
+
+    return np.asarray(level(temperature) / level(reference))
 
 
 @dataclass(frozen=True)
@@ -350,20 +351,29 @@ class Friction:
 
 
 class _Group:
-    """Joints with the same law, with their parameter values [joints of the group, parameters].
+    """Joints with the same friction law.
 
-    `columns` is a slice, which copies nothing, for consecutive joints.
+    Attributes:
+        joints: numbers of the joints, ascending; k of them.
+        columns: the same as a selection of columns; for consecutive joints it is a slice,
+            which copies nothing.
+        law: of all of them.
+        ratio: gear ratios [k].
+        values: parameter values [k, parameters].
+        shape: shape constants by name [k].
+        model: of the temperature [4, k]; None where a joint has none.
+        low: lowest temperatures of the fitted data [k], degC.
+        high: highest temperatures of the fitted data [k], degC.
+        middle: of these ranges [k], degC; None where a joint has no range.
     """
 
     def __init__(
         self, joints: list[int], frictions: list[Friction], gear_ratio: Array
     ) -> None:
-        first = joints[0]
-        last = joints[-1]
-        consecutive = joints == [*range(first, last + 1)]
-        self.columns: slice | list[int] = (
-            slice(first, last + 1) if consecutive else joints
-        )
+        self.columns: slice | list[int] = joints
+        consecutive = slice(joints[0], joints[-1] + 1)
+        if joints == [*range(consecutive.start, consecutive.stop)]:
+            self.columns = consecutive
         self.joints = joints
         self.law = frictions[0].law
         self.ratio = gear_ratio[joints]
@@ -393,13 +403,12 @@ class _Group:
 
     def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:
         """Sum of these terms [samples, joints of the group], N m."""
-        out: Array | float = 0.0
-        for (name, term), value in zip(
-            self.law.terms.items(), self.values.T, strict=True
-        ):
+        total: Array | float = 0.0
+        terms = self.law.terms.items()
+        for (name, term), value in zip(terms, self.values.T, strict=True):
             if name in names:
-                out = out + term(point, self.shape) * value
-        return np.asarray(out)
+                total = total + term(point, self.shape) * value
+        return np.asarray(total)
 
 
 class FrictionBank:
@@ -420,10 +429,10 @@ class FrictionBank:
         joints: dict[str, list[int]] = {}
         for j, friction in enumerate(frictions):
             joints.setdefault(friction.law.name, []).append(j)
-        self._groups = [
-            _Group(group, [frictions[j] for j in group], gear_ratio)
-            for group in joints.values()
-        ]
+        self._groups = []
+        for group in joints.values():
+            own = [frictions[j] for j in group]
+            self._groups.append(_Group(group, own, gear_ratio))
 
     def torque(
         self,
@@ -441,23 +450,25 @@ class FrictionBank:
     def torque_within(
         self, speed: Array, motor_torque: Array, temperature: Array | None = None
     ) -> Array:
-        """Friction's part of a known motor torque, load and friction together [samples, n], N m.
+        """Friction's part of a known motor torque [samples, n], N m, motor side.
 
-        Both are motor side.
+        Args:
+            speed: of the joints [samples, n], rad/s.
+            motor_torque: load and friction together, motor side [samples, n], N m.
+            temperature: of the joints [n] or [samples, n], degC; None if unknown.
         """
         out = np.empty_like(speed)
-        # its sign is the power flow's, which some laws need
+        # The sign of the torque is that of the power flow, which some laws need.
         whole = motor_torque * self._ratio
         for group, point in self._points(speed, whole, temperature, None):
             names = group.law.parameters
             free = [name for name in names if name not in (LOAD, LOAD_ASYMMETRY)]
             friction = group.torque(point, free)
             if LOAD in names:
-                # The rest of the torque is load (1 + asymmetry) + share sign(speed)
-                # |load|.
-                share, asymmetry = (
-                    group.values[:, names.index(name)] for name in (LOAD, LOAD_ASYMMETRY)
-                )
+                # The rest of the torque is
+                # load (1 + asymmetry) + share sign(speed) |load|.
+                share = group.values[:, names.index(LOAD)]
+                asymmetry = group.values[:, names.index(LOAD_ASYMMETRY)]
                 own = motor_torque[:, group.columns]
                 rest = own - friction
                 forward = np.tanh(point.speed / SMOOTHING) * np.sign(rest)
@@ -487,30 +498,29 @@ class FrictionBank:
         temperature: Array | None,
         direction: Array | None,
     ) -> Iterator[tuple[_Group, OperatingPoint]]:
+        """Groups of joints with the same law, each with its operating point."""
         for group in self._groups:
-            yield (
-                group,
-                OperatingPoint(
-                    speed[:, group.columns],
-                    load[:, group.columns],
-                    group.ratio,
-                    group.temperature(temperature),
-                    group.model,
-                    None if direction is None else direction[:, group.columns],
-                ),
+            point = OperatingPoint(
+                speed=speed[:, group.columns],
+                load=load[:, group.columns],
+                gear_ratio=group.ratio,
+                temperature=group.temperature(temperature),
+                temperature_model=group.model,
+                direction=None if direction is None else direction[:, group.columns],
             )
+            yield group, point
 
 
 # Presliding: the memory that Coulomb friction has at standstill.
 
-# speed of the transition between standstill and motion, joint side [rad/s]
 STILL_SPEED = 0.01
+"""Speed of the transition between standstill and motion, joint side [rad/s]."""
 RETAINED = 0.7
 """Share of Dahl's friction that currents of real arms show at standstill: joints settle
 and creep by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the
 smallest error over pairs of seven recordings of a UR10e."""
 
-_SHORT = 16  # samples from which pairs pay off
+_SHORT = 16  # number of samples from which on pairs are faster than a loop
 
 
 def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
@@ -536,39 +546,49 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     gain = (1.0 - keep) * np.sign(step)
     memory = _recurrence(keep, gain, np.asarray(start, dtype=float))
     moving = -np.expm1(-np.square(qd / STILL_SPEED))
-    out = RETAINED * memory
-    return np.where(
-        known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan
-    ), memory[-1]
+    at_rest = RETAINED * memory
+    direction = at_rest + moving * (np.tanh(qd / SMOOTHING) - at_rest)
+    return np.where(known, direction, np.nan), memory[-1]
 
 
 def _recurrence(keep: Array, gain: Array, start: Array) -> Array:
-    """States keep * (state before) + gain [samples, ...]; odd-even reduction, no loop over samples.
+    """States of a linear recurrence, by odd-even reduction without a loop over samples.
 
-    Pairs of samples are samples of a recurrence of half the length, whose states are
-    every second one (Brent and Kung 1982).
+    Each state is keep * (state before) + gain. Pairs of samples are samples of a
+    recurrence of half the length, whose states are every second one (Brent and Kung
+    1982).
+
+    Args:
+        keep: factors [samples, ...].
+        gain: [samples, ...].
+        start: state before the first sample [...].
+
+    Returns:
+        States [samples, ...].
     """
-    out = np.empty_like(gain)
-    state = start
+    states = np.empty_like(gain)
     if len(gain) < _SHORT:
+        state = start
         for k in range(len(gain)):
-            out[k] = state = keep[k] * state + gain[k]
-        return out
+            state = keep[k] * state + gain[k]
+            states[k] = state
+        return states
     odd = slice(1, None, 2)
     even = slice(0, 2 * (len(gain) // 2), 2)
-    out[odd] = _recurrence(
-        keep[odd] * keep[even], keep[odd] * gain[even] + gain[odd], start
-    )
-    before = np.concatenate([start[None], out[odd]])[: len(gain[::2])]
-    out[::2] = keep[::2] * before + gain[::2]
-    return out
+    pair_keep = keep[odd] * keep[even]
+    pair_gain = keep[odd] * gain[even] + gain[odd]
+    states[odd] = _recurrence(pair_keep, pair_gain, start)
+    before = np.concatenate([start[None], states[odd]])[: len(gain[::2])]
+    states[::2] = keep[::2] * before + gain[::2]
+    return states
 
 
 class FrictionDirection:
     """Direction of Coulomb friction with presliding memory, batch by batch.
 
-    The travel constants of n joints, or several for each [..., n], rad, are 0 without
-    presliding.
+    Args:
+        travel: travel constants of n joints, or several for each joint [..., n], rad; 0
+            without presliding.
     """
 
     def __init__(self, travel: Array) -> None:
@@ -578,10 +598,16 @@ class FrictionDirection:
         self._time = np.nan
 
     def __call__(self, q: Array, qd: Array, time: Array | None = None) -> Array | None:
-        """Direction [samples, ..., n] for samples that follow those of the last call.
+        """Direction of friction at samples that follow those of the last call.
 
-        Positions and speeds [samples, n], rad, rad/s. With even times [samples], s, the
-        memory begins anew after a gap. None without presliding.
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            time: even times of the samples [samples], s, after a gap of which the memory
+                begins anew; None for samples without gaps.
+
+        Returns:
+            Direction [samples, ..., n] between -1 and 1; None without presliding.
         """
         if not self._travel.any():
             return None
@@ -594,7 +620,8 @@ class FrictionDirection:
             self._time = time[-1]
         if self._last_q is None:
             start = np.tanh(qd[0] / SMOOTHING)
-            self._last_q, self._memory = q[0], np.broadcast_to(start, self._travel.shape)
+            self._last_q = q[0]
+            self._memory = np.broadcast_to(start, self._travel.shape)
         path = np.concatenate([self._last_q[None], q])
         speed = np.concatenate([qd[:1], qd])
         direction, self._memory = presliding(path, speed, self._travel, self._memory)

@@ -123,8 +123,7 @@ SETUP = Section(
 
 # Friction.
 
-_LARGEST_FRICTION = 1e5
-"""Of any friction parameter, in its own unit."""
+_LARGEST_FRICTION = 1e5  # largest friction parameter, in its own unit
 _NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
 """Parameters that are not negative in laws without other parameters."""
 _RANGES_OF_SHAPES: dict[str, tuple[float, float, bool]] = {
@@ -134,7 +133,7 @@ _RANGES_OF_SHAPES: dict[str, tuple[float, float, bool]] = {
     "pace": (0.0, 10.0, True),
     "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
 }
-"""Lowest and highest value, and whether zero is impossible."""
+"""Lowest and highest value of each shape constant, and whether zero is impossible."""
 _SHAPES = {
     name: Measured(Quantity(SHAPE_UNITS[name], *limits))
     for name, limits in _RANGES_OF_SHAPES.items()
@@ -143,7 +142,8 @@ _PARAMETERS = {
     name: Estimate(Quantity(symbol, -_LARGEST_FRICTION, _LARGEST_FRICTION))
     for name, symbol in PARAMETER_UNITS.items()
 }
-"""The range of laws that have none but `_NOT_NEGATIVE` begins at zero."""
+"""Ranges of the parameters; in laws that only have parameters of `_NOT_NEGATIVE`, they begin at
+zero."""
 
 
 class _Law(Form[FrictionLaw]):
@@ -162,6 +162,7 @@ class _Law(Form[FrictionLaw]):
 
 
 def _bind_law(law: FrictionLaw, scope: Scope) -> None:
+    """Names of the shape constants and parameters depend on the law."""
     scope.names["<shape>"] = tuple(law.shape)
     scope.names["<parameter>"] = tuple(law.parameters)
     scope.sizes["p"] = len(law.parameters)
@@ -218,7 +219,7 @@ def _parts_of_friction(
 
 
 def _by_name(placeholder: str, key: Key) -> Section[dict[str, Any]]:
-    """A section of one placeholder: values by name."""
+    """A section of values by name, all with the same key."""
     return Section(
         lambda found: dict(found[placeholder]),
         (key,),
@@ -304,6 +305,8 @@ def _joint(found: Found) -> JointModel:
 
 
 def _parts_of_joint(joint: JointModel) -> Mapping[str, Any]:
+    """Parts of the section of a joint, by key."""
+
     def estimated(name: str, value: float) -> Estimated:
         std = joint.std.get(name, 0.0)
         return Estimated(value, std, joint.source.get(name, "given"))
@@ -393,8 +396,8 @@ JOINTS = Section(
 _SHARE = Quantity("1", 0, 1)
 _GAIN = Quantity("1", 0, 10, positive=True)
 _TORQUE_PER_AMPERE_STD = replace(ranges.TORQUE_PER_AMPERE, low=0.0, positive=False)
-# by chance negative where it is small
 _SEGMENT = Quantity(ranges.RESISTANCE.unit, -10, 10)
+"""Resistance of a segment of the cable; a small one may be negative by chance."""
 _SEGMENT_STD = Quantity(ranges.RESISTANCE.unit, 0, 10)
 
 
@@ -418,7 +421,7 @@ def _with_std(value: Form[Any], std: Form[Any], meaning: str) -> Section[tuple[A
 
 
 def _pairs(found: Found) -> tuple[Array, Array]:
-    """Values and standard deviations of all joints, the joint first."""
+    """Values [n, ...] and standard deviations [n, ...] of all joints."""
     values, stds = zip(*found[JOINT].values(), strict=True)
     return np.array(values), np.array(stds)
 
@@ -519,6 +522,7 @@ _CALIBRATED = ("link", "link_gain", "payload_gain")
 
 
 def _calibration(found: Found) -> PayloadCalibration:
+    """The corrections of all joints."""
     links, link_gains, payload_gains = zip(*found[JOINT].values(), strict=True)
     return PayloadCalibration(
         np.array(links),

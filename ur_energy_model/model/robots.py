@@ -43,8 +43,6 @@ MOST_LINKS = 50
 ANY_ROBOT = "ur5e"
 """Robot whose joint names all robots of the maker share."""
 _REMEDY = "see docs/generic_models.md"
-_TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
-"""Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +58,20 @@ class RobotDescription:
         joint_names: n names, as in the robot's URDF.
         convention: of the Denavit-Hartenberg parameters; "standard" is distal, "modified"
             proximal (Craig). "urdf" has origins instead.
-        d, a, alpha, theta: DH parameters [m, m, rad, rad] of all links, [links].
+        d: DH parameter of each link [links], m.
+        a: DH parameter of each link [links], m.
+        alpha: DH parameter of each link [links], rad.
+        theta: DH parameter of each link [links], rad.
         origin: pose of each joint in the frame of the previous link [links, 4, 4]; it
             rotates about its z axis. Only for "urdf".
         fixed: whether the link's joint is fixed [links].
         mass: links [links], kg.
         center_of_mass: in the link's frame (DH frame, or URDF joint frame) [links, 3], m.
         inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
-        max_position, max_velocity, max_acceleration, max_torque: joint side [n], rad,
-            rad/s, rad/s^2, N m.
+        max_position: largest joint position to either side [n], rad.
+        max_velocity: largest joint velocity [n], rad/s.
+        max_acceleration: largest joint acceleration [n], rad/s^2.
+        max_torque: rated torque, joint side [n], N m.
         max_payload: by the data sheet [kg]; NaN if it is not published.
         gear_ratio: motor turns per joint turn [n].
         rotor_inertia: motor side, reducer included [n], kg m^2.
@@ -457,8 +460,9 @@ _BUS = Section(
 def _robot(found: Found) -> RobotDescription:
     file = found.tree.origin.file
     of_package = file.parent == config_file("robots")
-    sections = [found.pop(name) for name in ("kinematics", "links", "limits", "drive")]
-    values = {name: value for section in sections for name, value in section.items()}
+    values: dict[str, Any] = {}
+    for section in ("kinematics", "links", "limits", "drive"):
+        values |= found.pop(section)
     return RobotDescription(
         name=found["name"] or file.stem,
         generation=found["generation"],
@@ -513,20 +517,31 @@ ROBOT = Section(
 def link_transforms(
     robot: RobotDescription, link: int
 ) -> tuple[list[Array], list[Array]]:
-    """Consecutive transforms [4, 4] in front of the rotation of a link's joint, and behind it."""
+    """Consecutive transforms of a link.
+
+    Args:
+        robot: the arm.
+        link: number of the link, from 0.
+
+    Returns:
+        Transforms [4, 4] in front of the rotation of the link's joint, and behind it.
+    """
     if robot.convention == "urdf":
         return [robot.origin[link]], []
     along = np.eye(4)
-    across = np.eye(4)
-    offset = np.eye(4)
     along[2, 3] = robot.d[link]
+    across = np.eye(4)
     across[0, 3] = robot.a[link]
-    for out, first, angle in (
-        (across, 1, robot.alpha[link]),
-        (offset, 0, robot.theta[link]),
-    ):
-        cos = np.cos(angle)
-        sin = np.sin(angle)
-        out[first : first + 2, first : first + 2] = [[cos, -sin], [sin, cos]]
-    standard = robot.convention == "standard"
-    return ([], [offset, along, across]) if standard else ([across], [offset, along])
+    across[1:3, 1:3] = _turn(robot.alpha[link])
+    offset = np.eye(4)
+    offset[:2, :2] = _turn(robot.theta[link])
+    if robot.convention == "standard":
+        return [], [offset, along, across]
+    return [across], [offset, along]
+
+
+def _turn(angle: float) -> Array:
+    """Rotation in a plane by an angle [rad]: [2, 2]."""
+    cos = np.cos(angle)
+    sin = np.sin(angle)
+    return np.array([[cos, -sin], [sin, cos]])

@@ -58,15 +58,9 @@ def _bus(found: Found) -> BusModel:
         raise found.refuse(
             "floor", f"{floor:g} W is above the standby power, {standby.value:g} W"
         )
-    for name, quantity, chance in (
-        ("driver", ranges.DRIVER_LOSS, CHANCE if source == "bus_power" else 0.0),
-        ("inductance", ranges.INDUCTANCE, 0.0),
-    ):
-        if found["kind"] == FREE_FIT[1]:
-            quantity = unbounded(quantity)
-        lowest = -chance * found["driver_std"] if quantity.low == 0 else quantity.low
-        for joint, value in zip(found.scope.names[JOINT], found[name], strict=True):
-            quantity.check(found.nodes[name].mapping()[joint], value, lowest)
+    chance = CHANCE * found["driver_std"] if source == "bus_power" else 0.0
+    _check_joints(found, "driver", ranges.DRIVER_LOSS, chance)
+    _check_joints(found, "inductance", ranges.INDUCTANCE, 0.0)
     return BusModel(
         kind=found["kind"],
         standby=standby.value,
@@ -87,6 +81,19 @@ def _bus(found: Found) -> BusModel:
         source=source,
         reason=found["reason"],
     )
+
+
+def _check_joints(found: Found, name: str, quantity: Quantity, chance: float) -> None:
+    """Refuse values of the joints beyond their range.
+
+    Where the range begins at zero, values may be below it by `chance`.
+    """
+    if found["kind"] == FREE_FIT[1]:
+        quantity = unbounded(quantity)
+    lowest = -chance if quantity.low == 0 else quantity.low
+    nodes = found.nodes[name].mapping()
+    for joint, value in zip(found.scope.names[JOINT], found[name], strict=True):
+        quantity.check(nodes[joint], value, lowest)
 
 
 def _parts_of_bus(bus: BusModel) -> Mapping[str, Any]:
@@ -212,13 +219,14 @@ BUS = Section(
 # The wall.
 
 
-# by chance negative where the recordings do not separate it
 _BOX = Quantity("W", -100, 1e4)
+"""Power of the box; it may be negative by chance where the recordings do not separate it."""
 _METER_TIME = Quantity("s", -1, 60)
 _PERCENT = Quantity("%", 0, 1e3)
 
 
 def _wall(found: Found) -> WallModel:
+    """The wall, whose coefficients have the order of `WallModel.covariance`."""
     supply = [found["proportional"].value, found["quadratic"].value]
     return wall_from_vector(
         np.append(found["box"], supply),

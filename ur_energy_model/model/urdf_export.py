@@ -25,19 +25,23 @@ _LINKS_OF_UR = {
 
 
 def link_names(robot: RobotDescription) -> tuple[str, ...]:
-    """Names of the moving links; those of UR's own description for its joints."""
-    return tuple(
-        _LINKS_OF_UR.get(joint, f"{joint.removesuffix('_joint')}_link")
-        for joint in robot.joint_names
-    )
+    """Names of the moving links; joints of UR have those of UR's own description."""
+    names = []
+    for joint in robot.joint_names:
+        usual = f"{joint.removesuffix('_joint')}_link"
+        names.append(_LINKS_OF_UR.get(joint, usual))
+    return tuple(names)
 
 
 def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     """URDF of an arm whose link frames are its DH frames.
 
     The root is `base_link`. The kinematics start at `base`, which is rotated by half a
-    turn about the z axis of `base_link`, as in UR's description. `prefix` is that of link
-    and joint names.
+    turn about the z axis of `base_link`, as in UR's description.
+
+    Args:
+        robot: the arm.
+        prefix: of link and joint names.
     """
     root = Xml.Element("robot", name=robot.name)
 
@@ -68,16 +72,7 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
             _cylinders(element, path, moving / robot.dof)
             name = names[moving]
             turning = joint(robot.joint_names[moving], "revolute", parent, name, path[-1])
-            Xml.SubElement(turning, "axis", xyz="0 0 1")
-            reach = float(robot.max_position[moving])
-            Xml.SubElement(
-                turning,
-                "limit",
-                lower=f"{-reach:g}",
-                upper=f"{reach:g}",
-                velocity=f"{robot.max_velocity[moving]:g}",
-                effort=f"{np.nan_to_num(robot.max_torque[moving], posinf=1e4):g}",
-            )
+            _axis_and_limits(turning, robot, moving)
             element = link(name)
             parent = name
             path = [np.eye(4)]
@@ -91,27 +86,50 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
     return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
+def _axis_and_limits(joint: Xml.Element, robot: RobotDescription, number: int) -> None:
+    """Axis and limits of a revolute joint, by its number among the moving joints."""
+    Xml.SubElement(joint, "axis", xyz="0 0 1")
+    reach = float(robot.max_position[number])
+    effort = np.nan_to_num(robot.max_torque[number], posinf=1e4)
+    Xml.SubElement(
+        joint,
+        "limit",
+        lower=f"{-reach:g}",
+        upper=f"{reach:g}",
+        velocity=f"{robot.max_velocity[number]:g}",
+        effort=f"{effort:g}",
+    )
+
+
 def _cylinders(link: Xml.Element, path: list[Array], share: float) -> None:
-    """A cylinder along each segment between consecutive frames, in link axes."""
-    for start, end in pairwise(frame[:3, 3] for frame in path):
+    """A cylinder along each segment between consecutive frames, in link axes.
+
+    `share` is 0 at the base and 1 at the last link, whose cylinders are half as thick.
+    """
+    radius = THICKNESS * (1.0 - 0.5 * share)
+    for before, after in pairwise(path):
+        start = before[:3, 3]
+        end = after[:3, 3]
         length = float(np.linalg.norm(end - start))
         if length < SHORTEST:
             continue
         visual = Xml.SubElement(link, "visual")
-        placement = np.eye(4)
         along = (end - start) / length
-        across = np.cross(np.eye(3)[int(np.argmin(np.abs(along)))], along)
+        least = np.eye(3)[int(np.argmin(np.abs(along)))]
+        across = np.cross(least, along)
         across /= np.linalg.norm(across)
-        placement[:3] = np.column_stack(
-            [across, np.cross(along, across), along, (start + end) / 2]
-        )
+        placement = np.eye(4)
+        placement[:3, 0] = across
+        placement[:3, 1] = np.cross(along, across)
+        placement[:3, 2] = along
+        placement[:3, 3] = (start + end) / 2
         _origin(visual, placement)
         geometry = Xml.SubElement(visual, "geometry")
-        radius = THICKNESS * (1.0 - 0.5 * share)
         Xml.SubElement(geometry, "cylinder", radius=f"{radius:g}", length=f"{length:.6g}")
 
 
 def _origin(element: Xml.Element, placement: Array) -> None:
+    """The element "origin" of a pose [4, 4]."""
     r = placement[:3, :3]
     # Roll, pitch and yaw of the rotation Rz(yaw) Ry(pitch) Rx(roll).
     pitch = np.arctan2(-r[2, 0], np.hypot(r[0, 0], r[1, 0]))
@@ -121,10 +139,12 @@ def _origin(element: Xml.Element, placement: Array) -> None:
     else:
         roll = np.arctan2(r[2, 1], r[2, 2])
         yaw = np.arctan2(r[1, 0], r[0, 0])
-    xyz, rpy = (
-        " ".join(
-            f"{value:.9g}" for value in np.where(np.abs(values) < 1e-12, 0.0, values)
-        )
-        for values in (placement[:3, 3], np.array([roll, pitch, yaw]))
-    )
+    xyz = _text_of(placement[:3, 3])
+    rpy = _text_of(np.array([roll, pitch, yaw]))
     Xml.SubElement(element, "origin", xyz=xyz, rpy=rpy)
+
+
+def _text_of(values: Array) -> str:
+    """Numbers as an attribute; those that rounding left of zero are 0."""
+    rounded = np.where(np.abs(values) < 1e-12, 0.0, values)
+    return " ".join(f"{value:.9g}" for value in rounded)

@@ -22,6 +22,7 @@ from scipy.spatial.transform import Rotation
 
 from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.setup import tensor_of
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import Origin, Quantity, ReadingLimits, excerpt
 
@@ -29,6 +30,7 @@ _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)
 _MOST_JOINTS = 500
 _ONE_ARM = "cut the URDF to one arm"
+_ANY_TORQUE = 1e3  # torque limit of a joint whose URDF has none [N m]
 
 
 def robot_content(path: str | Path) -> dict[str, Any]:
@@ -61,8 +63,17 @@ def robot_content(path: str | Path) -> dict[str, Any]:
 class _SerialArm:
     """The links and joints of a URDF that describes a serial arm.
 
-    `chain` are the joints from the base to the last moving one, and the fixed ones with
-    mass after it.
+    Attributes:
+        path: of the URDF.
+        root: its element "robot".
+        links: elements of the links by name.
+        after: joints of each link to the links behind it, by the name of the link.
+        chain: joints from the base to the last moving one, and the fixed ones with mass
+            after it.
+        moving: revolute joints of the chain.
+
+    Raises:
+        RobotFileError: the URDF is none of a serial arm.
     """
 
     def __init__(self, path: Path, root: Xml.Element) -> None:
@@ -70,15 +81,21 @@ class _SerialArm:
         self.root = root
         self.links = {str(link.get("name")): link for link in root.findall("link")}
         self.after: dict[str, list[Xml.Element]] = {}
-        joints = root.findall("joint")
-        children = set[str]()
+        self.chain = self._chain_from(self._base())
+        self.moving = [joint for joint in self.chain if joint.get("type") in _MOVING]
+        if not self.moving:
+            raise self.refuse("joint", "has no revolute joint", "name the URDF of an arm")
+
+    def _base(self) -> str:
+        """Fill `after`; returns the name of the only link that no joint moves."""
+        joints = self.root.findall("joint")
         if len(joints) > _MOST_JOINTS:
             raise self.refuse("joint", f"has {len(joints)} joints", _ONE_ARM)
+        children = set[str]()
         for joint in joints:
-            for end in (
-                (parent := _link(joint, "parent")),
-                (child := _link(joint, "child")),
-            ):
+            parent = _link(joint, "parent")
+            child = _link(joint, "child")
+            for end in (parent, child):
                 if end not in self.links:
                     problem = f"has no link '{excerpt(end)}'"
                     raise self.refuse(str(joint.get("name")), problem, "correct the URDF")
@@ -88,46 +105,49 @@ class _SerialArm:
             self.after.setdefault(parent, []).append(joint)
         roots = [name for name in self.links if name not in children]
         if len(roots) != 1:
-            raise self.refuse(
-                "link", f"has {len(roots)} root links", "name the URDF of one arm"
-            )
-        self.chain: list[Xml.Element] = []
-        place = roots[0]
-        while candidates := self.after.get(place):
+            problem = f"has {len(roots)} root links"
+            raise self.refuse("link", problem, "name the URDF of one arm")
+        return roots[0]
+
+    def _chain_from(self, link: str) -> list[Xml.Element]:
+        """Joints from a link to the last moving one, and the fixed ones with mass after it."""
+        chain = []
+        while candidates := self.after.get(link):
             deep = [joint for joint in candidates if self._moves_behind(joint)]
             if len(deep) > 1:
-                raise self.refuse(place, "has several moving branches", _ONE_ARM)
-            if not deep and (
-                len(candidates) > 1 or not self.inertial(candidates[0])[0] > 0
-            ):
-                break
+                raise self.refuse(link, "has several moving branches", _ONE_ARM)
             joint = (deep or candidates)[0]
+            if not deep:
+                mass, _, _ = self.inertial(joint)
+                if len(candidates) > 1 or not mass > 0:
+                    break
             kind = joint.get("type")
-            name = str(joint.get("name"))
             if kind not in (*_MOVING, "fixed"):
                 remedy = "only revolute and fixed joints are supported"
-                raise self.refuse(name, f"is a {kind} joint", remedy)
-            self.chain.append(joint)
-            place = _link(joint, "child")
-        self.moving = [joint for joint in self.chain if joint.get("type") in _MOVING]
-        if not self.moving:
-            raise self.refuse("joint", "has no revolute joint", "name the URDF of an arm")
+                raise self.refuse(str(joint.get("name")), f"is a {kind} joint", remedy)
+            chain.append(joint)
+            link = _link(joint, "child")
+        return chain
 
     def refuse(self, name: str, problem: str, remedy: str) -> RobotFileError:
+        """The error of an element of the URDF, by its name."""
         return RobotFileError(self.path, problem, remedy, field=name)
 
     def _moves_behind(self, joint: Xml.Element) -> bool:
+        """Whether a joint, or any joint behind it, moves."""
+        if joint.get("type") != "fixed":
+            return True
         behind = self.after.get(_link(joint, "child"), [])
-        return joint.get("type") != "fixed" or any(map(self._moves_behind, behind))
+        return any(self._moves_behind(other) for other in behind)
 
     def turn_to_z(self, joint: Xml.Element) -> Rotation:
         """Rotation from the z axis to the joint's axis."""
         if joint.get("type") not in _MOVING:
             return Rotation.identity()
         element = joint.find("axis")
-        axis = (
-            np.array([1.0, 0.0, 0.0]) if element is None else _numbers(element.get("xyz"))
-        )
+        axis = np.array([1.0, 0.0, 0.0])
+        if element is not None:
+            axis = _numbers(element.get("xyz"))
         size = np.linalg.norm(axis)
         if not size:
             raise self.refuse(str(joint.get("name")), "has no axis", "give it one")
@@ -137,22 +157,28 @@ class _SerialArm:
         return Rotation.align_vectors(axis[None], np.array([[0.0, 0.0, 1.0]]))[0]
 
     def inertial(self, joint: Xml.Element) -> tuple[float, Array, Array]:
-        """Mass, centre of mass and tensor about it of a joint's child link, link frame."""
+        """Inertia of the link that a joint moves, in the frame of the link.
+
+        Returns:
+            Mass [kg], centre of mass [3], m, and tensor about it [3, 3], kg m^2; zeros
+            without an element "inertial".
+        """
         element = self.links[_link(joint, "child")].find("inertial")
         if element is None:
             return 0.0, np.zeros(3), np.zeros((3, 3))
         mass = element.find("mass")
         entries = element.find("inertia")
         center, rotation = _pose(element.find("origin"))
-        value = 0.0 if mass is None else float(mass.get("value", 0.0))
-        of = {} if entries is None else entries.attrib
-        rows = [("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz")]
-        tensor = np.array([[float(of.get(name, 0.0)) for name in row] for row in rows])
-        spin = rotation.as_matrix()
-        return value, center, spin @ tensor @ spin.T
+        kilograms = 0.0 if mass is None else float(mass.get("value", 0.0))
+        values = {} if entries is None else entries.attrib
+        names = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+        tensor = tensor_of(np.array([float(values.get(name, 0.0)) for name in names]))
+        turn = rotation.as_matrix()
+        return kilograms, center, turn @ tensor @ turn.T
 
 
 def _content(arm: _SerialArm) -> dict[str, Any]:
+    """Content of the robot file of an arm."""
     turns = []
     places = []
     masses = []
@@ -167,18 +193,11 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
         mass, center, tensor = arm.inertial(joint)
         masses.append(mass)
         centers.append(turn.inv().apply(center))
-        spin = turn.inv().as_matrix()
-        tensors.append((spin @ tensor @ spin.T)[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]])
+        back = turn.inv().as_matrix()
+        tensors.append((back @ tensor @ back.T)[np.triu_indices(3)])
         before = turn
-
-    def limits(name: str, quantity: Quantity) -> list[float | None]:
-        """Limits of the joints; None where missing, or so large that there is no limit."""
-        found = [joint.find("limit") for joint in arm.moving]
-        sizes = [
-            0.0 if each is None else abs(float(each.get(name, 0.0))) for each in found
-        ]
-        return [size if 0 < size <= quantity.high else None for size in sizes]
-
+    fixed = [k for k, joint in enumerate(arm.chain) if joint.get("type") == "fixed"]
+    efforts = _limits(arm, "effort", ranges.TORQUE)
     return {
         "schema": 1,
         "name": arm.root.get("name", arm.path.stem),
@@ -186,9 +205,7 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
         "joint_names": [str(joint.get("name")) for joint in arm.moving],
         "kinematics": {
             "convention": "urdf",
-            "fixed": [
-                k for k, joint in enumerate(arm.chain) if joint.get("type") == "fixed"
-            ],
+            "fixed": fixed,
             "xyz": _plain(places),
             "rpy": _plain(turns),
         },
@@ -198,31 +215,44 @@ def _content(arm: _SerialArm) -> dict[str, Any]:
             "inertia": _plain(tensors),
         },
         "limits": {
-            "position": limits("upper", ranges.POSITION_LIMIT),
-            "velocity": limits("velocity", ranges.SPEED),
-            "torque": [limit or 1e3 for limit in limits("effort", ranges.TORQUE)],
+            "position": _limits(arm, "upper", ranges.POSITION_LIMIT),
+            "velocity": _limits(arm, "velocity", ranges.SPEED),
+            "torque": [effort or _ANY_TORQUE for effort in efforts],
         },
     }
 
 
+def _limits(arm: _SerialArm, name: str, quantity: Quantity) -> list[float | None]:
+    """Limits of the joints; None where missing, or so large that there is no limit."""
+    limits: list[float | None] = []
+    for joint in arm.moving:
+        element = joint.find("limit")
+        size = 0.0 if element is None else abs(float(element.get(name, 0.0)))
+        limits.append(size if 0 < size <= quantity.high else None)
+    return limits
+
+
 def _link(joint: Xml.Element, which: str) -> str:
+    """Name of the "parent" or "child" link of a joint; empty without one."""
     element = joint.find(which)
     return "" if element is None else str(element.get("link"))
 
 
 def _numbers(text: str | None) -> Array:
+    """Three numbers of an attribute; zeros without it."""
     return np.array([float(part) for part in (text or "0 0 0").split()])
 
 
 def _pose(origin: Xml.Element | None) -> tuple[Array, Rotation]:
+    """Translation [3], m, and rotation of an element "origin"; none without it."""
     if origin is None:
         return np.zeros(3), Rotation.identity()
-    return _numbers(origin.get("xyz")), Rotation.from_euler(
-        "xyz", _numbers(origin.get("rpy"))
-    )
+    rotation = Rotation.from_euler("xyz", _numbers(origin.get("rpy")))
+    return _numbers(origin.get("xyz")), rotation
 
 
 def _plain(values: Any) -> Any:
+    """Numbers as lists, without the errors of rounding that rotations leave."""
     return np.round(np.asarray(values, dtype=float), 12).tolist()
 
 
