@@ -79,7 +79,9 @@ def test_standard_deviations_follow_the_parameters() -> None:
     np.testing.assert_allclose(
         scatter[:, :N], np.linalg.norm(claimed.sensitivity, axis=-1), rtol=0.12
     )
-    np.testing.assert_allclose(scatter[:, N], claimed.total_power_std, rtol=0.15)
+    np.testing.assert_allclose(
+        scatter[:, N], np.linalg.norm(claimed.total_sensitivity, axis=-1), rtol=0.15
+    )
 
 
 SESSION = Session(27.0, 0.2, np.linspace(0.9, 1.1, N), np.full(N, 0.01), 5.0, 3.0)

@@ -1,13 +1,13 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arm at hand: what a model of its type, or of another arm, says about it.
+"""The arm at hand: a model for it, from a model of its type or of another arm.
 
 Arms of one type have the same links, and motors, gears and supplies of one kind. Their
 torque constants differ by more than 10 %, their friction by a third. The controller
 states the torque constants of the arm at hand (`model.controller_constants`): with them
-currents and powers follow from the model's torques. Friction torque is what transfers
-between arms; the friction currents of an arm are those torques over its own constants.
+currents and powers follow from the model's torques. Friction transfers between arms as a
+torque; the friction currents of an arm are these torques over its own constants.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def with_controller_constants(
 class _ConstantErrors(NamedTuple):
     """Independent errors of a model of n joints, one standard deviation each.
 
-    Those of the bus model, and behind them what the deviation of a torque constant has
-    besides.
+    These are the errors of the bus model, and behind them an error of each torque constant
+    for the part of its deviation that the bus model does not explain.
 
     Attributes:
         bus: changes of the parameters [k, 3 n + 2], see `BusModel.errors`.
@@ -107,33 +107,31 @@ class _ConstantErrors(NamedTuple):
 
 
 def _constant_errors(model: EnergyModel) -> _ConstantErrors:
-    """What a model knows of its torque constants."""
+    """The errors of a model that change its torque constants, and others of its bus model."""
     joints = model.joints
+    n = model.dof
     constant = np.array([joint.torque_constant for joint in joints])
-    stated = (
-        np.array([joint.std.get("torque_constant", 0.0) for joint in joints]) / constant
-    )
-    of_currents = [
-        joint.current_covariance[0, 0] if joint.current_covariance.size else 0.0
-        for joint in joints
-    ]
-    variance = np.maximum(np.square(stated), np.square(constant) * of_currents)
+    std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
+    of_currents = np.zeros(n)
+    for j, joint in enumerate(joints):
+        if joint.current_covariance.size:
+            of_currents[j] = joint.current_covariance[0, 0]
+    of_std = np.square(std / constant)
+    variance = np.maximum(of_std, np.square(constant) * of_currents)
     torque = model.torque_constant_errors
     # Errors of back-EMF constants may be larger than those that the torque constants
     # have.
     together = np.square(torque).sum(axis=0)
     excess = together > variance
-    torque = torque * np.where(
-        excess, np.sqrt(variance / np.where(excess, together, 1.0)), 1.0
-    )
+    reduction = np.sqrt(variance / np.where(excess, together, 1.0))
+    torque = torque * np.where(excess, reduction, 1.0)
     left = np.maximum(variance - np.square(torque).sum(axis=0), 0.0)
     single = np.diag(np.sqrt(left))
-    n = model.dof
     bus = model.bus.errors.reshape(-1, 3 * n + 2)
     return _ConstantErrors(
-        np.concatenate([bus, np.zeros((n, 3 * n + 2))]),
-        np.concatenate([torque, single]),
-        bool(torque.any()),
+        bus=np.concatenate([bus, np.zeros((n, 3 * n + 2))]),
+        torque=np.concatenate([torque, single]),
+        shared=bool(torque.any()),
     )
 
 
@@ -161,14 +159,22 @@ def _posterior(
 def _with_constant(
     joint: JointModel, change: float, deviation: float, stated: bool
 ) -> JointModel:
-    """A joint whose torque constant is larger by a factor, with a relative standard deviation.
+    """A joint whose torque constant is larger by a factor.
 
     The coefficients of the current, (1/k_t, friction / k_t), follow by their covariance
-    with the first one. `change` is the natural logarithm of the factor.
+    with the first one.
+
+    Args:
+        joint: with the torque constant before.
+        change: natural logarithm of the factor.
+        deviation: relative standard deviation of the new torque constant.
+        stated: whether the controller has stated it.
     """
     constant = float(joint.torque_constant * np.exp(change))
     std = {**joint.std, "torque_constant": float(deviation * constant)}
-    source = {**joint.source, "torque_constant": CONTROLLER} if stated else joint.source
+    source = joint.source
+    if stated:
+        source = {**source, "torque_constant": CONTROLLER}
     joint = replace(joint, std=std, source=source)
     covariance = joint.current_covariance
     if not covariance.size or not covariance[0, 0] > 0.0:
@@ -181,12 +187,11 @@ def _with_constant(
     names = joint.friction.law.parameters
     rest = covariance - np.outer(gain, gain) * covariance[0, 0]
     of_constant = np.outer(gain, gain) * (deviation * after[0]) ** 2
+    parameters = dict(zip(names, values, strict=True))
     return replace(
         joint,
         torque_constant=constant,
-        friction=replace(
-            joint.friction, parameters=dict(zip(names, values, strict=True))
-        ),
+        friction=replace(joint.friction, parameters=parameters),
         current_covariance=ratio**2 * rest + of_constant,
     )
 
@@ -207,19 +212,19 @@ def _with_bus_errors(
     errors = errors.copy()
     errors[:, 1 + n : 1 + 2 * n] *= factors
     deviations = np.linalg.norm(errors, axis=0)
-    changed = tuple(
-        replace(
-            joint,
-            winding_resistance=float(joint.winding_resistance + resistance[j]),
-            back_emf_constant=float(joint.back_emf_constant * factors[j]),
-            std={
-                **joint.std,
-                "winding_resistance": float(deviations[1 + j]),
-                "back_emf_constant": float(deviations[1 + n + j]),
-            },
+    changed = []
+    for j, joint in enumerate(joints):
+        std = dict(joint.std)
+        std["winding_resistance"] = float(deviations[1 + j])
+        std["back_emf_constant"] = float(deviations[1 + n + j])
+        changed.append(
+            replace(
+                joint,
+                winding_resistance=float(joint.winding_resistance + resistance[j]),
+                back_emf_constant=float(joint.back_emf_constant * factors[j]),
+                std=std,
+            )
         )
-        for j, joint in enumerate(joints)
-    )
     bus = replace(
         bus,
         standby=float(bus.standby + standby[0]),
@@ -227,7 +232,7 @@ def _with_bus_errors(
         drag=float(bus.drag + drag[0]),
         errors=errors,
     )
-    return changed, bus
+    return tuple(changed), bus
 
 
 def _with_gains(
@@ -246,7 +251,7 @@ def _with_gains(
 def _joined(
     held: ControllerConstants | None, stated: ControllerConstants, new: Mask
 ) -> ControllerConstants:
-    """Those that a model held, with newly stated ones."""
+    """Constants that a model has, replaced by stated ones where these are new [n]."""
     if held is None:
         return stated
     return ControllerConstants(
@@ -263,21 +268,15 @@ between factory calibrations, 2 to 16 % between six arms and the robot files."""
 def _with_any_constants(model: EnergyModel) -> EnergyModel:
     """A model whose torque constants are as uncertain as those of another arm.
 
-    What it knows of friction torque stays.
+    Its friction torques stay.
     """
     joints = []
     for joint in model.joints:
-        stated = joint.std.get("torque_constant", 0.0)
-        std = {
-            **joint.std,
-            "torque_constant": float(
-                np.hypot(stated, ARMS_APART * joint.torque_constant)
-            ),
-        }
-        coefficients = (
-            np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
-        )
-        apart = ARMS_APART * coefficients
+        before = joint.std.get("torque_constant", 0.0)
+        between_arms = ARMS_APART * joint.torque_constant
+        std = {**joint.std, "torque_constant": float(np.hypot(before, between_arms))}
+        torques = np.append(joint.load_factor, joint.friction.values)
+        apart = ARMS_APART * (torques / joint.torque_constant)
         known = joint.current_root
         covariance = known @ known.T + np.outer(apart, apart)
         joints.append(replace(joint, std=std, current_covariance=covariance))
@@ -292,11 +291,11 @@ STANDBY_OF_TYPE = 2.0
 
 
 def on_another_arm(model: EnergyModel) -> EnergyModel:
-    """What a model tells about another arm of the same type.
+    """A model for another arm of the same type.
 
-    A model between the generic one of the type and the identified one, see
+    It is a model between the generic one of the type and the identified one, see
     `model.between_arms`. Torque constants are the type's, until the controller of the arm
-    states its own. What was known of a session, of the wall and of a payload is dropped.
+    states its own. The session, the wall and the calibration with a payload are dropped.
 
     Args:
         model: identified on one arm.
@@ -314,12 +313,13 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     level = kind.sessions.friction_of(model.dof)
     spread = model.sessions.friction_of(model.dof)
     rated = robot.rated_torque
-    joints = tuple(
-        _joint_of_another_arm(
-            each, joint, float(level[j]), float(spread[j]), float(rated[j])
+    joints = []
+    for j, (of_arm, of_type) in enumerate(zip(own.joints, found.joints, strict=True)):
+        joints.append(
+            _joint_of_another_arm(
+                of_arm, of_type, float(level[j]), float(spread[j]), float(rated[j])
+            )
         )
-        for j, (each, joint) in enumerate(zip(own.joints, found.joints, strict=True))
-    )
     sessions, standby = _standby_of_another_arm(own, kind)
     bus = replace(
         found.bus,
@@ -336,7 +336,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     )
     return replace(
         model,
-        joints=joints,
+        joints=tuple(joints),
         bus=bus,
         sessions=sessions,
         anchored=None,

@@ -1,20 +1,20 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an identified arm tells about another arm of its type.
+"""What follows from an identified arm for another arm of its type.
 
-A parameter of an arm is its type's, which the generic model knows with some error, plus a
-deviation of the arm. An identified arm measures the type with two errors: its own
-deviation, and that of its identification. By Bayes' rule the expectation for another arm
-lies between the generic model and the identified arm,
+A parameter of an arm is the parameter of its type plus a deviation of the arm; the generic
+model has the parameter of the type with some error. An identified arm measures the type
+with two errors: its own deviation, and the error of its identification. By Bayes' rule the
+expectation for another arm lies between the generic model and the identified arm,
 
     expected = generic + W (identified - generic),   W = T (T + A + E)^-1,
     covariance = T + A - W T,
 
-with the covariances of the type T, between arms A, and of the identification E. What
-differs from arm to arm (torque constants, friction) stays close to the generic model;
-what a type has in common (copper losses, conversion) is learnt. An arm identified from
-little motion has a large E and counts for little.
+with the covariances of the type T, between arms A, and of the identification E.
+Parameters that differ from arm to arm (torque constants, friction) stay close to the
+generic model; parameters that a type has in common (copper losses, conversion) follow the
+identified arm. An arm identified from little motion has a large E and little weight.
 """
 
 from __future__ import annotations
@@ -77,12 +77,10 @@ _LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
 class DriveParameters(NamedTuple):
     """Parameters of n drives other than torque constants, and their errors.
 
-    Winding resistances [n], ohm; conversion factors [n], back-EMF over torque constant;
-    driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
-
     Attributes:
-        values: [3 n + 1].
-        covariance: of these [3 n + 1, 3 n + 1].
+        values: winding resistances [n], ohm; conversion factors [n], back-EMF over torque
+            constant; driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
+        covariance: of `values` [3 n + 1, 3 n + 1].
     """
 
     values: Array
@@ -90,7 +88,7 @@ class DriveParameters(NamedTuple):
 
 
 def drive_parameters(model: EnergyModel) -> DriveParameters:
-    """Those of a model, with the errors that its torque constants do not have."""
+    """Drive parameters of a model, with the errors that its torque constants do not have."""
     n = model.dof
     joints = model.joints
     constant = np.array([joint.torque_constant for joint in joints])
@@ -101,12 +99,11 @@ def drive_parameters(model: EnergyModel) -> DriveParameters:
     of_constants = model.torque_constant_errors
     rows[:, n : 2 * n] = rows[:, n : 2 * n] / constant - conversion * of_constants
     covariance = rows.T @ rows
-    # which shows the product of conversion and constant
     if model.bus.source == "bus_power":
+        # Bus power shows the product of conversion and torque constant.
         std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
-        covariance[n : 2 * n, n : 2 * n] += np.diag(
-            np.square(conversion * std / constant)
-        )
+        of_constant = np.square(conversion * std / constant)
+        covariance[n : 2 * n, n : 2 * n] += np.diag(of_constant)
     values = np.concatenate([resistance, conversion, model.bus.driver, [model.bus.drag]])
     return DriveParameters(values, covariance)
 
@@ -125,13 +122,13 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
     of_motion = motion_error(model) * own.values  # common to all losses
     own = own._replace(covariance=own.covariance + np.outer(of_motion, of_motion))
     n = model.dof
+    copper = COPPER_APART * of_type.values[:n]
+    conversion = CONVERSION_APART * of_type.values[n : 2 * n]
+    driver = np.full(n, DRIVER_APART)
     apart = np.zeros_like(of_type.covariance)
-    for place, spread in (
-        (slice(0, n), COPPER_APART * of_type.values[:n]),
-        (slice(n, 2 * n), CONVERSION_APART * of_type.values[n : 2 * n]),
-        (slice(2 * n, 3 * n), np.full(n, DRIVER_APART)),
-    ):
-        apart[place, place] = np.outer(spread, spread)
+    apart[:n, :n] = np.outer(copper, copper)
+    apart[n : 2 * n, n : 2 * n] = np.outer(conversion, conversion)
+    apart[2 * n : 3 * n, 2 * n : 3 * n] = np.outer(driver, driver)
     values, covariance = between(of_type, own, _positive_part(of_type.covariance - apart))
     return DriveParameters(np.maximum(values, _LEAST_SHARE * of_type.values), covariance)
 
@@ -180,26 +177,27 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
     root = square_root(drives.covariance / np.outer(scale, scale)).T * scale
     size = np.square(root / scale).sum(axis=1)
     root = root[size > _LEAST_VARIANCE * size.max()]
-    errors = np.zeros((len(of_constants) + len(root), 3 * n + 2))
     first = len(of_constants)
-    errors[:first, 1 + n : 1 + 2 * n] = of_constants * conversion * constant
+    back_emf = slice(1 + n, 1 + 2 * n)
+    errors = np.zeros((first + len(root), 3 * n + 2))
+    errors[:first, back_emf] = of_constants * conversion * constant
     errors[first:, 1:] = root
-    errors[first:, 1 + n : 1 + 2 * n] *= constant
+    errors[first:, back_emf] *= constant
     torque_errors = np.concatenate([of_constants, np.zeros((len(root), n))])
     deviations = np.linalg.norm(errors, axis=0)
-    joints = tuple(
-        replace(
-            joint,
-            winding_resistance=float(resistance[j]),
-            back_emf_constant=float(conversion[j] * constant[j]),
-            std={
-                **joint.std,
-                "winding_resistance": float(deviations[1 + j]),
-                "back_emf_constant": float(deviations[1 + n + j]),
-            },
+    joints = []
+    for j, joint in enumerate(kind.joints):
+        std = dict(joint.std)
+        std["winding_resistance"] = float(deviations[1 + j])
+        std["back_emf_constant"] = float(deviations[1 + n + j])
+        joints.append(
+            replace(
+                joint,
+                winding_resistance=float(resistance[j]),
+                back_emf_constant=float(conversion[j] * constant[j]),
+                std=std,
+            )
         )
-        for j, joint in enumerate(kind.joints)
-    )
     bus: BusModel = replace(
         kind.bus,
         driver=driver,
@@ -208,7 +206,7 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
         torque_errors=torque_errors,
         std={**kind.bus.std, "driver": float(deviations[1 + 2 * n])},
     )
-    return replace(kind, joints=joints, bus=bus)
+    return replace(kind, joints=tuple(joints), bus=bus)
 
 
 # Friction: level and form.
@@ -219,9 +217,11 @@ common, as standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generi
 friction, a UR3e 1.4."""
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
 """Joint speeds at which the friction of two laws is compared [rad/s]."""
-_LOADS = (-0.2, 0.0, 0.2)  # loads at which it is, over the rated torque
+_LOADS = (-0.2, 0.0, 0.2)
+"""Loads at which the friction of two laws is compared, over the rated torque."""
 _FORM_ERROR = 0.05  # relative error of friction by the form of an identified law
-_LEAST_FRICTION = 0.3  # of friction parameters over the type's: friction never helps
+_LEAST_FRICTION = 0.3
+"""Least value of a friction parameter over the type's: friction never drives a joint."""
 
 
 def friction_of_another_arm(
@@ -242,31 +242,14 @@ def friction_of_another_arm(
     names = kind.friction.law.parameters
     if own.current_covariance.size == 0 or own.source.get("coulomb", "") == "prior":
         return kind.friction
-    speeds = np.array([*_SPEEDS, *(-speed for speed in _SPEEDS)])
-    speed, load = (grid.ravel() for grid in np.meshgrid(speeds, rated * np.array(_LOADS)))
-    low, high = own.friction.temperature_range or (np.nan, np.nan)
-    warmth = None if np.isnan(low) else np.array([0.5 * (low + high)])
-    ratio = np.array([own.gear_ratio])
-
-    def terms_of(friction: Friction) -> Array:
-        bank = FrictionBank([friction], ratio)
-        return bank.regressors(speed[:, None], load[:, None], warmth)[0]
-
-    terms = terms_of(own.friction)
+    temperature = None
+    if own.friction.temperature_range is not None:
+        low, high = own.friction.temperature_range
+        temperature = np.array([0.5 * (low + high)])
+    terms = _friction_terms(own, own.friction, rated, temperature)
     torque = terms @ own.friction.values
-    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of
-    # current_covariance, or with a torque constant of its own.
-    stated = own.source.get("torque_constant") == CONTROLLER
-    of_constant = np.zeros_like(torque) if stated else -torque
-    slopes = (
-        own.torque_constant * np.column_stack([of_constant, terms]) @ own.current_root
-    )
-    varying = terms @ np.where(
-        scaled_parameters(own.friction.law.parameters), own.friction.values, 0.0
-    )
-    noise = slopes @ slopes.T + np.outer(spread * varying, spread * varying)
-    noise += np.diag(np.square(_FORM_ERROR * torque) + 1e-12)
-    columns = terms_of(kind.friction)
+    noise = _friction_noise(own, terms, spread)
+    columns = _friction_terms(own, kind.friction, rated, temperature)
     values = kind.friction.values
     of_level = level * np.where(scaled_parameters(names), values, 0.0)
     form = kind.torque_constant * np.sqrt(np.maximum(_form_variance(kind), 0.0))
@@ -274,14 +257,40 @@ def friction_of_another_arm(
     of_type = FRICTION_OF_TYPE**2 * whole
     gain = of_type @ columns.T @ np.linalg.inv(columns @ whole @ columns.T + noise)
     changed = values + gain @ (torque - columns @ values)
-    changed = np.where(
-        scaled_parameters(names) & (values > 0.0),
-        np.maximum(changed, _LEAST_FRICTION * values),
-        changed,
-    )
-    return replace(
-        kind.friction, parameters=dict(zip(names, changed.tolist(), strict=True))
-    )
+    limited = scaled_parameters(names) & (values > 0.0)
+    least = _LEAST_FRICTION * values
+    changed = np.where(limited, np.maximum(changed, least), changed)
+    parameters = dict(zip(names, changed.tolist(), strict=True))
+    return replace(kind.friction, parameters=parameters)
+
+
+def _friction_terms(
+    joint: JointModel, friction: Friction, rated: float, temperature: Array | None
+) -> Array:
+    """Terms of a friction at the compared speeds and loads of a joint [points, p], motor side."""
+    speeds = np.array([*_SPEEDS, *(-speed for speed in _SPEEDS)])
+    speed, load = np.meshgrid(speeds, rated * np.array(_LOADS))
+    bank = FrictionBank([friction], np.array([joint.gear_ratio]))
+    return bank.regressors(speed.reshape(-1, 1), load.reshape(-1, 1), temperature)[0]
+
+
+def _friction_noise(own: JointModel, terms: Array, spread: float) -> Array:
+    """Covariance of the friction torques [points] that an identified joint shows, (N m)^2.
+
+    It has the errors of the joint's parameters, the spread between its sessions and the
+    error of the law's form. As in `friction_curve`, torque is terms @ (c[1:] / c[0]) with
+    the coefficients c of current_covariance, or with a torque constant of its own.
+    """
+    values = own.friction.values
+    torque = terms @ values
+    stated = own.source.get("torque_constant") == CONTROLLER
+    of_constant = np.zeros_like(torque) if stated else -torque
+    per_coefficient = own.torque_constant * np.column_stack([of_constant, terms])
+    slopes = per_coefficient @ own.current_root
+    scaled = scaled_parameters(own.friction.law.parameters)
+    varying = spread * (terms @ np.where(scaled, values, 0.0))
+    noise = slopes @ slopes.T + np.outer(varying, varying)
+    return np.asarray(noise + np.diag(np.square(_FORM_ERROR * torque) + 1e-12))
 
 
 def _form_variance(joint: JointModel) -> Array:

@@ -65,26 +65,29 @@ class ControllerConstants:
 
     @classmethod
     def unknown(cls, n: int) -> ControllerConstants:
-        """Of a recording that shows none of n joints."""
+        """The constants of n joints where no recording shows any."""
         return cls(np.full(n, np.nan), np.full(n, np.inf))
 
     @classmethod
     def joined(cls, each: Sequence[ControllerConstants], n: int) -> ControllerConstants:
-        """Of several recordings of one arm with n joints: means weighted by their variances."""
+        """The constants of an arm with n joints from several recordings of it.
+
+        They are means weighted by the inverse of their variances.
+        """
         if not each:
             return cls.unknown(n)
         values = np.array([one.torque_per_ampere for one in each])
         known = np.array([one.known for one in each])
         variances = np.array([np.square(one.std) for one in each])
-        variances = np.where(
-            known, variances + np.square(SAME_ARM_SPREAD * values), np.inf
-        )
+        variances = variances + np.square(SAME_ARM_SPREAD * values)
+        variances = np.where(known, variances, np.inf)
         weights = (1.0 / variances).sum(axis=0)
         any_known = weights > 0.0
         total = np.where(any_known, weights, 1.0)
         mean = (np.where(known, values, 0.0) / variances).sum(axis=0) / total
         return cls(
-            np.where(any_known, mean, np.nan), np.where(any_known, total**-0.5, np.inf)
+            torque_per_ampere=np.where(any_known, mean, np.nan),
+            std=np.where(any_known, total**-0.5, np.inf),
         )
 
     def difference(self, other: ControllerConstants) -> tuple[Array, Array]:
@@ -96,10 +99,9 @@ class ControllerConstants:
         own = np.where(both, self.torque_per_ampere, 1.0)
         reference = np.where(both, other.torque_per_ampere, 1.0)
         relative = np.where(both, own / reference - 1.0, np.nan)
-        stated = np.hypot(
-            np.where(both, self.std, np.inf) / own,
-            np.where(both, other.std, np.inf) / reference,
-        )
+        own_error = np.where(both, self.std, np.inf) / own
+        reference_error = np.where(both, other.std, np.inf) / reference
+        stated = np.hypot(own_error, reference_error)
         return relative, np.hypot(stated, np.sqrt(2.0) * SAME_ARM_SPREAD)
 
     def same_arm(self, other: ControllerConstants) -> bool | None:

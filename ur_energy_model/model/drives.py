@@ -88,9 +88,15 @@ class JointModel:
     @property
     def inertia(self) -> float:
         """Inertia of motor and reducer that currents accelerate, joint side [kg m^2]."""
-        return (
-            self.reflected_inertia if self.actual_inertia is None else self.actual_inertia
-        )
+        if self.actual_inertia is None:
+            return self.reflected_inertia
+        return self.actual_inertia
+
+    @property
+    def inertia_std(self) -> float:
+        """Standard deviation of `inertia` [kg m^2]."""
+        is_actual = self.actual_inertia is not None
+        return self.std.get("actual_inertia" if is_actual else "reflected_inertia", 0.0)
 
     @property
     def constants(self) -> dict[str, float]:
@@ -106,24 +112,27 @@ class JointModel:
         return square_root(self.current_covariance)
 
     def with_friction_scaled(self, factor: float | Array) -> JointModel:
-        """The joint with the session-dependent part of its friction times a factor, or one each."""
+        """The joint with the part of its friction that depends on the session multiplied.
+
+        Args:
+            factor: for all parameters of this part, or for each parameter of the law [p].
+        """
         names = self.friction.law.parameters
         factors = np.where(scaled_parameters(names), factor, 1.0)
-        by_name = dict(zip(names, factors.tolist(), strict=True))
         covariance = self.current_covariance
         if covariance.size:
-            each = np.append(1.0, factors)
-            covariance = covariance * np.outer(each, each)
-        parameters = {
-            name: by_name[name] * value
-            for name, value in self.friction.parameters.items()
-        }
+            of_coefficients = np.append(1.0, factors)
+            covariance = covariance * np.outer(of_coefficients, of_coefficients)
+        parameters = dict(self.friction.parameters)
+        std = dict(self.std)
+        for name, of_parameter in zip(names, factors.tolist(), strict=True):
+            parameters[name] *= of_parameter
+            if name in std:
+                std[name] *= of_parameter
         return replace(
             self,
             friction=replace(self.friction, parameters=parameters),
-            std={
-                name: by_name.get(name, 1.0) * value for name, value in self.std.items()
-            },
+            std=std,
             current_covariance=covariance,
         )
 
@@ -152,21 +161,22 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 
 
 MOTION_STD = 0.6
-"""Standard deviation of the mean power of a second of motion, less that of standstill,
-beyond what errors of the parameters explain, where no recording shows it [W]: 0.4 to 1.0
-on four arms."""
+"""Error of motion: standard deviation of the mean power of a second of motion, less the
+power of standstill, that errors of the parameters do not explain [W]; for arms without a
+recording that shows it. Four arms have 0.4 to 1.0 W."""
 MOTION_TIME = 2.0
-"""Time for which that error stays [s], after which another motion has another one. Of the
-mean of 2, 4 and 8 s of motion recordings of four arms have 0.87, 0.60 and 0.48 of it,
-simulated ones 0.75, 0.67 and 0.40; with MOTION_COMMON it is 1.04, 0.77 and 0.58."""
+"""Time for which the error of motion stays the same [s]; motions apart by more have
+independent errors. In means over 2, 4 and 8 s of motion, recordings of four arms have
+0.87, 0.60 and 0.48 of the error of a second, simulated ones 0.75, 0.67 and 0.40; the
+model, with MOTION_COMMON, has 1.04, 0.77 and 0.58."""
 MOTION_COMMON = 0.3
-"""Share of it that all motions of the model's own session have, because programs repeat
-theirs: after 28 s of repeated motion a UR3e has 0.4 of it, and no recording shows more
-motion."""
+"""Share of the error of motion that all motions of the model's own session have in common,
+because programs repeat their motions. After 28 s of repeated motion, a UR3e has 0.4 of
+the error of a second; no recording has more motion."""
 MOTION_OF_SESSION = 0.7
-"""The same in another session, where windings and gears are as warm as they are then: the
-error of 3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over that of a
-second of it."""
+"""The same in another session, in which windings and gears have other temperatures. It is the
+error of 3 and 6 s of motion on another day, and of 3 to 8 s on other arms, over the error of
+a second."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +230,7 @@ class BusModel:
 
     @property
     def motion_variance(self) -> float:
-        """Variance of the energy per second of motion from that error, see MOTION_TIME [J^2/s]."""
+        """Variance of the energy per second of motion from this error, see MOTION_TIME [J^2/s]."""
         return self.motion_std**2 * MOTION_TIME
 
     def torque_constant_errors(self, back_emf_constant: Array) -> Array:
@@ -251,19 +261,20 @@ class DrivePowers:
 
     Attributes:
         motor_torque: motor side [N m].
-        current: [A].
+        current: of the motors [A].
         mechanical_power: motor speed times motor torque, friction included [W].
-        copper_loss: [W].
+        copper_loss: loss in the windings [W].
         friction_loss: friction's part of the mechanical power [W].
         electrical_power: of the motors [W].
-        driver_power, standby_power: whole arm, the first with drag [samples], W.
+        driver_power: of all drivers, and drag [samples], W.
+        standby_power: of the whole arm [samples], W.
         demand: of the whole arm, negative while it regenerates [samples], W.
         total_power: at the supply, which takes no power back [samples], W; `BusCapacitor`
             models what the bus capacitance stores of it.
         sensitivity: change of each electrical power per standard deviation of each
             independent parameter error [samples, n, errors], W. The standard deviation of
-            an energy is the norm over the errors of the time integral of this; that of a
-            power the norm of this itself. No errors if they were not requested.
+            a power is its norm over the errors; that of an energy is the norm of its time
+            integral. No errors if they were not requested.
         total_sensitivity: the same for the total power [samples, all errors], W.
         current_std: standard deviation of predicted currents, scatter of single samples
             included [samples, n], A; empty for measured currents or if not requested.
@@ -282,11 +293,6 @@ class DrivePowers:
     sensitivity: Array
     total_sensitivity: Array
     current_std: Array
-
-    @property
-    def total_power_std(self) -> Array:
-        """Standard deviation of the total power from the model's parameters [samples], W."""
-        return np.asarray(np.linalg.norm(self.total_sensitivity, axis=-1))
 
 
 # Uncertainty of the motor currents that a model predicts from motion.
@@ -314,13 +320,28 @@ class CurrentErrors(NamedTuple):
 class Drives:
     """The motors of an arm with n joints and its supply, in one session.
 
-    Constants are arrays [n]; units and sides as in `JointModel`. Independent errors of
-    the bus model (BusModel.errors) are followed by two of the session: of its standby
-    power, and of the friction that all joints have in common, which changes the currents
-    only. Standby power measured in the session no longer depends on the identification's
-    errors. `standby_errors` [k], `resistance_errors`, `back_emf_errors` and
-    `driver_errors` [k, n] and `drag_errors` [k, 1] are these by parameter,
-    `torque_constant_errors` [k, n] those of the torque constants, relative.
+    There are k independent errors, one standard deviation each: those of the bus model
+    (`BusModel.errors`), and behind them two of the session, of its standby power and of
+    the friction that all joints have in common, which changes the currents only. Standby
+    power that was measured in the session does not depend on the errors of the
+    identification.
+
+    Constants of the joints are attributes with the names of `JointModel`, arrays [n] with
+    its units and sides.
+
+    Args:
+        joints: models of the joints.
+        bus: power model of the arm.
+        session: standby power and friction.
+
+    Attributes:
+        friction: of all joints.
+        standby_errors: changes of the standby power by the errors [k], W.
+        resistance_errors: changes of the winding resistances [k, n], ohm.
+        back_emf_errors: changes of the back-EMF constants [k, n], V s/rad.
+        driver_errors: changes of the driver losses [k, n], W/A.
+        drag_errors: changes of the drag [k, 1], N m.
+        torque_constant_errors: relative changes of the torque constants [k, n].
     """
 
     def __init__(
@@ -329,30 +350,27 @@ class Drives:
         self.bus = bus
         self._joints = joints
         self._session = session
-        constants = [
-            np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS
-        ]
-        self.gear_ratio, _, self.torque_constant = constants[:3]
+        self.gear_ratio = np.array([joint.gear_ratio for joint in joints])
+        self.torque_constant = np.array([joint.torque_constant for joint in joints])
+        self.winding_resistance = np.array([joint.winding_resistance for joint in joints])
+        self.back_emf_constant = np.array([joint.back_emf_constant for joint in joints])
         self.inertia = np.array([joint.inertia for joint in joints])
         self.load_factor = np.array([joint.load_factor for joint in joints])
-        self.winding_resistance, self.back_emf_constant = constants[3:]
         frictions = [joint.friction for joint in joints]
         self.presliding = np.array([friction.presliding for friction in frictions])
         self.friction = FrictionBank(frictions, self.gear_ratio)
-        width = 2 + 3 * len(joints)
+        n = len(joints)
+        width = 2 + 3 * n
         errors = np.zeros((len(bus.errors) + 2, width))
         errors[:-2] = bus.errors.reshape(-1, width)
         if session.still_seconds > 0:
             errors[:, 0] = 0.0
         errors[-2, 0] = session.standby_std
         self.standby_errors = errors[:, 0]
-        n = len(joints)
-        (
-            self.resistance_errors,
-            self.back_emf_errors,
-            self.driver_errors,
-            self.drag_errors,
-        ) = np.split(errors[:, 1:], [n, 2 * n, 3 * n], axis=1)
+        self.resistance_errors = errors[:, 1 : 1 + n]
+        self.back_emf_errors = errors[:, 1 + n : 1 + 2 * n]
+        self.driver_errors = errors[:, 1 + 2 * n : 1 + 3 * n]
+        self.drag_errors = errors[:, 1 + 3 * n :]
         self.torque_constant_errors = np.zeros((len(errors), n))
         self.torque_constant_errors[:-2] = bus.torque_constant_errors(
             self.back_emf_constant
@@ -362,11 +380,10 @@ class Drives:
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
         """Changes of the coefficients of each joint's current.
 
-        These are (load factor / k_t, friction parameters / k_t).
-
-        Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p,
-        k], and by the friction of the session, apart from what all joints have in common
-        [p, 2].
+        The coefficients are (load factor / k_t, friction parameters / k_t). Of each joint
+        there are changes per error of the parameters [1 + p, 1 + p], per error shared by
+        all joints [1 + p, k], and by the friction of the session that the joints do not
+        have in common [p, 2].
 
         Torque and back-EMF constants share errors where bus power does not show the
         latter: a motor with a larger torque constant takes less current for the same
@@ -393,19 +410,20 @@ class Drives:
                 if anchored:
                     response[1:][scaled] = 0.0
             variance = float(errors @ errors)
-            if response.any() and variance:  # without what a shared error of k_t explains
-                # what any error explains
-                whole = covariance[:, 0] / np.sqrt(covariance[0, 0])
-                known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
-                root = square_root(covariance - known * np.outer(whole, whole))
+            if response.any() and variance:
+                # The errors that all joints share explain a part of the covariance.
+                of_constant = covariance[:, 0] / np.sqrt(covariance[0, 0])
+                share = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
+                left = covariance - share * np.outer(of_constant, of_constant)
+                root = square_root(left)
             names = joint.friction.law.parameters
             usual = joint.friction.values / session.friction_factors(j, names)
-            error = (
-                (usual * friction_directions(names)).T / joint.torque_constant @ roots[j]
-            )
+            directions = (usual * friction_directions(names)).T / joint.torque_constant
+            of_session = directions @ roots[j]
             shared = np.outer(response, errors)
-            shared[1:, -1] = np.sqrt(common) * error[:, 0]
-            found.append((root, shared, error * [np.sqrt(1.0 - common), 1.0]))
+            shared[1:, -1] = np.sqrt(common) * of_session[:, 0]
+            own_of_session = of_session * [np.sqrt(1.0 - common), 1.0]
+            found.append((root, shared, own_of_session))
         return found
 
     def current_errors(
@@ -429,27 +447,26 @@ class Drives:
         standing = np.exp(-np.square(qd / STILL_SPEED))
         rest = STANDSTILL_ERROR * standing * breakaway / self.torque_constant
         motor = load / self.gear_ratio
-        named = ("actual_inertia", "reflected_inertia")
-        inertia_std = np.array(
-            [
-                joint.std.get(named[joint.actual_inertia is None], 0.0)
-                for joint in self._joints
-            ]
-        )
+        inertia_std = np.array([joint.inertia_std for joint in self._joints])
         inertia = inertia_std / (self.gear_ratio * self.torque_constant) * qdd
         own = []
-        every = []
+        of_all = []
         for j, (root, shared, session) in enumerate(self._current_coefficients):
             columns = np.column_stack([motor[:, j], terms[j]])
-            form = PREDICTION_ERROR * current[:, j]
-            parts = [columns @ root, inertia[:, j], form, terms[j] @ session, rest[:, j]]
-            own.append(np.column_stack(parts))
-            every.append(columns @ shared)
-        of_all = np.stack(every, axis=1)
+            own_errors = [
+                columns @ root,
+                inertia[:, j],
+                PREDICTION_ERROR * current[:, j],
+                terms[j] @ session,
+                rest[:, j],
+            ]
+            own.append(np.column_stack(own_errors))
+            of_all.append(columns @ shared)
+        shared_errors = np.stack(of_all, axis=1)
         scatter = np.array([joint.current_residual for joint in self._joints])
-        squares = np.stack([np.square(part).sum(axis=1) for part in own], axis=1)
-        squares += np.square(of_all).sum(axis=2) + np.square(scatter)
-        return CurrentErrors(own, of_all, np.sqrt(squares))
+        variance = np.stack([np.square(errors).sum(axis=1) for errors in own], axis=1)
+        variance += np.square(shared_errors).sum(axis=2) + np.square(scatter)
+        return CurrentErrors(own, shared_errors, np.sqrt(variance))
 
     def powers(
         self,
@@ -463,9 +480,14 @@ class Drives:
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
-        From motor currents, A, joint velocities, rad/s, and motor-side friction torques,
-        N m, [samples, n] each; `std` computes the sensitivities. Measured currents have
-        no errors. `current_rate` [samples, n], A/s, adds EcBot's inductive term.
+        Args:
+            current: of the motors [samples, n], A.
+            qd: joint velocities [samples, n], rad/s.
+            friction: torque, motor side [samples, n], N m.
+            std: whether the sensitivities are computed.
+            errors: of the currents; None for measured ones.
+            current_rate: rate of change of the currents [samples, n], A/s, for EcBot's
+                inductive term; None without it.
         """
         bus = self.bus
         motor_speed = self.gear_ratio * qd
@@ -507,21 +529,17 @@ class Drives:
         shared += product[..., None] * self.back_emf_errors.T
         own: list[Array] = []
         if errors is not None:
-            slope = (
-                2 * self.winding_resistance * current
-                + self.back_emf_constant * motor_speed
-            )
-            own = [slope[:, [j]] * part for j, part in enumerate(errors.own)]
+            # Change of the electrical power per change of the current.
+            of_copper = 2 * self.winding_resistance * current
+            slope = of_copper + self.back_emf_constant * motor_speed
+            own = [slope[:, [j]] * of_joint for j, of_joint in enumerate(errors.own)]
             shared += slope[..., None] * errors.shared
-        most_own = max((part.shape[1] for part in own), default=0)
-        each = np.zeros((*current.shape, most_own + shared.shape[2]))
-        for j, part in enumerate(own):
-            each[:, j, : part.shape[1]] = part
-        each[:, :, most_own:] = shared
-        total = (
-            shared.sum(axis=1)
-            + np.abs(current) @ self.driver_errors.T
-            + self.standby_errors
-        )
+        most_own = max((of_joint.shape[1] for of_joint in own), default=0)
+        of_joints = np.zeros((*current.shape, most_own + shared.shape[2]))
+        for j, of_joint in enumerate(own):
+            of_joints[:, j, : of_joint.shape[1]] = of_joint
+        of_joints[:, :, most_own:] = shared
+        of_drivers = np.abs(current) @ self.driver_errors.T
+        total = shared.sum(axis=1) + of_drivers + self.standby_errors
         total += np.abs(motor_speed).sum(axis=1, keepdims=True) @ self.drag_errors.T
-        return each, np.concatenate([*own, total], axis=1)
+        return of_joints, np.concatenate([*own, total], axis=1)

@@ -14,8 +14,8 @@ Iyz, Izz).
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
-from operator import mul
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -59,7 +59,10 @@ class ArmDynamics:
     def inverse_dynamics(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Joint torques [samples, n], N m, of links and payload (recursive Newton-Euler).
 
-        The motion is [samples, n] in rad, rad/s, rad/s^2.
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
         """
         out = np.empty((len(q), self.dof))
         data = self.model.createData()
@@ -91,22 +94,18 @@ class ArmDynamics:
 
     def parameters(self) -> Array:
         """Nominal inertial parameters [10 n] for `regressor` (payload included)."""
-        return np.concatenate(
-            [
-                np.linalg.solve(
-                    transform, self.model.inertias[body + 1].toDynamicParameters()
-                )
-                for body, transform in enumerate(self._to_joint_axes)
-            ]
-        )
+        parameters = []
+        for body, transform in enumerate(self._to_joint_axes):
+            in_joint_axes = self.model.inertias[body + 1].toDynamicParameters()
+            parameters.append(np.linalg.solve(transform, in_joint_axes))
+        return np.concatenate(parameters)
 
     def payload_regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
         out = np.empty((len(q), self.dof, 10))
         for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
-            out[i] = pin.computeJointTorqueRegressor(self.model, self.data, *motion)[
-                :, -10:
-            ]
+            whole = pin.computeJointTorqueRegressor(self.model, self.data, *motion)
+            out[i] = whole[:, -10:]
         return out @ self._to_joint_axes[-1]
 
     @cached_property
@@ -120,11 +119,14 @@ class ArmDynamics:
         bodies = list(self.model.inertias)[1:]
         levers = np.array([[*body.lever, 1.0] for body in bodies])
         masses = np.array([body.mass for body in bodies])
-        weighted = masses[:, None] * (joints @ levers[:, :, None])[:, :, :3, 0]
-        # of all bodies beyond the joint
-        outer = np.cumsum(weighted[:, ::-1], axis=1)[:, ::-1]
-        mass = np.cumsum(masses[::-1])[::-1, None]
-        return -np.cross(joints[:, :, :3, 2], outer - mass * joints[:, :, :3, 3])
+        centers = (joints @ levers[:, :, None])[:, :, :3, 0]
+        moments = masses[:, None] * centers
+        # First moments and masses of all bodies from each joint outwards.
+        moments_outwards = np.cumsum(moments[:, ::-1], axis=1)[:, ::-1]
+        masses_outwards = np.cumsum(masses[::-1])[::-1, None]
+        axes = joints[:, :, :3, 2]
+        origins = joints[:, :, :3, 3]
+        return -np.cross(axes, moments_outwards - masses_outwards * origins)
 
     def flange_weight_regressor(self, q: Array) -> Array:
         """Joint torques at rest [samples, n, 3, 4] of a body on the flange in unit gravity.
@@ -148,11 +150,15 @@ class ArmDynamics:
         links = np.empty((len(q), self.dof + 1, 4, 4))
         joints = np.empty((len(q), self.dof, 4, 4))
         links[:, 0] = np.eye(4)
+        cos = np.cos(q)
+        sin = np.sin(q)
         turn = np.zeros((len(q), self.dof, 4, 4))
-        turn[:, :, 0, 0] = turn[:, :, 1, 1] = np.cos(q)
-        turn[:, :, 1, 0] = np.sin(q)
-        turn[:, :, 0, 1] = -turn[:, :, 1, 0]
-        turn[:, :, 2, 2] = turn[:, :, 3, 3] = 1.0
+        turn[:, :, 0, 0] = cos
+        turn[:, :, 0, 1] = -sin
+        turn[:, :, 1, 0] = sin
+        turn[:, :, 1, 1] = cos
+        turn[:, :, 2, 2] = 1.0
+        turn[:, :, 3, 3] = 1.0
         before = pin.SE3.Identity()
         for k, frame in enumerate(self._link_frames):
             fixed = (before.inverse() * self.model.jointPlacements[k + 1]).homogeneous
@@ -208,6 +214,14 @@ def _parameter_transform(frame: pin.SE3) -> Array:
     return transform
 
 
+def _product(transforms: Sequence[Array]) -> pin.SE3:
+    """Product of consecutive transforms [4, 4]."""
+    product = pin.SE3.Identity()
+    for transform in transforms:
+        product = product * pin.SE3(transform)
+    return product
+
+
 def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
     """Pinocchio model and, per moving body, the pose of its link frame in its joint frame."""
     model = pin.Model()
@@ -216,11 +230,9 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
     placement = pin.SE3.Identity()
     frames: list[pin.SE3] = []
     for link in range(len(robot.d)):
-        before, after = (
-            reduce(mul, map(pin.SE3, each), pin.SE3.Identity())
-            for each in link_transforms(robot, link)
-        )
-        placement = placement * before
+        in_front, behind = link_transforms(robot, link)
+        after = _product(behind)
+        placement = placement * _product(in_front)
         inertia = pin.Inertia(
             robot.mass[link], robot.center_of_mass[link], robot.inertia[link]
         )

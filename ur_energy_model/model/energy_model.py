@@ -53,7 +53,14 @@ m]."""
 
 
 class CalibrationLayout:
-    """Places in one vector, for n joints: links one by one [4 n], link gains, payload gains [n]."""
+    """Places of the values of a `PayloadCalibration` of n joints in one vector [6 n].
+
+    Attributes:
+        size: of the vector.
+        links: places of the links, one by one [4 n].
+        link_gain: places of the link gains [n].
+        payload_gain: places of the payload gains [n].
+    """
 
     def __init__(self, dof: int) -> None:
         first = LINK_PARAMETERS * dof
@@ -79,8 +86,8 @@ class PayloadCalibration:
     Attributes:
         links: deviation of the links' masses and first moments [n, 4], kg and kg m, link
             frames; the last one includes everything on the flange of the unloaded arm.
-        link_gain: [n].
-        payload_gain: [n].
+        link_gain: of each joint [n].
+        payload_gain: of each joint [n].
         covariance: of `vector` [6 n, 6 n].
     """
 
@@ -181,8 +188,8 @@ class EnergyModel:
         setup_source: "given", "rtde" or "estimated".
         joints: n joint models.
         bus: power model of the whole arm.
-        fit, validation: metrics of the fitted and of the held-out recordings, as METRICS
-            mappings.
+        fit: metrics of the fitted recordings.
+        validation: metrics of the recordings held out.
         provenance: recordings, package version and date that the model was made with.
         current_delay: of recorded currents behind recorded speeds [s] (`MeasuredPowers`).
         link_tensors: identified inertia tensors; None uses those of the robot file.
@@ -241,7 +248,10 @@ class EnergyModel:
         return self.bus.torque_constant_errors(back_emf)
 
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
-        """The robot description, None for the one that is named, with the identified tensors."""
+        """The robot description with the identified tensors.
+
+        `robot` is the description without them; None for that which the model names.
+        """
         robot = load_robot(self.robot) if robot is None else robot
         return robot if self.link_tensors is None else self.link_tensors.applied_to(robot)
 
@@ -295,19 +305,27 @@ class EnergyModel:
         temperature: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
-        """Currents and powers of a motion [samples, n], rad, rad/s, rad/s^2.
+        """Currents and powers of a motion.
 
-        Dynamics are of the arm in its setup; None builds that of the model, which takes a
-        millisecond. Temperatures [n] or [samples, n], degC, are None if unknown; `std`
-        computes the sensitivities, which standard deviations need.
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            dynamics: of the arm in its setup; None builds that of the model, which takes a
+                millisecond.
+            temperature: of the joints [n] or [samples, n], degC; None if unknown.
+            std: whether the sensitivities are computed, which standard deviations need.
         """
         dynamics = self.dynamics() if dynamics is None else dynamics
+        direction = None
+        if len(q) > 1:
+            direction = FrictionDirection(self.presliding)(q, qd)
         return self.from_link_torque(
             dynamics.inverse_dynamics(q, qd, qdd),
             qd,
             qdd,
             temperature=temperature,
-            direction=FrictionDirection(self.presliding)(q, qd) if len(q) > 1 else None,
+            direction=direction,
             std=std,
         )
 
@@ -321,10 +339,16 @@ class EnergyModel:
         direction: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
-        """Currents and powers from the torque of links and payload, joint side [samples, n], N m.
+        """Currents and powers from the torque of links and payload.
 
-        The rest as for `predict`; the direction of Coulomb friction is that of
-        `direction`, None derives it from the speed.
+        Args:
+            link_torque: joint side [samples, n], N m.
+            qd: see `predict`.
+            qdd: see `predict`.
+            temperature: see `predict`.
+            direction: of Coulomb friction [samples, n], between -1 and 1; None derives it
+                from the speed.
+            std: see `predict`.
         """
         friction, current, errors = self._currents(
             link_torque, qd, qdd, temperature, direction, std=std

@@ -48,9 +48,10 @@ class Capsule:
 
     Attributes:
         link: 0 is the base, i the link that joint i moves.
-        start, end: ends of the segment [3], m, in the link's DH frame (base frame for
-            link 0).
-        radius: m.
+        start: one end of the segment [3], m, in the link's DH frame (base frame for link
+            0).
+        end: the other end [3], m.
+        radius: around the segment [m].
     """
 
     link: int
@@ -70,7 +71,7 @@ class Wall:
     Attributes:
         name: such as "table".
         normal: unit vector towards the free side [3].
-        offset: m.
+        offset: of the plane from the origin of the base frame, along the normal [m].
     """
 
     name: str
@@ -161,9 +162,9 @@ def load_capsules(robot: str, path: Path | None = None) -> Capsules:
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
-# samples this near to the smallest distance are checked with coal, too [m]
 _NEARLY = 0.005
-_SPARSE = 10  # coal checks every so many samples in any case
+"""Samples whose distance exceeds the smallest one by less are checked with coal, too [m]."""
+_SPARSE = 10  # coal also checks every tenth sample
 FIRST_FREE_LINK = 2
 """Links from this one on must keep clear of walls; base and shoulder stand on the
 mounting."""
@@ -174,7 +175,7 @@ class Clearance:
     """Smallest distance of a trajectory.
 
     Attributes:
-        distance: m; negative is the depth of a collision.
+        distance: [m]; negative is the depth of a collision.
         pair: names of the two bodies.
         sample: index of the sample where it occurs.
     """
@@ -208,15 +209,15 @@ class ArmGeometry:
         self.walls = tuple(walls)
         self.capsules = (*capsules, *tool)
         self._dynamics = ArmDynamics(robot)
-        self._link = link = np.array([capsule.link for capsule in self.capsules])
-        self._pairs = np.array(
-            [
-                (i, j)
-                for i, j in combinations(range(len(link)), 2)
-                if link[i] != link[j] and tuple(sorted((link[i], link[j]))) not in ignored
-            ]
-        )
-        self._free = np.flatnonzero(link >= FIRST_FREE_LINK)
+        carriers = [capsule.link for capsule in self.capsules]
+        pairs = []
+        for i, j in combinations(range(len(carriers)), 2):
+            low, high = sorted((carriers[i], carriers[j]))
+            if low != high and (low, high) not in ignored:
+                pairs.append((i, j))
+        self._pairs = np.array(pairs)
+        self._link = np.array(carriers)
+        self._free = np.flatnonzero(self._link >= FIRST_FREE_LINK)
         self._radius = np.array([capsule.radius for capsule in self.capsules])
         self._ends = np.array([[capsule.start, capsule.end] for capsule in self.capsules])
 
@@ -235,17 +236,15 @@ class ArmGeometry:
         normal = near_a - near_b
         normal /= np.maximum(np.linalg.norm(normal, axis=-1), 1e-12)[..., None]
         distance = [of_pairs]
-        gradient = [
-            _point_speeds(near_a, first, normal, axes, origins)
-            - _point_speeds(near_b, second, normal, axes, origins)
-        ]
+        speed_a = _point_speeds(near_a, first, normal, axes, origins)
+        speed_b = _point_speeds(near_b, second, normal, axes, origins)
+        gradient = [speed_a - speed_b]
+        free = self._link[self._free]
         for wall in self.walls:
             height, near = self._wall_heights(wall, ends)
             distance.append(height)
             towards = np.broadcast_to(wall.normal, near.shape)
-            gradient.append(
-                _point_speeds(near, self._link[self._free], towards, axes, origins)
-            )
+            gradient.append(_point_speeds(near, free, towards, axes, origins))
         return np.concatenate(distance, axis=1), np.concatenate(gradient, axis=1)
 
     def wall_distances(self, q: Array) -> Array:
@@ -267,12 +266,13 @@ class ArmGeometry:
         for capsule in self.capsules:
             along = capsule.end - capsule.start
             length = float(np.linalg.norm(along))
-            turn = pin.Quaternion.FromTwoVectors(
-                np.array([0.0, 0.0, 1.0]), along
-            ).matrix()
+            turn = np.eye(3)
+            if length > 0:
+                z_axis = np.array([0.0, 0.0, 1.0])
+                turn = pin.Quaternion.FromTwoVectors(z_axis, along).matrix()
             shapes.append(coal.Capsule(capsule.radius, length))
             middle = (capsule.start + capsule.end) / 2
-            places.append(pin.SE3(turn if length > 0 else np.eye(3), middle).homogeneous)
+            places.append(pin.SE3(turn, middle).homogeneous)
         names = [
             LINK_NAMES[k] if k < len(LINK_NAMES) else f"link {k}" for k in self._link
         ]
@@ -300,7 +300,9 @@ class ArmGeometry:
     def fastest_point(self, q: Array, qd: Array) -> Array:
         """Upper bound of the speed of any point of the arm [samples], m/s.
 
-        For positions and velocities [samples, n], rad, rad/s.
+        Args:
+            q: joint positions [samples, n], rad.
+            qd: joint velocities [samples, n], rad/s.
         """
         ends, axes, origins = self._place(q)
         spin = axes * qd[..., None]
@@ -335,9 +337,8 @@ class ArmGeometry:
         """Capsule ends [samples, capsules, 2, 3], joint axes and origins [samples, n, 3]."""
         links, joints = self._dynamics.frames(q)
         carrier = links[:, self._link]
-        ends = (
-            self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
-        )
+        turns = carrier[..., :3, :3].swapaxes(-1, -2)
+        ends = self._ends @ turns + carrier[..., None, :3, 3]
         return ends, joints[..., :3, 2], joints[..., :3, 3]
 
 
@@ -355,21 +356,23 @@ def _point_speeds(
 
 
 def _closest_points(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, Array]:
-    """Closest points of segments a0-a1 and b0-b1, all [..., 3] (clamped, points included)."""
+    """Closest points of segments a0-a1 and b0-b1, all [..., 3]; a segment may be a point.
+
+    The points are a0 + s (a1 - a0) and b0 + t (b1 - b0) with s and t between 0 and 1.
+    """
     u = a1 - a0
     v = b1 - b0
     w = a0 - b0
-    uu, uv, vv = (np.sum(x * y, axis=-1) for x, y in ((u, u), (u, v), (v, v)))
+    uu = np.sum(u * u, axis=-1)
+    uv = np.sum(u * v, axis=-1)
+    vv = np.sum(v * v, axis=-1)
     uw = np.sum(u * w, axis=-1)
     vw = np.sum(v * w, axis=-1)
     tiny = 1e-12
     denominator = uu * vv - uv * uv
-    s = np.where(
-        denominator > tiny,
-        (uv * vw - vv * uw) / np.where(denominator > tiny, denominator, 1),
-        0.5,
-    )
-    s = np.clip(s, 0, 1)
+    crossing = denominator > tiny  # else the segments are parallel
+    on_line = (uv * vw - vv * uw) / np.where(crossing, denominator, 1)
+    s = np.clip(np.where(crossing, on_line, 0.5), 0, 1)
     t = np.clip((uv * s + vw) / np.maximum(vv, tiny), 0, 1)
     s = np.clip((uv * t - uw) / np.maximum(uu, tiny), 0, 1)
     return a0 + s[..., None] * u, b0 + t[..., None] * v

@@ -37,16 +37,16 @@ _SIZES = FRICTION_SPREAD * np.array([0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4
 _SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
 """Tried shares of drift in the variance between a session and the next one."""
 _RARITY = 0.5
-"""By how much the logarithm of their prior falls from scatter alone to drift alone: the
-friction of a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 %
-within five months."""
+"""Decrease of the logarithm of the prior from scatter alone to drift alone: the friction of a
+UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five
+months."""
 _TREND = 0.6
 """Deviation of the trend over that of the drift. Running-in and wear go on for many
 sessions in one direction, and a drift without a trend would always come one session
 late."""
 _LEAST_ERROR = 0.02
-"""Relative error of the friction of a session at least: its motions have speeds of their
-own, at which the form of the friction law errs."""
+"""Least relative error of the friction of a session: the motions of a session have their own
+speeds, at which the form of the friction law has an error."""
 _ANY_LEVEL = 1.0  # deviation of the usual level before any session
 
 
@@ -63,16 +63,19 @@ class ExpectedFriction(NamedTuple):
 
 
 class _Covariances(NamedTuple):
-    """Of m measured levels, per unit of their hyperparameters, and with the n to expect.
+    """Covariances of m measured levels, and of these with the n levels to expect.
+
+    Covariances by drift and scatter are per unit of the variance of drift or scatter from
+    one session to the next.
 
     Attributes:
-        drift: [m, m].
-        scatter: [m, m].
-        same_joint: [m, m].
-        same_session: [m, m].
-        drift_ahead: [n, m].
-        joint_ahead: [n, m].
-        drift_then: variance of a level to expect.
+        drift: by drift [m, m].
+        scatter: by scatter [m, m].
+        same_joint: 1 where two levels are of one joint, else 0 [m, m].
+        same_session: 1 where two levels are of one session, else 0 [m, m].
+        drift_ahead: by drift, with the levels to expect [n, m].
+        joint_ahead: 1 where a level is of the joint to expect, else 0 [n, m].
+        drift_then: variance by drift of a level to expect.
     """
 
     drift: Array

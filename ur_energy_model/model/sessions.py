@@ -16,7 +16,7 @@ friction, which the tilt of a session describes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,8 +42,8 @@ COULOMB_TILT = -1.0
 """Relative change of friction that depends on the speed, and of Coulomb friction, per
 unit of the tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77
 times its usual."""
-# of the friction of a session over that of the model: friction never helps
 LEAST_FACTOR = 0.1
+"""Least friction of a session over that of the model: friction never drives a joint."""
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s], for standby power,
@@ -91,10 +91,10 @@ class Session:
         still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
         moving_seconds: motion that the friction scales were anchored on [s]; 0 if they
             were not.
-        friction_tilt: by how much friction depends more on the speed [n]:
+        friction_tilt: increase of the dependence of friction on the speed [n], see
             `friction_factors`; None for 0, one scale for all friction.
-        tilt_std, tilt_correlation: its standard deviation, and its correlation with the
-            scale [n].
+        tilt_std: standard deviation of the tilt [n]; None for 0.
+        tilt_correlation: correlation of the tilt with the scale [n]; None for 0.
     """
 
     standby: float
@@ -113,8 +113,11 @@ class Session:
         zero = np.zeros_like(self.friction_std)
         tilt = zero if self.tilt_std is None else self.tilt_std
         shared = zero if self.tilt_correlation is None else self.tilt_correlation
-        rows = [self.friction_std, zero], [shared * tilt, np.sqrt(1.0 - shared**2) * tilt]
-        return np.moveaxis(np.array(rows), -1, 0)
+        root = np.zeros((len(zero), 2, 2))
+        root[:, 0, 0] = self.friction_std
+        root[:, 1, 0] = shared * tilt
+        root[:, 1, 1] = np.sqrt(1.0 - shared**2) * tilt
+        return root
 
     def friction_factors(self, j: int, names: Sequence[str]) -> Array:
         """Friction parameters [p] of joint j in this session over those of the model."""
@@ -148,17 +151,20 @@ class SessionFriction:
     def applied_to(self, session: Session) -> Session:
         """The session with this friction, where it is known."""
         known = np.isfinite(self.scale)
-        owned: dict[str, Any] = {
-            name: np.where(known, 0.0, each)
-            for name, each in vars(session).items()
-            if "tilt" in name and each is not None
-        }
+        if not known.any():
+            return session
+
+        def without_known(values: Array | None) -> Array | None:
+            return None if values is None else np.where(known, 0.0, values)
+
         return replace(
             session,
-            **owned,
             friction_scale=np.where(known, self.scale, session.friction_scale),
             friction_std=np.where(known, self.std, session.friction_std),
-            moving_seconds=self.moving_seconds if known.any() else session.moving_seconds,
+            moving_seconds=self.moving_seconds,
+            friction_tilt=without_known(session.friction_tilt),
+            tilt_std=without_known(session.tilt_std),
+            tilt_correlation=without_known(session.tilt_correlation),
         )
 
 
@@ -187,11 +193,16 @@ def scaled_parameters(names: Sequence[str]) -> Mask:
 
 
 def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, Array]:
-    """Friction of an unloaded joint over speed [k], rad/s, with standard deviations, joint side.
+    """Friction of an unloaded joint over speed, joint side.
 
-    "torque", and its deviations "std_this_session" in the fitted sessions, by
-    current_covariance, and "std" in another session, in which friction has the relative
-    deviation `spread` [k], N m.
+    Args:
+        joint: with its friction.
+        spread: relative standard deviation of friction between sessions.
+        speed: joint speeds [k], rad/s.
+
+    Returns:
+        The speeds, and [k], N m: "torque", its standard deviation "std_this_session" in the
+        fitted sessions, by current_covariance, and "std" in another session.
     """
     bank = FrictionBank([joint.friction], np.array([joint.gear_ratio]))
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
@@ -205,14 +216,11 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
     own = np.linalg.norm(slopes @ joint.current_root, axis=1)
     if stated:
         own = np.hypot(own, torque * joint.std["torque_constant"] / joint.torque_constant)
-    varying = terms @ np.where(
-        scaled_parameters(joint.friction.law.parameters), values, 0.0
-    )
-    motor_side = {
-        "torque": torque,
-        "std_this_session": own,
-        "std": np.hypot(own, spread * varying),
-    }
-    return {"speed": speed} | {
-        name: joint.gear_ratio * each for name, each in motor_side.items()
+    scaled = scaled_parameters(joint.friction.law.parameters)
+    varying = terms @ np.where(scaled, values, 0.0)
+    return {
+        "speed": speed,
+        "torque": joint.gear_ratio * torque,
+        "std_this_session": joint.gear_ratio * own,
+        "std": joint.gear_ratio * np.hypot(own, spread * varying),
     }

@@ -44,8 +44,12 @@ class Setup:
 def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -> Array:
     """Gravity [3], m/s^2, in the base frame of a tilted base, as UR's mounting screen defines it.
 
-    Rz(-rotation) Rx(-tilt) (0, 0, -magnitude): a tilt of pi/2 is a wall, of pi the
-    ceiling, the base turns about its own z axis [rad].
+    It is Rz(-rotation) Rx(-tilt) (0, 0, -magnitude).
+
+    Args:
+        tilt: of the base [rad]; pi/2 on a wall, pi on the ceiling.
+        rotation: of the base about its own z axis [rad].
+        magnitude: of gravity [m/s^2].
     """
     tilted = np.array([0.0, -np.sin(tilt), -np.cos(tilt)])
     cos = np.cos(-rotation)
@@ -59,14 +63,10 @@ def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -
 # inertia tensor about the origin of the frame: torque is linear in these (Khalil and
 # Dombre, "Modeling, Identification and Control of Robots", 2002, ch. 9).
 
-MASS = 0
-"""Place of the mass [kg] in the vector."""
-FIRST_MOMENT = slice(1, 4)
-"""Places of the first moment of mass [kg m]."""
-TENSOR = slice(4, 10)
-"""Places of the tensor's entries [kg m^2]."""
-COUNT = 10
-"""Parameters of a body."""
+MASS = 0  # place of the mass [kg] in the vector
+FIRST_MOMENT = slice(1, 4)  # places of the first moment of mass [kg m]
+TENSOR = slice(4, 10)  # places of the tensor's entries [kg m^2]
+COUNT = 10  # number of parameters of a body
 
 
 def tensor_of(entries: Array) -> Array:
@@ -75,18 +75,14 @@ def tensor_of(entries: Array) -> Array:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
+_ROWS = np.array([0, 0, 1, 0, 1, 2])
+_COLUMNS = np.array([0, 1, 1, 2, 2, 2])
+"""Places of these entries in the tensor."""
+
+
 def entries_of(tensor: Array) -> Array:
     """Entries [6] (xx, xy, yy, xz, yz, zz) of a symmetric tensor [3, 3]."""
-    return np.array(
-        [
-            tensor[0, 0],
-            tensor[0, 1],
-            tensor[1, 1],
-            tensor[0, 2],
-            tensor[1, 2],
-            tensor[2, 2],
-        ]
-    )
+    return np.asarray(tensor[_ROWS, _COLUMNS])
 
 
 def point_tensor(mass: float, center: Array) -> Array:
@@ -108,7 +104,6 @@ def inertial_slopes(mass: float, center: Array) -> Array:
     for i, unit in enumerate(np.eye(3)):
         turn = np.outer(unit, center)
         out[FIRST_MOMENT, 1 + i] = mass * unit
-        out[TENSOR, 1 + i] = entries_of(
-            mass * (2.0 * center[i] * np.eye(3) - turn - turn.T)
-        )
+        slope = 2.0 * center[i] * np.eye(3) - turn - turn.T
+        out[TENSOR, 1 + i] = entries_of(mass * slope)
     return out

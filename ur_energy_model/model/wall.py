@@ -32,10 +32,10 @@ from ur_energy_model.yaml_reader import Quantity, YamlTree
 STATES = ("off", "braked", "running")
 """States of the box: arm without power, brakes engaged, brakes released."""
 TERMS = len(STATES) + 2
-"""What the wall is linear in: time in each state, power at the supply and its square."""
-# their places
-SUPPLY = len(STATES)
-SQUARE = len(STATES) + 1
+"""Number of the terms that the wall is linear in: time in each state, power at the supply and its
+square."""
+SUPPLY = len(STATES)  # place of the power at the supply among the terms
+SQUARE = len(STATES) + 1  # place of its square
 _TIMES = np.repeat([1.0, 0.0], [len(STATES), 2])
 
 GENERIC = "generic"
@@ -50,13 +50,14 @@ class WallModel:
 
     Attributes:
         box: power by state of the box [W].
-        proportional, quadratic: of the power at the supply [W/W], [1/W].
+        proportional: coefficient of the power at the supply [1].
+        quadratic: coefficient of the square of this power [1/W].
         covariance: of box, proportional and quadratic, in this order [5, 5].
         source: "meter", or "generic" where nothing was measured.
         held_out_error_percent: error of the energy of times held out from the fit, RMS
             over them.
-        delay, averaging: of the meter: from the end of the averaging time to the reading
-            [s].
+        delay: time of the meter from the end of its averaging time to the reading [s].
+        averaging: averaging time of the meter [s].
         resolution: of the meter [W].
     """
 
@@ -73,13 +74,12 @@ class WallModel:
     @cached_property
     def coefficients(self) -> Array:
         """Box by state, proportional and quadratic [5]."""
-        return np.array(
-            [*(self.box[state] for state in STATES), self.proportional, self.quadratic]
-        )
+        box = [self.box[state] for state in STATES]
+        return np.array([*box, self.proportional, self.quadratic])
 
     @property
     def energy_source(self) -> str:
-        """Source of what this model gives: "model" or "generic"."""
+        """Source of the energies by this model: "model" or "generic"."""
         return GENERIC if self.source == GENERIC else MODEL
 
     @property
@@ -92,15 +92,18 @@ class WallModel:
         return np.asarray(terms @ self.coefficients)
 
     def deviation(self, terms: Array, supply_std: Array | float) -> Array:
-        """Standard deviation of `value` [...]; `supply_std` is that of the supply's energy [...].
+        """Standard deviation of `value` [...], J or W.
 
-        The model's own errors and those of the power at the supply, which are
+        It contains the errors of the model and of the energy at the supply, which are
         independent.
+
+        Args:
+            terms: see `value` [..., 5].
+            supply_std: standard deviation of the energy, or power, at the supply [...].
         """
         own = ((terms @ self.covariance) * terms).sum(axis=-1)
-        supply = (
-            self.slope(terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)) * supply_std
-        )
+        mean_power = terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)
+        supply = self.slope(mean_power) * supply_std
         return np.asarray(np.sqrt(np.maximum(own, 0.0) + supply * supply))
 
     def slope(self, power: Array | float) -> Array | float:
@@ -108,19 +111,19 @@ class WallModel:
         return self.proportional + 2.0 * self.quadratic * power
 
     def of_cycle(self, energy: float, seconds: float, state: str = "running") -> float:
-        """Energy at the wall [J] of one at the supply [J] in a time [s] of steady power."""
+        """Energy at the wall [J] of an energy at the supply [J] in a time [s] of steady power."""
+        of_box = self.box[state] * seconds
         square = energy * energy / seconds
-        return (
-            self.box[state] * seconds
-            + self.proportional * energy
-            + self.quadratic * square
-        )
+        return of_box + self.proportional * energy + self.quadratic * square
 
 
 def wall_from_vector(
     values: Array, covariance: Array, source: str, **more: Any
 ) -> WallModel:
-    """The model of these coefficients [5] and their covariance [5, 5]."""
+    """The model with these coefficients [5] and their covariance [5, 5].
+
+    `more` are further attributes of `WallModel`.
+    """
     *box, proportional, quadratic = map(float, values)
     boxes = dict(zip(STATES, box, strict=True))
     return WallModel(boxes, proportional, quadratic, covariance, source, **more)
