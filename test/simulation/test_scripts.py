@@ -27,8 +27,8 @@ from ur_energy_model.simulation.simulated_controller import Simulation
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript
 from ur_energy_model.simulation.urscript import (
     MAX_PROGRAM,
-    Call,
     Pose,
+    ScriptCall,
     ScriptReader,
     calls_of,
 )
@@ -64,10 +64,12 @@ def test_programs_end_at_end_and_lines_are_programs() -> None:
 def test_plain_calls_are_read_and_what_needs_an_interpreter_is_recognised() -> None:
     body = "movej([1, -2.5], a=1.2)  # go\n  movel(p[0,0,1,0,0,0])"
     assert calls_of(f"def p():\n  {body}\nend") == [
-        Call("movej", ([1, -2.5],), {"a": 1.2}),
-        Call("movel", (Pose((0, 0, 1, 0, 0, 0)),), {}),
+        ScriptCall("movej", ([1, -2.5],), {"a": 1.2}),
+        ScriptCall("movel", (Pose((0, 0, 1, 0, 0, 0)),), {}),
     ]
-    assert calls_of("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
+    assert calls_of("digital_out[2]=True") == [
+        ScriptCall("set_digital_out", (2, True), {})
+    ]
     for body in (
         "x = 1",
         "movej(q)",

@@ -55,7 +55,8 @@ class RtdeSession(ClientSession):
         self._reader = FrameReader()
         self._version = 1
         self._output: Recipe | None = None
-        self._decimation = self._phase = 1
+        self._decimation = 1  # number of cycles per data package
+        self._phase = 1  # number of cycles since the last one
         self._inputs: dict[int, Recipe] = {}
         self._started = False
         self._held_reply = b""
@@ -64,7 +65,7 @@ class RtdeSession(ClientSession):
         """Release the input fields of this client."""
         owners = self._box.input_owners
         self._box.input_owners = {
-            name: each for name, each in owners.items() if each is not self
+            name: owner for name, owner in owners.items() if owner is not self
         }
 
     def receive(self, data: bytes) -> bytes:
@@ -95,10 +96,11 @@ class RtdeSession(ClientSession):
         self._phase += 1
         if self._phase < self._decimation:
             return b""
-        self._phase, packages = 0, self._box.packages
-        package = packages.get(self._output)
-        if package is None:
-            package = packages[self._output] = self._output.pack(self._box.values)
+        self._phase = 0
+        packages = self._box.packages
+        if self._output not in packages:
+            packages[self._output] = self._output.pack(self._box.values)
+        package = packages[self._output]
         if self._held_reply:
             package = package + self._held_reply
             self._held_reply = b""
@@ -116,6 +118,7 @@ class RtdeSession(ClientSession):
         return frame(PacketType.TEXT_MESSAGE, encode_text_message(message, self._version))
 
     def _answer(self, packet: Frame) -> bytes:
+        """Reply to a packet; empty for none."""
         kind, payload = packet
         match kind:
             case PacketType.DATA_PACKAGE:
@@ -124,18 +127,16 @@ class RtdeSession(ClientSession):
             case PacketType.REQUEST_PROTOCOL_VERSION:
                 requested = decode_version_request(payload)
                 newest = self._faults.active("wrong_version")
-                accepted = requested in PROTOCOL_VERSIONS and (
-                    newest is None or requested <= newest.number
-                )
-                self._version = requested if accepted else self._version
+                refused = newest is not None and requested > newest.number
+                accepted = requested in PROTOCOL_VERSIONS and not refused
+                if accepted:
+                    self._version = requested
                 return frame(kind, bytes([accepted]))
             case PacketType.GET_CONTROLLER_VERSION:
                 reply = frame(kind, struct.pack(">4I", *self._box.version))
                 if self._faults.active("reordered_connect"):
-                    return (
-                        self.message(TextMessage("Safety is starting", "Safety", 3))
-                        + reply
-                    )
+                    starting = TextMessage("Safety is starting", "Safety", 3)
+                    return self.message(starting) + reply
                 return reply
             case PacketType.SETUP_OUTPUTS:
                 return frame(kind, self._set_up_outputs(payload))
@@ -148,24 +149,25 @@ class RtdeSession(ClientSession):
                 return frame(kind, b"\x01")
             case PacketType.TEXT_MESSAGE:
                 return b""
-        return self.message(
-            TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL)
-        )
+        unknown = TextMessage(f"packet type {kind} is unknown", "RTDE", ERROR_LEVEL)
+        return self.message(unknown)
 
     def _set_up_outputs(self, payload: bytes) -> bytes:
+        """Content of the reply to a setup of output fields; all of them must be known."""
         frequency, names = decode_output_setup(payload, self._version)
-        known = {
-            name: found.kind
-            for name in names
-            if (found := FIELDS.get(name)) is not None
-            and name in self._box.values
-            and found.available(self._box.version)
-        }
+        known: dict[str, ValueKind] = {}
+        for name in names:
+            field = FIELDS.get(name)
+            if field is None or name not in self._box.values:
+                continue
+            if field.available(self._box.version):
+                known[name] = field.kind
         kinds = tuple(known.get(name, NOT_FOUND) for name in names)
-        recipe_id = 1 if self._version == 2 else None
+        has_id = self._version == 2
         if not names or NOT_FOUND in kinds:
             self._output = None
-            return encode_setup_reply(SetupReply(None if recipe_id is None else 0, kinds))
+            return encode_setup_reply(SetupReply(0 if has_id else None, kinds))
+        recipe_id = 1 if has_id else None
         recipe = Recipe(names, tuple(known[name] for name in names), recipe_id)
         _ = recipe.frame_size  # refused now if its packages do not fit
         self._output = recipe
@@ -177,23 +179,28 @@ class RtdeSession(ClientSession):
         return encode_setup_reply(SetupReply(recipe_id, kinds))
 
     def _set_up_inputs(self, payload: bytes) -> bytes:
-        """A field belongs to the first client that sets it up, until it disconnects."""
+        """Content of the reply to a setup of input fields.
+
+        A field belongs to the first client that sets it up, until it disconnects.
+        """
         names = decode_names(payload)
         owners = self._box.input_owners
-        kinds = tuple(
-            IN_USE if owners.get(name, self) is not self else INPUTS.get(name, NOT_FOUND)
-            for name in names
-        )
+        found: list[str] = []
+        for name in names:
+            is_free = owners.get(name, self) is self
+            found.append(INPUTS.get(name, NOT_FOUND) if is_free else IN_USE)
+        kinds = tuple(found)
         recipe_id = len(self._inputs) + 1
-        if not names or {IN_USE, NOT_FOUND} & set(kinds) or recipe_id > MAX_INPUT_RECIPES:
+        refused = IN_USE in kinds or NOT_FOUND in kinds
+        if not names or refused or recipe_id > MAX_INPUT_RECIPES:
             return encode_setup_reply(SetupReply(0, kinds))
         owners.update(dict.fromkeys(names, self))
-        self._inputs[recipe_id] = Recipe(
-            names, cast("tuple[ValueKind, ...]", kinds), recipe_id
-        )
+        known = cast("tuple[ValueKind, ...]", kinds)
+        self._inputs[recipe_id] = Recipe(names, known, recipe_id)
         return encode_setup_reply(SetupReply(recipe_id, kinds))
 
     def _start(self) -> bytes:
+        """Reply to a request to start the data packages; refused without output fields."""
         accepted = self._output is not None and not self._faults.active("refused_start")
         self._started = self._started or accepted
         reply = frame(PacketType.START, bytes([accepted]))
@@ -203,6 +210,7 @@ class RtdeSession(ClientSession):
         return reply
 
     def _take_input(self, payload: bytes) -> None:
+        """Write the input fields of a data package; others than agreed are ignored."""
         recipe = self._inputs.get(payload[0]) if payload else None
         if recipe is None or len(payload) != 1 + recipe.dtype.itemsize:
             return

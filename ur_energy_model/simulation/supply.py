@@ -34,26 +34,28 @@ class Bus:
     """State of the bus.
 
     Attributes:
-        voltage: V.
+        voltage: of the bus [V].
         current: from the supply, mean over the last step [A].
-        supplied, braked: energy from the supply and into the braking resistor [J].
+        supplied: energy from the supply [J].
+        braked: energy into the braking resistor [J].
         surplus: energy in the bus capacitance above that at open-circuit voltage [J].
     """
 
     def __init__(self) -> None:
         table = constants()["bus"]
-        self._open, self._source, self._capacitance, self._brake_voltage, self._brake_resistance = (
-            float(table[name])
-            for name in (
-                "open_voltage", "source_resistance", "capacitance", "brake_voltage",
-                "brake_resistance",
-            )
-        )  # fmt: skip
+        self._open = float(table["open_voltage"])
+        self._source = float(table["source_resistance"])
+        self._capacitance = float(table["capacitance"])
+        self._brake_voltage = float(table["brake_voltage"])
+        self._brake_resistance = float(table["brake_resistance"])
         self.voltage = self._open
-        self.current = self.supplied = self.braked = self.surplus = 0.0
+        self.current = 0.0
+        self.supplied = 0.0
+        self.braked = 0.0
+        self.surplus = 0.0
 
     def advance(self, dt: float, power: float) -> None:
-        """Deliver `power` [W] for `dt` s; negative power is regenerated.
+        """Deliver the power of the arm for a step.
 
         Args:
             dt: time of the step [s].
@@ -74,15 +76,16 @@ class Bus:
     def switch_off(self) -> None:
         """Disconnect the supply: the braking resistor dissipates the surplus."""
         self.braked += self.surplus
-        self.surplus = self.voltage = self.current = 0.0
+        self.surplus = 0.0
+        self.voltage = 0.0
+        self.current = 0.0
 
     def _without_supply(self, h: float, power: float) -> float:
         """One step on the capacitance; returns the energy [J] that the supply must add."""
         self.surplus -= h * power
         if self.voltage > self._brake_voltage:
-            dissipated = min(
-                h * self.voltage**2 / self._brake_resistance, max(self.surplus, 0.0)
-            )
+            of_resistor = h * self.voltage**2 / self._brake_resistance
+            dissipated = min(of_resistor, max(self.surplus, 0.0))
             self.braked += dissipated
             self.surplus -= dissipated
         missing = max(0.0, -self.surplus)
@@ -96,14 +99,12 @@ class Bus:
         return (self._open - math.sqrt(max(root, 0.0))) / (2.0 * self._source)
 
 
-POWER_ON_TIME = 1.0
-BRAKE_TIME = 0.5
-"""From power off to idle and from idle to running [s], assumed (real arms take some
-seconds)."""
+POWER_ON_TIME = 1.0  # from power off to idle [s]; assumed, real arms take some seconds
+BRAKE_TIME = 0.5  # from idle to running [s]; likewise assumed
 
 
 class PowerSupply:
-    """Sequence of power modes, advanced by cycles of `dt` s; the arm starts in running mode.
+    """Sequence of power modes, advanced cycle by cycle; the arm starts in running mode.
 
     Args:
         dt: length of a cycle [s].
@@ -113,7 +114,8 @@ class PowerSupply:
     """
 
     def __init__(self, dt: float) -> None:
-        self.mode = self._target = RobotMode.RUNNING
+        self.mode = RobotMode.RUNNING
+        self._target = RobotMode.RUNNING
         self._brake_power = float(constants()["bus"]["brake_release_power"])
         self._dt = dt
         self._remaining = 0.0
@@ -127,7 +129,7 @@ class PowerSupply:
         """Start a change of mode; power off takes effect immediately.
 
         Args:
-            command: which mode to go to.
+            command: the change.
         """
         if command is PowerCommand.OFF:
             self.mode = self._target = RobotMode.POWER_OFF
@@ -149,9 +151,8 @@ class PowerSupply:
         self._remaining -= self._dt
         if self._remaining > 0.0:
             return
-        self.mode = (
-            RobotMode.IDLE if self.mode is RobotMode.POWER_ON else RobotMode.RUNNING
-        )
+        was_off = self.mode is RobotMode.POWER_ON
+        self.mode = RobotMode.IDLE if was_off else RobotMode.RUNNING
         if self.mode is not self._target:
             self._remaining = BRAKE_TIME
 
@@ -197,9 +198,12 @@ class Energies(NamedTuple):
 
     Attributes:
         time: controller timestamp [s].
-        mechanical, copper, friction: converted, and lost in windings and gears [n].
+        mechanical: converted by the motors [n].
+        copper: lost in the windings [n].
+        friction: lost in bearings and gears [n].
         bus: at the supply of the arm.
-        driver, standby: of the drives, and of electronics and brakes.
+        driver: losses of the drives.
+        standby: of electronics and brakes.
         braking: in the braking resistor.
         wall: at the mains.
     """
@@ -223,11 +227,11 @@ class Energies(NamedTuple):
 
     def arm(self) -> Array:
         """Whole-arm energies in the order of ARM_ENERGIES [5], J."""
-        return np.array(self[4:])
+        return np.array([self.bus, self.driver, self.standby, self.braking, self.wall])
 
 
 def truth_files(path: str | Path) -> tuple[Path, Path]:
-    """The files that a TruthLog of this path writes: JSON, and arrays.
+    """The files that a TruthLog writes: JSON, and arrays.
 
     Args:
         path: of the JSON file.
@@ -257,7 +261,7 @@ class TruthLog:
         self._rows: list[tuple[Energies, Array]] = []
 
     def due(self, time: float) -> bool:
-        """Whether another row is due at this controller time [s].
+        """Whether another row is due.
 
         Args:
             time: controller time [s].
@@ -265,7 +269,7 @@ class TruthLog:
         return not self._rows or time - self._rows[-1][0].time > 1.0 / ARRAY_RATE - 1e-6
 
     def append(self, energies: Energies, temperature: Array) -> None:
-        """Append a row, at most one per instant; joint temperatures [n] in degC.
+        """Append a row, at most one per instant.
 
         Args:
             energies: since the start of the simulation.
@@ -280,40 +284,27 @@ class TruthLog:
         parameters: ArmParameters,
         facts: dict[str, Any],
     ) -> None:
-        """Write both files, each completely or not at all; `facts` are further entries.
+        """Write both files, each completely or not at all.
 
         Args:
             joint_names: n names.
             parameters: true constants of the arm.
             facts: further entries of the JSON file.
         """
-        rows, temperatures = zip(*self._rows, strict=True)
-        time = np.array([row.time for row in rows])
-        joints = np.array([row.joints() for row in rows])
-        arm = np.array([r.arm() for r in rows])
+        time = np.array([row.time for row, _ in self._rows])
+        joints = np.array([row.joints() for row, _ in self._rows])
+        arm = np.array([row.arm() for row, _ in self._rows])
+        temperature = np.mean([of_joints for _, of_joints in self._rows], axis=0)
         energy = joints[-1] - joints[0]
         whole = arm[-1] - arm[0]
-        temperature = np.mean(temperatures, axis=0)
-        # Friction is the straight line that fits its curve best up to pi rad/s, motor
-        # side.
-        p = parameters
-        _, array_path = truth_files(self.path)
-        factor = p.friction_factor(temperature)
-        fastest = np.full(len(joint_names), np.pi)
-        coulomb, viscous = p.friction.straight_line(fastest, factor)
-        names = ("reflected_inertia", "torque_constant", "winding_resistance")
-        laws = {name: getattr(p, name) for name in (*names, "effective_resistance")} | {
-            "coulomb": (coulomb + p.flex_spline_coulomb) / p.gear_ratio,
-            "viscous": (viscous + p.flex_spline_viscous) / p.gear_ratio**2,
-        }
-        entries = [
-            {"name": name}
-            | _with_efficiency(energy[:, j])
-            | {key: float(values[j]) for key, values in laws.items()}
-            for j, name in enumerate(joint_names)
-        ]
+        true_constants = _true_constants(parameters, temperature)
+        entries: list[dict[str, Any]] = []
+        for j, name in enumerate(joint_names):
+            of_joint = {key: float(values[j]) for key, values in true_constants.items()}
+            entries.append({"name": name, **_with_efficiency(energy[:, j]), **of_joint})
         total = _with_efficiency(energy.sum(axis=1))
         total |= {key: float(whole[k]) for k, key in enumerate(ARM_ENERGIES)}
+        _, array_path = truth_files(self.path)
         content = {
             "schema": 1,
             "duration": float(time[-1] - time[0]),
@@ -322,10 +313,10 @@ class TruthLog:
             "total": total,
             "bus_energy": float(whole[0]),
             "arrays": array_path.name,
-            "seed": p.seed,
+            "seed": parameters.seed,
             "mean_temperature": temperature,
             **facts,
-            "parameters": p,
+            "parameters": parameters,
         }
         arrays: dict[str, Any] = {
             key: joints[:, k] for k, key in enumerate(JOINT_ENERGIES)
@@ -339,23 +330,40 @@ class TruthLog:
         )
 
 
+def _true_constants(p: ArmParameters, temperature: Array) -> dict[str, Array]:
+    """Constants of the joints by name [n], as an identification may find them, motor side.
+
+    Friction is the straight line that fits its curve at these joint temperatures [n],
+    degC, best up to pi rad/s.
+    """
+    factor = p.friction_factor(temperature)
+    fastest = np.full(len(temperature), np.pi)
+    coulomb, viscous = p.friction.straight_line(fastest, factor)
+    return {
+        "reflected_inertia": p.reflected_inertia,
+        "torque_constant": p.torque_constant,
+        "winding_resistance": p.winding_resistance,
+        "effective_resistance": p.effective_resistance,
+        "coulomb": (coulomb + p.flex_spline_coulomb) / p.gear_ratio,
+        "viscous": (viscous + p.flex_spline_viscous) / p.gear_ratio**2,
+    }
+
+
 def _with_efficiency(energy: Array) -> dict[str, Any]:
     """Energies [5], J, by their names in JOINT_ENERGIES, and the efficiency."""
-    mechanical, electrical = energy[:2]
-    efficiency = float(mechanical / electrical) if abs(electrical) > 1e-9 else None
-    return dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True)) | {
-        "efficiency": efficiency
-    }
+    content: dict[str, Any] = dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True))
+    electrical = content["electrical_energy"]
+    content["efficiency"] = None
+    if abs(electrical) > 1e-9:
+        content["efficiency"] = content["mechanical_energy"] / electrical
+    return content
 
 
 THERMAL_STEP = 0.1  # time step of the joint temperatures [s]
 
 
 class EnergyBalance:
-    """Energies and temperatures of an arm with n joints since its start, by cycles of `dt` s.
-
-    The joints start at `warmth`: 0 ambient, 1 settled while powered at rest, linear
-    between and beyond.
+    """Energies and temperatures of an arm with n joints since its start, cycle by cycle.
 
     Args:
         parameters: true constants of the arm.
@@ -367,7 +375,8 @@ class EnergyBalance:
     Attributes:
         bus: supply, capacitance and braking resistor.
         wall: the control box in front of it, drawn from the number of the arm.
-        ambient, temperature: of the air and of the joints [n], degC.
+        ambient: temperature of the air [degC].
+        temperature: of the joints [n], degC.
         joint_power: that each joint takes with its drive, mean over the last cycle [n],
             W.
     """
@@ -386,15 +395,16 @@ class EnergyBalance:
         self._parameters = p
         self._dt = dt
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
-        self._passed = self._driver = self._standby = self._wall = 0.0
+        self._passed = 0.0  # since the last step of the temperatures [s]
+        self._driver = 0.0
+        self._standby = 0.0
+        self._wall = 0.0
         self._drives = np.zeros((5, n))
         self._heated = np.zeros(n)
         self.joint_power = p.standby_heat.copy()
 
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
-        """Integrate one cycle; returns whether the joint temperatures changed.
-
-        `drives` are the sums of the plant since the start [5, n] (`Plant.energy`).
+        """Integrate one cycle.
 
         Args:
             drives: sums of the plant since the start [5, n] (`Plant.energy`).
@@ -437,7 +447,7 @@ class EnergyBalance:
         return True
 
     def energies(self, time: float) -> Energies:
-        """All energies since the start, at a controller time [s].
+        """All energies since the start.
 
         Args:
             time: controller time [s].
@@ -446,6 +456,13 @@ class EnergyBalance:
         bus = self.bus
         friction = sums[FRICTION] + sums[GEAR]
         return Energies(
-            time, sums[SHAFT], sums[COPPER], friction, bus.supplied, self._driver, self._standby,
-            bus.braked, self._wall,
-        )  # fmt: skip
+            time=time,
+            mechanical=sums[SHAFT],
+            copper=sums[COPPER],
+            friction=friction,
+            bus=bus.supplied,
+            driver=self._driver,
+            standby=self._standby,
+            braking=bus.braked,
+            wall=self._wall,
+        )

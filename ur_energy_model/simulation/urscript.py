@@ -44,21 +44,24 @@ class ScriptReader:
         self._size = 0
 
     def feed(self, data: bytes) -> list[str]:
-        """Append received bytes; returns the completed programs.
+        """Append received bytes.
 
         Args:
             data: the next bytes of the connection.
 
         Returns:
-            The programs that these complete.
+            The programs that these bytes complete.
         """
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         programs = []
-        for line in (each.removesuffix("\r") for each in lines):
+        for received in lines:
+            line = received.removesuffix("\r")
             inside = bool(self._program)
             self._program.append(line)
             self._size += len(line) + 1
-            if re.fullmatch(r"end\s*", line) is None if inside else _HEADER.match(line):
+            is_end = re.fullmatch(r"end\s*", line) is not None
+            goes_on = not is_end if inside else _HEADER.match(line) is not None
+            if goes_on:
                 continue
             program = "\n".join(self._program)
             self._program = []
@@ -85,9 +88,8 @@ def program_name(program: str) -> str:
 # The calls of a program. Calls with literal arguments are expressions of Python too (a
 # pose p[...] is a subscript), so Python's own parser, which is bounded, reads them.
 
-# longest line [characters] and most lines of a plain program
-MAX_LINE = 10_000
-MAX_CALLS = 5000
+MAX_LINE = 10_000  # longest line of a plain program [characters]
+MAX_CALLS = 5000  # most lines of a plain program
 _DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
 
 
@@ -98,7 +100,7 @@ class Pose(tuple[float, ...]):
 
 
 @dataclass(frozen=True)
-class Call:
+class ScriptCall:
     """A plain call with literal arguments, such as `movej([0, 0, 0, 0, 0, 0], a=1.2)`.
 
     Attributes:
@@ -116,18 +118,16 @@ class Call:
 
 _LOOP = re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:")
 _DEFINE = re.compile(r"def\s+(\w+)\(\)\s*:")
-# no script can call these
 GO_TO = "go to"
 CALL = "call"
 RETURN = "return"
+"""Names of the calls that stand for loops and functions; no script can have them."""
 MOST_NESTED = 100  # calls within calls
 MOST_SHOWN = 80  # characters of a refused line that its message shows
 
 
-def calls_of(program: str) -> list[Call]:
+def calls_of(program: str) -> list[ScriptCall]:
     """Calls of a program that can be simulated.
-
-    Loops and functions are calls of GO_TO and CALL, with a place in the list, and RETURN.
 
     Args:
         program: its text.
@@ -150,44 +150,74 @@ def calls_of(program: str) -> list[Call]:
         raise ScriptError(
             f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated"
         )
-    calls = list[Call]()
-    blocks = list[tuple[str, int]]()
-    functions = dict[str, int]()
+    parser = _Parser()
     for number, line in enumerate(lines, first):
+        parser.take(number, line)
+    if parser.blocks:
+        end = first + len(lines)
+        raise ScriptError(f"line {end}: the end of a loop or function is missing")
+    return parser.resolved()
+
+
+@dataclass
+class _Parser:
+    """What the lines of a program have shown so far.
+
+    Attributes:
+        calls: in the order of the lines.
+        blocks: loops and functions around the present line, the innermost last: the name
+            of a function, empty for a loop, and the place of its first call.
+        functions: place of the first call in each function, by name.
+    """
+
+    calls: list[ScriptCall] = field(default_factory=list)
+    blocks: list[tuple[str, int]] = field(default_factory=list)
+    functions: dict[str, int] = field(default_factory=dict)
+
+    def take(self, number: int, line: str) -> None:
+        """Take the next line; ScriptError if it is not plain."""
         code = line.split("#", 1)[0].strip()
         if not code or code.startswith("$"):  # a node of the program tree
-            continue
+            return
+        calls = self.calls
         if _LOOP.fullmatch(code):
-            blocks.append(("", len(calls)))
+            self.blocks.append(("", len(calls)))
         elif function := _DEFINE.fullmatch(code):
-            blocks.append((function[1], len(calls)))
-            calls.append(Call(RETURN, (), {}, number))  # behind its end, see below
-            functions[function[1]] = len(calls)
+            self.blocks.append((function[1], len(calls)))
+            # `_end` replaces it by a jump behind the function.
+            calls.append(ScriptCall(RETURN, (), {}, number))
+            self.functions[function[1]] = len(calls)
         elif code == "end":
-            if not blocks:
+            if not self.blocks:
                 raise _not_plain(number, line)
-            name, begin = blocks.pop()
-            calls.append(
-                Call(RETURN if name else GO_TO, () if name else (begin,), {}, number)
-            )
-            if name:
-                calls[begin] = Call(GO_TO, (len(calls),), {}, calls[begin].line)
+            self._end(number)
         else:
             try:
                 calls.append(_plain_call(line, number))
-            # all "too deep"
+            # The last two are raised for lines that are nested too deep.
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 raise _not_plain(number, line) from None
-    if blocks:
-        raise ScriptError(
-            f"line {first + len(lines)}: the end of a loop or function is missing"
-        )
-    return [
-        replace(call, name=CALL, positional=(functions[call.name],))
-        if call.name in functions and not (call.positional or call.named)
-        else call
-        for call in calls
-    ]
+
+    def _end(self, number: int) -> None:
+        """End the innermost loop or function at a line."""
+        name, begin = self.blocks.pop()
+        if not name:
+            self.calls.append(ScriptCall(GO_TO, (begin,), {}, number))
+            return
+        self.calls.append(ScriptCall(RETURN, (), {}, number))
+        behind = len(self.calls)
+        self.calls[begin] = ScriptCall(GO_TO, (behind,), {}, self.calls[begin].line)
+
+    def resolved(self) -> list[ScriptCall]:
+        """The calls, where those of functions of the program are CALL with their places."""
+        found = []
+        for call in self.calls:
+            own = call.name in self.functions and not (call.positional or call.named)
+            if own:
+                place = self.functions[call.name]
+                call = replace(call, name=CALL, positional=(place,))
+            found.append(call)
+        return found
 
 
 def _not_plain(number: int, line: str) -> ScriptError:
@@ -196,8 +226,13 @@ def _not_plain(number: int, line: str) -> ScriptError:
     return ScriptError(f"line {number} needs a URScript interpreter: {text}")
 
 
-def _plain_call(line: str, number: int) -> Call:
-    """The call of a line; raises what the parser raises, or ValueError, if it is not plain."""
+def _plain_call(line: str, number: int) -> ScriptCall:
+    """The call of a line.
+
+    Raises:
+        ValueError: it is no plain call.
+        SyntaxError, RecursionError, MemoryError: it is no expression, or nested too deep.
+    """
     if len(line) > MAX_LINE:
         raise ValueError("too long")
     text = _DIGITAL_OUT.sub(r"set_digital_out(\1, \2)", line.strip())  # old syntax
@@ -210,7 +245,7 @@ def _plain_call(line: str, number: int) -> Call:
     named = {str(each.arg): _literal(each.value) for each in call.keywords if each.arg}
     if len(named) != len(call.keywords):
         raise ValueError("**")
-    return Call(call.func.id, tuple(map(_literal, call.args)), named, number)
+    return ScriptCall(call.func.id, tuple(map(_literal, call.args)), named, number)
 
 
 def _literal(node: ast.expr) -> Any:
@@ -224,15 +259,14 @@ def _literal(node: ast.expr) -> Any:
         case ast.List():
             return [_literal(item) for item in node.elts]
         case ast.Subscript(value=ast.Name(id="p"), slice=inside):
-            return Pose(
-                map(_literal, inside.elts if isinstance(inside, ast.Tuple) else [inside])
-            )
+            items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            return Pose(_literal(item) for item in items)
     raise ValueError("not a literal")
 
 
-# largest number of a list: beyond any position, speed, mass or inertia of an arm
 LARGEST = 1e6
-_SHOWN = 40
+"""Largest number of a list, beyond any position, speed, mass or inertia of an arm."""
+_SHOWN = 40  # characters of an argument that a message shows
 
 
 class Arguments:
@@ -245,13 +279,15 @@ class Arguments:
     Args:
         call: of the program.
         parameters: names of the function's parameters, in order.
+
+    Attributes:
+        given: the arguments, by parameter name.
     """
 
-    def __init__(self, call: Call, parameters: tuple[str, ...]) -> None:
+    def __init__(self, call: ScriptCall, parameters: tuple[str, ...]) -> None:
         if len(call.positional) > len(parameters):
             raise ScriptError(f"{call.name} takes at most {len(parameters)} arguments")
         self._function = call.name
-        # argument by parameter name
         self.given = dict(zip(parameters, call.positional, strict=False))
         for key, value in call.named.items():
             if key not in parameters or key in self.given:
@@ -317,10 +353,7 @@ class Arguments:
         """
         value = self._value(name, default)
         items = value if isinstance(value, list | tuple) else ()
-        numeric = all(
-            isinstance(x, int | float) and not isinstance(x, bool) for x in items
-        )
-        if len(items) != size or not numeric or not all(abs(x) <= LARGEST for x in items):
+        if len(items) != size or not all(_is_possible(item) for item in items):
             words = {3: "three", 6: "six"}[size]
             raise ScriptError(f"{self._function} needs {words} numbers as {name}")
         return np.array(items, dtype=float)
@@ -341,10 +374,16 @@ class Arguments:
     def _require(self, valid: bool, name: str, expected: str) -> None:
         if not valid:
             value = self.given[name]
-            shown = (
-                repr(value)[:_SHOWN] if isinstance(value, str | int | float) else "a list"
-            )
+            shown = "a list"
+            if isinstance(value, str | int | float):
+                shown = repr(value)[:_SHOWN]
             raise ScriptError(f"{self._function}: {name} must be {expected}, not {shown}")
+
+
+def _is_possible(item: Any) -> bool:
+    """Whether an item of a list is a number up to LARGEST."""
+    numeric = isinstance(item, int | float) and not isinstance(item, bool)
+    return numeric and abs(item) <= LARGEST
 
 
 Action = Callable[[ControlBox, Arguments], float | None]
@@ -488,7 +527,7 @@ class UrScriptProgram:
 
     needs_arm = False
 
-    def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
+    def __init__(self, box: ControlBox, name: str, calls: list[ScriptCall]) -> None:
         self._box = box
         self.name = name
         self._calls = calls
@@ -529,9 +568,13 @@ class UrScriptProgram:
                 return True
         return self._next < len(self._calls)
 
-    def _jump(self, call: Call) -> None:
+    def _jump(self, call: ScriptCall) -> None:
+        """Continue at the place of a GO_TO or CALL, or behind the CALL before a RETURN."""
         if call.name == CALL:
             if len(self._returns) >= MOST_NESTED:
                 raise ScriptError("functions are nested too deep")
             self._returns.append(self._next)
-        self._next = self._returns.pop() if call.name == RETURN else call.positional[0]
+        if call.name == RETURN:
+            self._next = self._returns.pop()
+        else:
+            self._next = call.positional[0]

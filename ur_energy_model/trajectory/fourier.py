@@ -59,9 +59,14 @@ _HEADER = """\
 def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Array]:
     """Values of the basis functions of one joint and their first two time derivatives.
 
-    At times [samples], s, for L harmonics of a period [s]: three arrays [samples, 1 + 2
-    L]. Multiplied with (q0, a_1..a_L, b_1..b_L) they give position, velocity and
-    acceleration.
+    Args:
+        time: [samples], s.
+        harmonics: their number L.
+        period: of the first harmonic [s].
+
+    Returns:
+        Three arrays [samples, 1 + 2 L]. Their products with (q0, a_1..a_L, b_1..b_L) are
+        position, velocity and acceleration.
     """
     frequency = 2 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.outer(time, frequency)
@@ -78,14 +83,15 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
 def rest_basis(harmonics: int) -> Array:
     """Basis of the coefficients (q0, a_1..a_L, b_1..b_L) that start and end at rest, L > 1.
 
-    Orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in
-    that of (1..L^2).
+    Its columns [1 + 2 L, 2 L - 1] are orthonormal: q0 is free, a in the null space of
+    (1..L), b in the null space of (1..L^2).
     """
     from scipy.linalg import block_diag, null_space  # slow to import
 
     order = np.arange(1, harmonics + 1, dtype=float)
-    halves = [null_space(row[None, :]) for row in (order, order**2)]
-    return np.asarray(block_diag(np.ones((1, 1)), *halves))
+    of_a = null_space(order[None, :])
+    of_b = null_space(order[None, :] ** 2)
+    return np.asarray(block_diag(np.ones((1, 1)), of_a, of_b))
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class FourierTrajectory:
         q0: constant part [n], rad.
         a: sine coefficients [n, harmonics], rad.
         b: coefficients of minus cosine [n, harmonics], rad.
-        design: parameters, checks, as in the file.
+        design: parameters and checks of the design, as in the file.
     """
 
     robot: str
@@ -138,9 +144,12 @@ class FourierTrajectory:
         return np.asarray(self.q0 - self.b.sum(axis=1))
 
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
-        """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2.
+        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2.
 
-        At times [samples], s; the arm rests at `start` before 0 and after `duration`.
+        The arm rests at `start` before the time 0 and after `duration`.
+
+        Args:
+            time: [samples], or one, s.
         """
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)

@@ -23,9 +23,9 @@ from ur_energy_model.typing import Array
 POSITION_TOLERANCE = 1e-7
 ANGLE_TOLERANCE = 1e-7
 """Convergence of the inverse kinematics [m, rad]."""
-ITERATIONS = 200
-DAMPING = 1e-4
-LONGEST_STEP = 0.3
+ITERATIONS = 200  # most steps of the inverse kinematics
+DAMPING = 1e-4  # of its least squares, per square of the error
+LONGEST_STEP = 0.3  # longest of its steps of a joint [rad]
 
 
 def pose_vector(pose: Array) -> Array:
@@ -84,10 +84,8 @@ class ArmKinematics:
             pose_now = matrix_of(self.forward(q, tool))
             angle = pose_now[:3, :3] @ pin.log3(pose_now[:3, :3].T @ goal[:3, :3])
             error = np.concatenate([goal[:3, 3] - pose_now[:3, 3], angle])
-            if (
-                np.linalg.norm(error[:3]) < POSITION_TOLERANCE
-                and np.linalg.norm(angle) < ANGLE_TOLERANCE
-            ):
+            at_position = np.linalg.norm(error[:3]) < POSITION_TOLERANCE
+            if at_position and np.linalg.norm(angle) < ANGLE_TOLERANCE:
                 return q if self.within_limits(q) else None
             jacobian = self.jacobian(q, tool)
             damped = jacobian @ jacobian.T + DAMPING * float(error @ error) * np.eye(6)
@@ -108,10 +106,15 @@ class ScriptError(UrEnergyError):
 
 
 class Program(Protocol):
-    """A program that a client has uploaded."""
+    """A program that a client has uploaded.
 
-    name: str  # given by the client
-    needs_arm: bool  # whether it can start only while the arm is able to move
+    Attributes:
+        name: given by the client.
+        needs_arm: whether it can start only while the arm is able to move.
+    """
+
+    name: str
+    needs_arm: bool
 
     def step(self) -> bool:
         """Run one controller cycle; returns False when the program has ended.
@@ -123,19 +126,22 @@ class Program(Protocol):
         ...
 
 
-SPACING = 0.01
-TURN = 0.1
-"""Largest distance and angle between two solved points of a straight line [m, rad]."""
+SPACING = 0.01  # largest distance between two solved points of a straight line [m]
+TURN = 0.1  # largest angle between two solved points of a straight line [rad]
 FEWEST_POINTS = 6
 MOST_POINTS = 60
+"""Limits of the number of solved points of a straight line."""
 
 
 class StraightLine:
     """A joint trajectory along a line: spline path, trapezoidal speed profile.
 
-    `path` are joint positions at equal steps along the line [points, n], rad; length in m
-    (rad if the tool only turns), speed and acceleration per s and s^2 of it. The move is
-    slowed down to keep the joint speed limits [n], rad/s.
+    Args:
+        path: joint positions at equal steps along the line [points, n], rad.
+        length: of the line [m]; the angle [rad] if the tool only turns.
+        speed: along the line [m/s or rad/s]; it is reduced to keep `max_speed`.
+        acceleration: along the line [m/s^2 or rad/s^2].
+        max_speed: speed limits of the joints [n], rad/s.
     """
 
     def __init__(
@@ -151,10 +157,8 @@ class StraightLine:
         self._points = path
         self._max_speed = max_speed
         self._path = CubicSpline(np.linspace(0.0, 1.0, len(path)), path)
-        slope = (
-            np.abs(self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)).max(axis=0)
-            / length
-        )
+        slopes = self._path(np.linspace(0.0, 1.0, 4 * len(path)), 1)
+        slope = np.abs(slopes).max(axis=0) / length
         fastest = float((max_speed / np.maximum(slope, 1e-9)).min())
         self._length = length
         self._profile = Trapezoid(length, min(speed, fastest), acceleration)
@@ -172,20 +176,25 @@ class StraightLine:
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""
-        position, speed, acceleration = (
-            values[:, None] / self._length
-            for values in self._profile.sample(np.asarray(time))
-        )
-        q, slope, curvature = (self._path(position[:, 0], order) for order in range(3))
+        profile = np.stack(self._profile.sample(np.asarray(time))) / self._length
+        position, speed, acceleration = profile[..., None]
+        q = self._path(position[:, 0])
+        slope = self._path(position[:, 0], 1)
+        curvature = self._path(position[:, 0], 2)
         return q, slope * speed, curvature * speed**2 + slope * acceleration
 
 
 class LinePlanner:
     """Solves a straight line point by point, one per call, to keep controller cycles short.
 
-    From joint positions q [n] to a pose [6] of the tool centre point, `tool` [6] in the
-    flange frame, with its speed and acceleration (m/s and m/s^2, or rad/s and rad/s^2 if
-    it only turns) and the joint speed limits [n], rad/s.
+    Args:
+        kinematics: of the arm, n joints.
+        q: joint positions at the begin [n], rad.
+        pose: of the tool centre point at the end [6].
+        tool: tool centre point in the flange frame [6].
+        speed: of the tool [m/s]; rad/s if it only turns.
+        acceleration: of the tool [m/s^2]; rad/s^2 if it only turns.
+        max_speed: speed limits of the joints [n], rad/s.
     """
 
     def __init__(
@@ -230,14 +239,17 @@ class LinePlanner:
         self._path.append(q)
         if len(self._path) <= self._points:
             return None
-        limits = self._speed, self._acceleration, self._max_speed
-        return StraightLine(np.array(self._path), max(self._length, 1e-6), *limits)
+        return StraightLine(
+            np.array(self._path),
+            length=max(self._length, 1e-6),
+            speed=self._speed,
+            acceleration=self._acceleration,
+            max_speed=self._max_speed,
+        )
 
 
-FARTHEST = 100.0
-MOST_TURN = 1000.0
-"""Largest coordinate [m] and component of a rotation vector [rad]; far beyond every
-arm."""
+FARTHEST = 100.0  # largest coordinate of a pose [m], far beyond every arm
+MOST_TURN = 1000.0  # largest component of a rotation vector [rad]
 
 
 def checked_pose(pose: Array, what: str = "the pose") -> Array:

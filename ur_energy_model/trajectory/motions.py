@@ -21,7 +21,7 @@ class Trapezoid:
     The profile of the controller's own moves.
 
     Attributes:
-        distance: not negative (any unit u).
+        distance: length of the line, not negative, in any unit u.
         speed: highest, u/s.
         acceleration: of both ramps, u/s^2.
     """
@@ -52,17 +52,16 @@ class Trapezoid:
         end = self.duration
         ramp = self.ramp
         peak = self.peak
-        t = np.clip(t, 0.0, end)
-        phases = [t < ramp, t > end - ramp]
-        left = end - t
         a = self.acceleration
-        way = [0.5 * a * t**2, self.distance - 0.5 * a * left**2]
+        t = np.clip(t, 0.0, end)
+        left = end - t
+        ramps = [t < ramp, t > end - ramp]  # upwards, downwards
+        ramp_ways = [0.5 * a * t**2, self.distance - 0.5 * a * left**2]
         inside = (t > 0.0) & (t < end)
-        return (
-            np.select(phases, way, peak * (t - 0.5 * ramp)),
-            np.select(phases, [a * t, a * left], peak),
-            np.where(inside, np.select(phases, [a, -a], 0.0), 0.0),
-        )
+        way = np.select(ramps, ramp_ways, peak * (t - 0.5 * ramp))
+        speed = np.select(ramps, [a * t, a * left], peak)
+        rate = np.where(inside, np.select(ramps, [a, -a], 0.0), 0.0)
+        return way, speed, rate
 
 
 class Profile(Protocol):
@@ -88,8 +87,8 @@ class Cycloid:
     """Cycloidal profile with continuous acceleration (Battistini et al.).
 
     Attributes:
-        distance: any unit u.
-        duration: s.
+        distance: length of the line, in any unit u.
+        duration: from rest to rest [s].
     """
 
     distance: float
@@ -149,13 +148,12 @@ class Hold:
 
 @dataclass(frozen=True)
 class MoveSegment:
-    """A straight joint-space move between positions [n], rad, then a pause [s].
-
-    The profile is the path parameter from 0 to 1 over time.
+    """A straight joint-space move, then a pause.
 
     Attributes:
-        start, end: positions [n], rad.
-        profile: how the speed changes over the time of the move.
+        start: joint positions at the begin [n], rad.
+        end: joint positions at the end [n], rad.
+        profile: the path parameter from 0 to 1 over time.
         rest: standstill after the move [s].
     """
 
@@ -185,9 +183,9 @@ class Chain:
 
     Args:
         moves: from rest to rest, at least one; each starts where the one before it ended.
-        starts: of the moves, increasing [s]; each starts when the one before it ends
-            where None.
-        duration: of the whole [s]; until the end of the last move where None.
+        starts: of the moves, increasing [s]; None to start each move when the one before
+            it ends.
+        duration: of the chain [s]; None for the end of the last move.
     """
 
     def __init__(
@@ -205,12 +203,11 @@ class Chain:
         """As `Motion.sample`."""
         which = np.maximum(np.searchsorted(self.starts, time, side="right") - 1, 0)
         n = self.moves[0].sample(np.zeros(1))[0].shape[1]
-        q, qd, qdd = (np.empty((len(time), n)) for _ in range(3))
+        states = np.empty((3, len(time), n))
         for index in np.unique(which):
             here = which == index
-            parts = self.moves[index].sample(time[here] - self.starts[index])
-            q[here], qd[here], qdd[here] = parts
-        return q, qd, qdd
+            states[:, here] = self.moves[index].sample(time[here] - self.starts[index])
+        return states[0], states[1], states[2]
 
 
 class Sampled:
@@ -218,7 +215,9 @@ class Sampled:
 
     Args:
         time: increasing [m], s; the first is the start.
-        q, qd, qdd: [m, n], rad, rad/s, rad/s^2.
+        q: joint positions [m, n], rad.
+        qd: joint velocities [m, n], rad/s.
+        qdd: joint accelerations [m, n], rad/s^2.
     """
 
     def __init__(self, time: Array, q: Array, qd: Array, qdd: Array) -> None:
@@ -231,7 +230,7 @@ class Sampled:
 
     @property
     def duration(self) -> float:
-        """From first to last instant [s]."""
+        """From the first to the last sample [s]."""
         return float(self._time[-1])
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
@@ -253,11 +252,11 @@ class Sinusoids:
     to 0 by smooth steps of `fade_time` at both ends.
 
     Attributes:
-        centre: [n], rad.
-        amplitude: [n], rad.
-        frequency: [n], Hz.
-        duration: s.
-        fade_time: s.
+        centre: position around which each joint moves [n], rad.
+        amplitude: of each joint [n], rad.
+        frequency: of each joint [n], Hz.
+        duration: of the motion [s].
+        fade_time: of fading in, and of fading out [s].
     """
 
     centre: Array
@@ -270,14 +269,12 @@ class Sinusoids:
         """As `Motion.sample`."""
         time = np.clip(time, 0.0, self.duration)
         late = time > 0.5 * self.duration
-        u = np.clip(np.where(late, self.duration - time, time) / self.fade_time, 0.0, 1.0)
-        first = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
-        fades = (
-            u**3 * (10.0 - 15.0 * u + 6.0 * u**2),
-            np.where(late, -first, first),
-            60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.fade_time**2,
-        )
-        fade, fade_d, fade_dd = (part[:, None] for part in fades)
+        to_end = np.where(late, self.duration - time, time)  # to the nearer end
+        u = np.clip(to_end / self.fade_time, 0.0, 1.0)[:, None]
+        slope = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
+        fade = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
+        fade_d = np.where(late[:, None], -slope, slope)
+        fade_dd = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.fade_time**2
         pace = 2 * np.pi * self.frequency
         angle = time[:, None] * pace
         sin = np.sin(angle)
@@ -301,15 +298,18 @@ def move(
 ) -> MoveSegment:
     """Straight joint-space move with trapezoidal speed, all joints starting and ending together.
 
-    From start to end [n], rad, then a pause [s]; the highest speed and acceleration of
-    each joint, [n] or one for all, rad/s, rad/s^2.
+    Args:
+        start: joint positions at the begin [n], rad.
+        end: joint positions at the end [n], rad.
+        speed: highest of each joint [n], or of all, rad/s.
+        acceleration: highest of each joint [n], or of all, rad/s^2.
+        rest: pause after the move [s].
     """
     step = np.abs(end - start)
     moving = step > 1e-12
     if not moving.any():
         return MoveSegment(start, end, Trapezoid(0.0, 1.0, 1.0), rest)
-    top = np.broadcast_to(speed, step.shape)[moving] / step[moving]
-    ramp = np.broadcast_to(acceleration, step.shape)[moving] / step[moving]
-    return MoveSegment(
-        start, end, Trapezoid(1.0, float(top.min()), float(ramp.min())), rest
-    )
+    speeds = np.broadcast_to(speed, step.shape)[moving] / step[moving]
+    accelerations = np.broadcast_to(acceleration, step.shape)[moving] / step[moving]
+    profile = Trapezoid(1.0, float(speeds.min()), float(accelerations.min()))
+    return MoveSegment(start, end, profile, rest)

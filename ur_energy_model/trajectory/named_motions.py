@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -33,16 +33,18 @@ from ur_energy_model.typing import Array
 
 TEST_SPEED = 3.0
 TEST_ACCELERATION = 6.0
-"""Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
+"""Speed [rad/s] and acceleration [rad/s^2] of the test trajectories A and B (Clochiatti et al.
+2024)."""
 TOOL_SPEED = 1.3
 """Tool speed at which the controller re-plans its moves (observed in the same work),
 m/s."""
 TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
-CLEARANCE = 0.02  # least distance of the links from each other and from the table, m
-# least height of joints and flange above the table of arms without geometry, m
+CLEARANCE = 0.02  # least distance of the links from each other and from the table [m]
 LOWEST = 0.12
-_POINTS = 6
-_RETRIES = 15
+"""Least height of joints and flange above the table, for arms without geometry [m]."""
+_POINTS = 6  # number of points of the test trajectories
+_RETRIES = 15  # most reductions of speed and acceleration of a move
+_PATH_POINTS = 40  # number of points of a move that are checked
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,14 @@ class MotionLimits:
 
 
 class Planner:
-    """Plans moves of one arm in one setup, whose payload counts for the torques.
+    """Plans moves of one arm in one setup.
 
-    The inertia of motors and reducers is joint side [n], kg m^2; unknown ones are left
-    out.
+    Args:
+        robot: the arm, n joints.
+        setup: mounting and payload, for the torques; upright and unloaded by default.
+        reflected_inertia: of motors and reducers, joint side [n], kg m^2; None for the
+            nominal one. Unknown values count as zero.
+        limits: of the moves; None for those of the test trajectories.
     """
 
     def __init__(
@@ -94,10 +100,9 @@ class Planner:
     ) -> None:
         self.robot = robot
         self.dynamics = ArmDynamics(robot, setup)
-        inertia = (
-            robot.reflected_inertia if reflected_inertia is None else reflected_inertia
-        )
-        self.inertia = np.nan_to_num(inertia)
+        if reflected_inertia is None:
+            reflected_inertia = robot.reflected_inertia
+        self.inertia = np.nan_to_num(reflected_inertia)
         self.limits = MotionLimits.for_robot(robot) if limits is None else limits
 
     def move(
@@ -110,8 +115,13 @@ class Planner:
         """Straight joint-space move with trapezoidal speed within all limits.
 
         Speed is reduced to the limit of the tool speed, then speed and acceleration
-        together to the torque limits, as far as slowing down helps. Positions [n], rad; a
-        pause at the end [s].
+        together to the torque limits, as far as slowing down helps.
+
+        Args:
+            start: joint positions at the begin [n], rad.
+            end: joint positions at the end [n], rad.
+            rest: pause after the move [s].
+            limits: of this move; None for those of the planner.
         """
         limits = self.limits if limits is None else limits
         speed = limits.speed
@@ -120,16 +130,16 @@ class Planner:
         if segment.profile.duration == 0.0:
             return segment
         path = straight_line(start, end)
-        reach = np.linalg.norm(
-            self.dynamics.flange_speed(path, np.broadcast_to(end - start, path.shape)),
-            axis=1,
-        ).max()
+        direction = np.broadcast_to(end - start, path.shape)
+        flange = self.dynamics.flange_speed(path, direction)
+        reach = np.linalg.norm(flange, axis=1).max()
         step = np.abs(end - start)
         if reach > 0.0:
             speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
         for _ in range(_RETRIES + 1):
             segment = move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
-            q, qd, qdd = segment.sample(np.linspace(0.0, segment.profile.duration, 40))
+            time = np.linspace(0.0, segment.profile.duration, _PATH_POINTS)
+            q, qd, qdd = segment.sample(time)
             torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
             if np.all(np.abs(torque).max(axis=0) <= limits.torque):
                 break
@@ -140,13 +150,17 @@ class Planner:
     def chain_through(self, points: Array, rest: float = 0.3) -> Chain:
         """Closed chain of moves through points [m, n], rad, with a rest at each [s]."""
         ends = np.roll(points, -1, axis=0)
-        return Chain([self.move(a, b, rest) for a, b in zip(points, ends, strict=True)])
+        moves = []
+        for start, end in zip(points, ends, strict=True):
+            moves.append(self.move(start, end, rest))
+        return Chain(moves)
 
     def is_clear(self, q: Array) -> bool:
         """Whether the arm is clear of itself and the table at joint positions [samples, n], rad.
 
-        Uses the capsules of the links where the arm has them; else joints and flange of
-        the outer arm must stay above the table and away from the arm's own column.
+        It is checked with the capsules of the links where the arm has them; else joints and
+        flange of the outer arm must stay above the table and away from the arm's own
+        column.
         """
         if self._geometry is not None:
             return float(self._geometry.distances(q).min()) > CLEARANCE
@@ -183,27 +197,35 @@ class Planner:
         high = centre + width
         points = [home_position(self.robot)]
         while len(points) < count + 1:
-            last = len(points) == count
             for _ in range(2000):
                 candidate = random.uniform(low, high)
-                far = np.abs(candidate - points[-1]).max() > 0.5
-                if not far or not self.is_clear(candidate[None]):
-                    continue
-                if len(points) > 1 and not self.is_clear(
-                    straight_line(points[-1], candidate)
-                ):
-                    continue
-                if not last or self.is_clear(straight_line(candidate, points[1])):
+                if self._continues(points, candidate, closes=len(points) == count):
                     points.append(candidate)
                     break
             else:
                 points = points[:1]  # dead end: start again with the next random numbers
         return np.array(points[1:])
 
+    def _continues(
+        self, points: Sequence[Array], candidate: Array, *, closes: bool
+    ) -> bool:
+        """Whether positions [n], rad, can follow the home position and the points behind it.
+
+        They are far from the last point, and the moves to them are clear; where they close
+        the chain, so is the move back to the first point.
+        """
+        if not np.abs(candidate - points[-1]).max() > 0.5:
+            return False
+        if not self.is_clear(candidate[None]):
+            return False
+        if len(points) > 1 and not self.is_clear(straight_line(points[-1], candidate)):
+            return False
+        return not closes or self.is_clear(straight_line(candidate, points[1]))
+
 
 def straight_line(start: Array, end: Array) -> Array:
-    """Joint positions of a straight move [40, n], rad."""
-    return np.linspace(start, end, 40)
+    """Joint positions along a straight move [_PATH_POINTS, n], rad."""
+    return np.linspace(start, end, _PATH_POINTS)
 
 
 def is_articulated(robot: RobotDescription) -> bool:
@@ -246,11 +268,8 @@ def named_motion(
         return MOTIONS[str(name)](planner)
     path = Path(name)
     if path.suffix not in {".yaml", ".yml"}:
-        raise InputError(
-            str(name),
-            "no such motion",
-            f"use {', '.join(MOTIONS)} or a trajectory YAML file",
-        )
+        remedy = f"use {', '.join(MOTIONS)} or a trajectory YAML file"
+        raise InputError(str(name), "no such motion", remedy)
     trajectory = load_trajectory(path)
     if trajectory.dof != robot.dof:
         problem = f"moves {trajectory.dof} joints, {robot.name} has {robot.dof}"
@@ -264,13 +283,13 @@ def _sinusoids(planner: Planner) -> Motion:
     robot = planner.robot
     frequency = np.linspace(0.08, 0.21, robot.dof)
     pace = 2 * np.pi * frequency
-    rates = 0.4 * planner.limits.speed / pace, 0.4 * planner.limits.acceleration / pace**2
-    amplitude = np.minimum(0.6, np.minimum(*rates))
+    by_speed = 0.4 * planner.limits.speed / pace
+    by_acceleration = 0.4 * planner.limits.acceleration / pace**2
+    amplitude = np.minimum(0.6, np.minimum(by_speed, by_acceleration))
     while True:
         motion = Sinusoids(home_position(robot), amplitude, frequency, duration=60.0)
-        if amplitude.max() < 0.05 or planner.is_clear(
-            motion.sample(np.linspace(0.0, 60.0, 600))[0]
-        ):
+        q, _, _ = motion.sample(np.linspace(0.0, 60.0, 600))
+        if amplitude.max() < 0.05 or planner.is_clear(q):
             return motion
         amplitude = 0.85 * amplitude
 
@@ -279,9 +298,9 @@ def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> M
     """Three points (home, pick, place) joined by cycloids (Battistini et al.).
 
     Args:
-        planner: of the arm, with its clearances.
-        wrist: angle by which the joints behind the third turn, too [rad].
-        rest: at a point [s].
+        planner: of the arm.
+        wrist: angle by which the joints behind the third one turn as well [rad].
+        rest: pause at each point [s].
     """
     home = home_position(planner.robot)
     pick = home.copy()

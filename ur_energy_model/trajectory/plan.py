@@ -35,10 +35,10 @@ CHUNK = 2048  # number of samples that are computed together; bounds the memory
 
 @dataclass(frozen=True)
 class MotionSamples:
-    """Consecutive samples of a plan: times from its start [m], s, and its motion [m, n], rad.
+    """Consecutive samples of a plan.
 
     Attributes:
-        time: [samples], s.
+        time: from the start of the plan [samples], s.
         q: positions [samples, n], rad.
         qd: velocities [samples, n], rad/s.
         qdd: accelerations [samples, n], rad/s^2.
@@ -84,11 +84,8 @@ class Plan:
             duration = float(self.time[-1] - self.time[0])
         if (steps < SHORTEST_STEP).any():
             place = int(np.flatnonzero(steps < SHORTEST_STEP)[0]) + 1
-            raise InputError(
-                self.source,
-                f"time does not increase at point {place}",
-                "sort the points by time",
-            )
+            problem = f"time does not increase at point {place}"
+            raise InputError(self.source, problem, "sort the points by time")
         if not duration <= LONGEST:
             problem = f"lasts {duration:.6g} s, longer than {LONGEST:.0f} s"
             raise InputError(self.source, problem, "predict it in parts")
@@ -101,9 +98,12 @@ class Plan:
     def motion(self, period: float = SAMPLE_PERIOD) -> Iterator[MotionSamples]:
         """The motion at even times, CHUNK samples at a time.
 
-        Quintic between points with accelerations, cubic between points with velocities; a
-        cubic spline that starts and ends at rest through points with positions alone.
-        `period` is the longest time between samples [s].
+        It is quintic between points with accelerations and cubic between points with
+        velocities. Through points with positions alone it is a cubic spline that starts
+        and ends at rest.
+
+        Args:
+            period: longest time between samples [s].
         """
         duration = self.duration
         knots = self.time - self.time[0]
@@ -116,20 +116,31 @@ class Plan:
 
     def sampled(self, period: float = SAMPLE_PERIOD) -> tuple[Array, Array, Array, Array]:
         """Time [m], q, qd and qdd [m, n] of the whole motion, see `motion`."""
-        columns = zip(*(vars(part).values() for part in self.motion(period)), strict=True)
-        time, q, qd, qdd = (np.concatenate(column) for column in columns)
-        return time, q, qd, qdd
+        parts = list(self.motion(period))
+        return (
+            np.concatenate([part.time for part in parts]),
+            np.concatenate([part.q for part in parts]),
+            np.concatenate([part.qd for part in parts]),
+            np.concatenate([part.qdd for part in parts]),
+        )
 
     def part(self, first: int, last: int) -> Plan:
         """The plan from one of its points to another one, both included."""
         rows = slice(first, last + 1)
-        qd, qdd = (None if each is None else each[rows] for each in (self.qd, self.qdd))
         return Plan(
-            self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source
+            time=self.time[rows] - self.time[first],
+            q=self.q[rows],
+            qd=None if self.qd is None else self.qd[rows],
+            qdd=None if self.qdd is None else self.qdd[rows],
+            source=self.source,
         )
 
     def _between_points(self, time: Array, knots: Array, qd: Array) -> MotionSamples:
-        """The motion at times [m], s, as Hermite polynomials of the points beside them."""
+        """The motion at times [m], s, as Hermite polynomials of the points beside them.
+
+        The polynomials are in s, the time since the point before, and u = s / h with the
+        time h between the points.
+        """
         i = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, len(knots) - 2)
         h = (knots[i + 1] - knots[i])[:, None]
         s = (time - knots[i])[:, None]
@@ -163,14 +174,17 @@ class Plan:
 
 
 def check_points(source: object, points: int) -> None:
-    """Refuse fewer than two points, or more than MOST_POINTS."""
+    """Check the number of points of a plan.
+
+    Raises:
+        InputError: it has fewer than two points, or more than MOST_POINTS.
+    """
     if points < 2:
         problem = "has one point only" if points else "is empty: it has no points"
         raise InputError(str(source), problem, "give a whole trajectory")
     if points > MOST_POINTS:
-        raise InputError(
-            str(source), f"has more than {MOST_POINTS} points", "predict it in parts"
-        )
+        problem = f"has more than {MOST_POINTS} points"
+        raise InputError(str(source), problem, "predict it in parts")
 
 
 def _spline_slopes(knots: Array, q: Array) -> Array:
@@ -199,12 +213,16 @@ _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 
 
 def csv_text(time: Array, *motions: Array) -> str:
-    """CSV that `read_plan` reads: time [k], s, then q_0 ... and as many derivatives as given."""
-    stems = zip(("q", "qd", "qdd"), motions, strict=False)
-    names = [
-        f"{stem}_{joint}" for stem, values in stems for joint in range(values.shape[1])
-    ]
-    lines = [",".join(["time", *names])]
+    """CSV that `read_plan` reads.
+
+    Args:
+        time: [k], s.
+        *motions: positions [k, n], rad, and as many of their derivatives as are known.
+    """
+    names = ["time"]
+    for stem, values in zip(("q", "qd", "qdd"), motions, strict=False):
+        names += [f"{stem}_{joint}" for joint in range(values.shape[1])]
+    lines = [",".join(names)]
     rows = np.hstack([time[:, None], *motions])
     lines += [",".join(f"{value:.9g}" for value in row) for row in rows]
     return "\n".join(lines) + "\n"
@@ -228,7 +246,8 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
 def _read(path: str | Path, lines: Iterator[str], joint_names: Sequence[str]) -> Plan:
     """The trajectory of the lines of a file, header first."""
     head = list(islice(lines, _HEAD))
-    head = head[bool(head and is_separator_line(head[0])) :]
+    if head and is_separator_line(head[0]):
+        head = head[1:]
     if not head:
         raise InputError(path, "is empty", "give a header line and one line a point")
     dialect = find_dialect(head)
@@ -238,30 +257,22 @@ def _read(path: str | Path, lines: Iterator[str], joint_names: Sequence[str]) ->
     if time is None:
         raise InputError(path, "is missing", "name the time column 'time'", field="time")
     n = len(joint_names)
-    q = _joint_columns(header, ("q", "target_q", "actual_q"), n) or (
-        list(joint_names) if all(name in header for name in joint_names) else None
-    )
+    q = _joint_columns(header, ("q", "target_q", "actual_q"), n)
+    if q is None and all(name in header for name in joint_names):
+        q = list(joint_names)
     if q is None:
-        raise InputError(
-            path,
-            "is missing",
-            f"name the positions q_0 to q_{n - 1} or by joint",
-            field="q_0",
-        )
+        remedy = f"name the positions q_0 to q_{n - 1} or by joint"
+        raise InputError(path, "is missing", remedy, field="q_0")
     qd = _joint_columns(header, ("qd", "target_qd"), n)
     qdd = None if qd is None else _joint_columns(header, ("qdd", "target_qdd"), n)
-    parts = [[time], q, qd or [], qdd or []]
+    wanted = [time, *q, *(qd or []), *(qdd or [])]
     rows = map(dialect.columns, chain(head[1:], lines))
-    table = _numbers(
-        path, rows, header, [name for part in parts for name in part], dialect
-    )
-    ends = np.cumsum([len(part) for part in parts])
-    values = np.split(table, ends[:-1], axis=1)
+    table = _numbers(path, rows, header, wanted, dialect)
     return Plan(
-        time=seconds * values[0][:, 0],
-        q=values[1],
-        qd=None if qd is None else values[2],
-        qdd=None if qdd is None else values[3],
+        time=seconds * table[:, 0],
+        q=table[:, 1 : 1 + n],
+        qd=None if qd is None else table[:, 1 + n : 1 + 2 * n],
+        qdd=None if qdd is None else table[:, 1 + 2 * n : 1 + 3 * n],
         source=str(path),
     )
 
@@ -283,8 +294,11 @@ def _joint_columns(
     header: Mapping[str, int], stems: Sequence[str], joints: int
 ) -> list[str] | None:
     """Names of the columns of the first stem that has one for each joint."""
-    found = ([f"{stem}_{i}" for i in range(joints)] for stem in stems)
-    return next((names for names in found if all(name in header for name in names)), None)
+    for stem in stems:
+        names = [f"{stem}_{i}" for i in range(joints)]
+        if all(name in header for name in names):
+            return names
+    return None
 
 
 def _numbers(
@@ -322,13 +336,14 @@ def _numbers(
 CUTOFF = 6.0
 """Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that
 identification uses, above the motion of a rigid arm."""
-# accelerations from noise or jitter that count, relative to the arm's limit
 NOISE_SHARE = 0.05
+"""Accelerations from noise or jitter from which on a plan is changed, relative to the arm's
+limit."""
 IMPOSSIBLE = 10.0
 """Accelerations that no joint reaches, relative to the limit in the robot file, 6
 rad/s^2: rated torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
-# share of the mismatch of positions and stamps that even stamps may leave
 EXPLAINED = 1.0 / 3.0
+"""Largest share of the mismatch of positions and stamps that even stamps may leave."""
 _ROUNDED = 1e-6
 """Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter;
 at 500 Hz it makes accelerations of 1 rad/s^2."""
@@ -357,8 +372,8 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
         max_acceleration: of the joints [n], rad/s^2.
 
     Returns:
-        the plan for a prediction, and lines with what was changed, the reason and the
-        remedy.
+        The plan for a prediction, and lines that state what was changed, the reason and
+        the remedy.
 
     Raises:
         InputError: positions, velocities and times contradict one another.
@@ -367,18 +382,19 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     lines = [f"{plan.source}: {line}" for line in _too_slow(plan)]
     for change in (_evenly_stamped, _smoothed):
         plan, line = change(plan, limit)
-        lines += [] if line is None else [f"{plan.source}: {line}"]
+        if line is not None:
+            lines.append(f"{plan.source}: {line}")
     if plan.qd is not None:
         needed = _least_acceleration(plan.time, plan.q, plan.qd)
         if (needed > IMPOSSIBLE * limit).any():
             k, j = np.unravel_index(np.argmax(needed / limit), needed.shape)
-            raise InputError(
-                plan.source,
+            when = f"{plan.time[k]:.6g} to {plan.time[k + 1]:.6g} s"
+            problem = (
                 f"position, velocity and time disagree between points {k} and {k + 1} "
-                f"({plan.time[k]:.6g} to {plan.time[k + 1]:.6g} s): joint {j} would need "
-                f"{needed[k, j]:.3g} rad/s^2",
-                "correct the times or velocities, or leave the velocities out",
+                f"({when}): joint {j} would need {needed[k, j]:.3g} rad/s^2"
             )
+            remedy = "correct the times or velocities, or leave the velocities out"
+            raise InputError(plan.source, problem, remedy)
     return plan, lines
 
 
@@ -393,11 +409,8 @@ def _too_slow(plan: Plan) -> list[str]:
     """A line for a plan whose times are probably in another unit than seconds."""
     way = np.abs(np.diff(plan.q, axis=0))
     fastest = float((way.max(axis=1) / np.diff(plan.time)).max())
-    if (
-        plan.duration < _LONG
-        or fastest > _SLOWEST
-        or np.ptp(plan.q, axis=0).max() < _MOVED
-    ):
+    moved = np.ptp(plan.q, axis=0).max()
+    if plan.duration < _LONG or fastest > _SLOWEST or moved < _MOVED:
         return []
     return [
         f"no joint is faster than {fastest:.2g} rad/s in {plan.duration:.0f} s: if the times are "
@@ -421,16 +434,16 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         period = float(np.polyfit(index, time, 1)[0])
     else:
         mean = (13.0 * (qd[1:-2] + qd[2:-1]) - qd[:-3] - qd[3:]) / 24.0
-        period = float(
-            (np.diff(q, axis=0)[1:-1] * mean).sum() / max(np.square(mean).sum(), 1e-12)
-        )
+        ways = np.diff(q, axis=0)[1:-1]
+        period = float((ways * mean).sum() / max(np.square(mean).sum(), 1e-12))
     even: Array = period * index
-    # Two periods, and half a one for what their estimate is off over the whole plan.
+    # Two periods, and half a period for the error of their estimate over the whole plan.
     if not 2.0 * _ROUNDED < np.ptp(time - even) <= 2.5 * period:
         return plan, None
     stamped = _mismatch(time, q, qd)
     left = _mismatch(even, q, qd)
-    size, rest = (np.linalg.norm(part, axis=1) for part in (stamped, left))
+    size = np.linalg.norm(stamped, axis=1)
+    rest = np.linalg.norm(left, axis=1)
     jitter = np.sqrt(np.square(stamped - left).mean(axis=0)) - _rounding(q, period)
     worse = 6.0 * jitter / period**2
     shown = (
@@ -440,10 +453,9 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         and (worse > NOISE_SHARE * limit).any()
     )
     if qd is not None and not shown:
-        needed = (
-            _least_acceleration(each, q, qd) > IMPOSSIBLE * limit for each in (time, even)
-        )
-        shown = [part.any() for part in needed] == [True, False]
+        most = IMPOSSIBLE * limit
+        impossible = (_least_acceleration(time, q, qd) > most).any()
+        shown = impossible and not (_least_acceleration(even, q, qd) > most).any()
     if not shown:
         return plan, None
     shift = 1e3 * float(np.ptp(time - even)) / 2.0
@@ -455,10 +467,11 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
 
 
 def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
-    """Where positions [k, n], rad, are beside those that neighbours and times [k], s, suggest.
+    """Differences of positions [k, n], rad, from those that neighbours and times [k], s, suggest.
 
-    With velocities the way of a step beside that of its mean velocity [k - 1, n];
-    without, a position beside the cubic through two points on either side [k - 4, n].
+    With velocities they are the ways of the steps less those of the mean velocities [k -
+    1, n]; without, the positions less the cubics through two points on either side [k - 4,
+    n].
     """
     if qd is not None:
         return np.diff(q, axis=0) - 0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1])
@@ -472,23 +485,26 @@ def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
 
 
 def _rounding(q: Array, period: float) -> Array:
-    """Bound [n], rad, of the mismatch (RMS) that stamps rounded to _ROUNDED make: 0.41 of a way."""
-    return np.asarray(
-        0.5 * _ROUNDED * np.sqrt(np.square(np.diff(q, axis=0)).mean(axis=0)) / period
-    )
+    """Bound [n], rad, of the mismatch (RMS) from stamps rounded to _ROUNDED.
+
+    The mismatch itself is 0.41 of the way in the time _ROUNDED.
+    """
+    way = np.sqrt(np.square(np.diff(q, axis=0)).mean(axis=0))
+    return np.asarray(0.5 * _ROUNDED * way / period)
 
 
 def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
-    Of constant size a, first in one and then in the other direction: its way differs from
-    that of the mean velocity by (a^2 h^2 - dv^2) / (4 a). Both ends may be rounded by
-    half of _ROUNDED.
+    It has a constant size a, first in one and then in the other direction. In a time h with
+    a change of velocity dv its way differs from that of the mean velocity by (a^2 h^2 -
+    dv^2) / (4 a). Both ends may be rounded by half of _ROUNDED.
     """
     h = np.diff(time)[:, None]
     rounded = _ROUNDED * (1.0 + 0.5 * np.abs(qd[1:] + qd[:-1]))
-    beside = 2.0 * np.maximum(np.abs(_mismatch(time, q, qd)) - rounded, 0.0)
-    return np.asarray((beside + np.hypot(beside, h * np.diff(qd, axis=0))) / h**2)
+    excess = 2.0 * np.maximum(np.abs(_mismatch(time, q, qd)) - rounded, 0.0)
+    change = h * np.diff(qd, axis=0)
+    return np.asarray((excess + np.hypot(excess, change)) / h**2)
 
 
 def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
@@ -498,8 +514,10 @@ def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     step = plan.duration / (len(plan.time) - 1)
     time, q, qd, _ = plan.sampled(step * (1.0 + 1e-9))
     of_q = _ACCELERATION_GAIN * _noise(q) / step**2
-    of_qd = 2**0.5 * _noise(qd) / step if plan.qd is not None else np.zeros_like(of_q)
-    # at most 1.8 times: velocities
+    of_qd = np.zeros_like(of_q)
+    if plan.qd is not None:
+        of_qd = 2**0.5 * _noise(qd) / step
+    # Rounding makes up to 1.8 times its bound, in velocities.
     most = NOISE_SHARE * limit + 2.0 * _rounding(q, step) / step**2
     if not ((of_q > most) | (of_qd > most)).any():
         return plan, None
