@@ -99,7 +99,7 @@ def follow(
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Motions must begin within 6.5 s."""
-    monkeypatch.setattr(plan_follower, "EXPECTED", (-1.0, 6.5))
+    monkeypatch.setattr(plan_follower, "LATEST", 6.5)
 
 
 @pytest.mark.parametrize(

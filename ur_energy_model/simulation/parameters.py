@@ -49,26 +49,22 @@ class NoLoadFriction:
     stribeck_speed: Array
 
     def torque(self, qd: Array, factor: Array | float = 1.0) -> Array:
-        """Friction torque [..., n], N m, with the sign of the speed [..., n], rad/s.
-
-        `factor` of the temperature applies to the speed-dependent part.
+        """Friction torque [..., n], N m, with the sign of the speed.
 
         Args:
             qd: joint speeds [..., n], rad/s.
             factor: of the temperature, on the part that depends on the speed.
         """
-        row = (qd < 0).astype(int)
+        direction = (qd < 0).astype(int)
         joint = np.arange(qd.shape[-1])
-        coulomb, rise, pace, viscous = (
-            values[row, joint]
-            for values in (self.coulomb, self.rise, self.pace, self.viscous)
-        )
         speed = np.abs(qd)
-        stribeck = 1.0 + (self.breakaway - 1.0) * np.exp(
-            -((speed / self.stribeck_speed) ** 2)
-        )
-        moving = rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
-        return np.asarray(np.sign(qd) * (coulomb * stribeck + factor * moving))
+        slow = np.exp(-((speed / self.stribeck_speed) ** 2))
+        stribeck = 1.0 + (self.breakaway - 1.0) * slow
+        thinning = 1.0 - np.exp(-speed / self.pace[direction, joint])
+        viscous = self.viscous[direction, joint] * speed
+        moving = self.rise[direction, joint] * thinning + viscous
+        coulomb = self.coulomb[direction, joint] * stribeck
+        return np.asarray(np.sign(qd) * (coulomb + factor * moving))
 
     def straight_line(
         self, max_speed: Array, factor: Array | float = 1.0
@@ -107,11 +103,11 @@ class FrictionCompensation:
     the load.
 
     Attributes:
-        coulomb: N m.
-        rise: N m.
-        pace: rad/s.
-        viscous: N m s/rad.
-        of_load: over target_moment.
+        coulomb: as in `NoLoadFriction`, N m.
+        rise: likewise, N m.
+        pace: likewise, rad/s.
+        viscous: likewise, N m s/rad.
+        of_load: compensating torque over target_moment.
     """
 
     coulomb: Array
@@ -124,11 +120,11 @@ class FrictionCompensation:
     def of_curve(
         cls, true: NoLoadFriction, scale: Array, of_load: Array
     ) -> FrictionCompensation:
-        """`scale` [n] times the true friction, mean of both directions.
+        """A share of the true friction, mean of both directions.
 
         Args:
             true: friction of the arm.
-            scale: what the controller compensates of it [n].
+            scale: share that the controller compensates [n].
             of_load: compensation over target_moment [n].
         """
         return cls(
@@ -140,7 +136,7 @@ class FrictionCompensation:
         )
 
     def torque(self, qd: Array, moment: Array) -> Array:
-        """Compensating torque [n], N m, at speeds, rad/s, and target_moment, N m, [n].
+        """Compensating torque [n], N m.
 
         Args:
             qd: joint speeds [n], rad/s.
@@ -157,7 +153,7 @@ class FrictionCompensation:
 
 
 def fit_calibration(speed: Array, torque: Array) -> Array:
-    """Coulomb, rise, pace and viscous [n, 4] of n friction curves [n, m] at speeds [m], rad/s.
+    """Constants of n friction curves, see `NoLoadFriction`.
 
     |torque| = coulomb + rise (1 - exp(-speed / pace)) + viscous speed, all non-negative, with the
     smallest relative error over a grid of paces from 0.05 to 3 rad/s.
@@ -167,7 +163,8 @@ def fit_calibration(speed: Array, torque: Array) -> Array:
         torque: friction at these speeds [n, m], N m.
 
     Returns:
-        Constants of each curve, one row a joint [n, 4], N m, N m, rad/s and N m s/rad.
+        Coulomb, rise, pace and viscous of each curve, one row a joint [n, 4], N m, N m,
+        rad/s and N m s/rad.
     """
     paces = np.geomspace(0.05, 3.0, 100)
     terms = np.broadcast_arrays(1.0, 1.0 - np.exp(-speed / paces[:, None]), speed)
@@ -209,25 +206,25 @@ class ArmParameters:
         rotor_inertia: true rotor and reducer, kg m^2.
         friction: of motor and wave generator at the calibration temperature.
         temperature_model: a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4].
-        calibration_temperature: degC.
+        calibration_temperature: of the joints in the factory calibration, degC.
         load_direct: friction over transmitted torque while driving.
         load_reverse: while driven by the load.
-        flex_spline_coulomb: N m.
-        flex_spline_viscous: N m s/rad.
+        flex_spline_coulomb: friction of the flex spline, N m.
+        flex_spline_viscous: likewise, N m s/rad.
         stiffness: K1, K2, K3 of the strain-wave gears [n, 3], N m/rad.
-        knees: T1, T2 [n, 2], N m.
+        knees: T1, T2 of the strain-wave gears [n, 2], N m.
         damping: of the gears, N m s/rad.
-        max_current: A.
-        thermal_resistance: K/W.
-        thermal_capacity: J/K.
-        standby_heat: W per joint.
+        max_current: of the motors, A.
+        thermal_resistance: from the joints to the air, K/W.
+        thermal_capacity: of the joints, J/K.
+        standby_heat: power that heats each joint at rest, W.
         standby_power: whole arm with brakes released, W.
-        driver_loss: W/A.
+        driver_loss: loss of the drives per motor current, W/A.
         power_noise: one standard deviation of the bus power, W.
         compensation: of the controller, flex spline included.
         controller_current_offset: of the target current from what its constants give, A.
-        current_noise_rest: A.
-        current_noise_moving: A.
+        current_noise_rest: one standard deviation of the measured current at rest, A.
+        current_noise_moving: likewise in motion, A.
     """
 
     seed: int
@@ -278,11 +275,11 @@ class ArmParameters:
             temperature: of the joints [n], degC.
         """
         a, b, c, d = self.temperature_model.T
-        now, then = (
-            np.asarray(a * np.exp(b * t) + c * np.exp(d * t))
-            for t in (temperature, self.calibration_temperature)
-        )
-        return np.asarray(now / then)
+
+        def level(at: Array | float) -> Array:
+            return np.asarray(a * np.exp(b * at) + c * np.exp(d * at))
+
+        return np.asarray(level(temperature) / level(self.calibration_temperature))
 
     def with_viscous_friction_only(self) -> ArmParameters:
         """The same arm without friction that does not grow in proportion to the speed."""
@@ -335,9 +332,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     spread = table["spread"]
     limits = table["thermal"]
     sensors = table["sensors"]
-    laws, measured, catalogue = (
-        table[name] for name in ("friction", "friction_calibration", "harmonic_drive")
-    )
+    laws = table["friction"]
+    measured = table["friction_calibration"]
+    catalogue = table["harmonic_drive"]
     random = np.random.default_rng([seed, 20241021])
     n = robot.dof
     torque = joint_sizes(robot)
@@ -349,10 +346,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
     # A stream of its own: the other constants of an arm do not depend on its calibration.
     calibration = np.random.default_rng([seed, 20261129])
-    calibration_errors = calibration.standard_normal(n)
-    stated_constant = torque_constant * (
-        1.0 + spread["torque_calibration"] * calibration_errors
-    )
+    calibration_errors = spread["torque_calibration"] * calibration.standard_normal(n)
+    stated_constant = torque_constant * (1.0 + calibration_errors)
     share_of_load = calibration.uniform(0.0, spread["controller_load_friction"])
     load_friction = np.where(np.arange(n) == LOADED_JOINT, share_of_load, 0.0)
     offset_share = spread["current_offset"] * calibration.standard_normal(n)
@@ -370,10 +365,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     gears = np.stack(
         [_interpolate(torque, sizes, column) for column in columns.T], axis=1
     )
-    rest, moving = (
-        _interpolate(torque, sensors["current_noise_torque"], sensors[key])
-        for key in ("current_noise_rest", "current_noise_moving")
-    )
+    noise_sizes = sensors["current_noise_torque"]
+    size = torque / limits["max_torque"]
     return ArmParameters(
         seed=seed,
         gear_ratio=robot.gear_ratio,
@@ -404,8 +397,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         knees=gears[:, 3:],
         damping=table["loss_factor"] * gears[:, 0] / (2 * np.pi * 20.0),
         max_current=1.3 * torque / (robot.gear_ratio * torque_constant),
-        thermal_resistance=limits["resistance"] * (torque / limits["max_torque"]) ** -0.5,
-        thermal_capacity=limits["capacity"] * (torque / limits["max_torque"]) ** 0.6,
+        thermal_resistance=limits["resistance"] * size**-0.5,
+        thermal_capacity=limits["capacity"] * size**0.6,
         standby_heat=np.full(n, limits["standby_share"] * standby / n),
         standby_power=standby,
         driver_loss=float(random.uniform(*spread["driver_loss"])),
@@ -414,8 +407,12 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         controller_current_offset=offset_share
         * torque
         / (robot.gear_ratio * torque_constant),
-        current_noise_rest=rest,
-        current_noise_moving=moving,
+        current_noise_rest=_interpolate(
+            torque, noise_sizes, sensors["current_noise_rest"]
+        ),
+        current_noise_moving=_interpolate(
+            torque, noise_sizes, sensors["current_noise_moving"]
+        ),
     )
 
 
@@ -430,7 +427,7 @@ def joint_sizes(robot: RobotDescription) -> Array:
 
 
 def closest_sizes(torque: Array, sizes: ArrayLike) -> Indices:
-    """Index of the size [sizes], N m, closest to each torque [n] on a logarithmic scale.
+    """Index of the size that is closest to each torque [n], on a logarithmic scale.
 
     Args:
         torque: rated torque of each joint [n], N m.
@@ -467,7 +464,7 @@ def motor_constants(robot: RobotDescription, torque: Array) -> dict[str, Array]:
 def no_load_friction(
     robot: RobotDescription, torque: Array, scale: Array
 ) -> NoLoadFriction:
-    """Friction [n] at the calibration temperature times `scale` [n], joint side.
+    """Friction of an arm at the calibration temperature, joint side.
 
     Args:
         robot: the arm's type.
@@ -497,15 +494,12 @@ def _calibration_curves(*like: int) -> Array:
     """Constants [4, 2, n] of the curves of joints that are like these of the calibrated arm."""
     table = constants()["friction_calibration"]
     joints = list(like)
-    to_joint = (
-        constants()["motor"]["gear_ratio"] * np.array(table["torque_constant"])[joints]
-    )
-    curves = [
-        fit_calibration(
-            np.array(table["speed"]), np.array(table[key])[joints] * to_joint[:, None]
-        )
-        for key in ("forward", "backward")
-    ]
+    constant = np.array(table["torque_constant"])[joints]
+    torque_per_ampere = constants()["motor"]["gear_ratio"] * constant[:, None]
+    speed = np.array(table["speed"])
+    forward = np.array(table["forward"])[joints] * torque_per_ampere
+    backward = np.array(table["backward"])[joints] * torque_per_ampere
+    curves = [fit_calibration(speed, forward), fit_calibration(speed, backward)]
     return np.moveaxis(np.array(curves), 2, 0)
 
 

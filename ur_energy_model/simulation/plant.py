@@ -33,9 +33,8 @@ from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.typing import Array
 
 DENSITY = 1500.0
-SHORTEST = 0.05
-"""Assumed mean density [kg/m^3] (a tube with two joints) and smallest length [m] of a
-link."""
+"""Assumed mean density of a link, a tube with two joints [kg/m^3]."""
+SHORTEST = 0.05  # assumed smallest length of a link [m]
 
 
 def solid_links(robot: RobotDescription) -> RobotDescription:
@@ -51,30 +50,33 @@ def solid_links(robot: RobotDescription) -> RobotDescription:
     inertia = robot.inertia.copy()
     for link, mass in enumerate(robot.mass):
         if mass > 0 and np.linalg.eigvalsh(inertia[link])[0] < 1e-9:
-            sin = np.sin(robot.alpha[link])
-            cos = np.cos(robot.alpha[link])
-            d = robot.d[link]
-            a = robot.a[link]
-            if robot.convention == "standard":
-                # of its joints, in its DH frame
-                between = np.array([a, d * sin, d * cos])
-            else:
-                between = np.array([0.0, 0.0, d]) if d else np.array([a, 0.0, 0.0])
-            inertia[link] = cylinder(float(mass), between)
+            inertia[link] = cylinder(float(mass), _between_joints(robot, link))
     return replace(robot, inertia=inertia)
 
 
-def cylinder(mass: float, axis: Array) -> Array:
-    """Inertia tensor [3, 3], kg m^2, about the centre of a solid cylinder of `mass` kg.
+def _between_joints(robot: RobotDescription, link: int) -> Array:
+    """Vector between the two joints of a link in its DH frame [3], m."""
+    d = robot.d[link]
+    a = robot.a[link]
+    if robot.convention == "standard":
+        alpha = robot.alpha[link]
+        return np.array([a, d * np.sin(alpha), d * np.cos(alpha)])
+    if d:
+        return np.array([0.0, 0.0, d])
+    return np.array([a, 0.0, 0.0])
 
-    `axis` [3], m, is the vector from end to end.
+
+def cylinder(mass: float, axis: Array) -> Array:
+    """Inertia tensor [3, 3], kg m^2, about the centre of a solid cylinder.
 
     Args:
-        mass: [kg].
+        mass: of the cylinder [kg].
         axis: vector from end to end [3], m.
     """
     length = max(float(np.linalg.norm(axis)), SHORTEST)
-    along = axis / length if np.linalg.norm(axis) > 1e-9 else np.array([0.0, 0.0, 1.0])
+    along = np.array([0.0, 0.0, 1.0])
+    if np.linalg.norm(axis) > 1e-9:
+        along = axis / length
     radius_squared = mass / (np.pi * DENSITY * length)
     axial = 0.5 * mass * radius_squared
     across = mass * (3.0 * radius_squared + length**2) / 12.0
@@ -153,8 +155,8 @@ def _parts(size: Array, spans: Array) -> Array:
 # never adds energy.
 
 Q, QD, ROTOR, ROTOR_SPEED, CURRENT = range(5)
-"""Rows of the state [5, n]: link position and speed, rotor position and speed (joint
-side), A."""
+"""Rows of the state [5, n]: link position [rad] and speed [rad/s], rotor position [rad] and speed
+[rad/s] (joint side), and motor current [A]."""
 SHAFT, COPPER, FRICTION, GEAR, ABS_CURRENT = range(5)
 """Rows of the energy sums [5, n]: J, J, J, J and A s; see `Plant.energy`."""
 
@@ -206,17 +208,25 @@ class DriveConstants(NamedTuple):
 def _friction(
     drives: DriveConstants, j: int, speed: float, ahead: float, transmitted: float
 ) -> float:
-    """Magnitude of the rotor friction [N m] of joint `j` that moves on with speed `ahead`."""
+    """Magnitude of the rotor friction of a joint [N m].
+
+    Args:
+        drives: constants of the drives.
+        j: number of the joint.
+        speed: of the rotor, joint side [rad/s].
+        ahead: speed that the rotor would have at the end of the step without friction
+            [rad/s]; its sign is the direction of motion.
+        transmitted: torque of the gear [N m].
+    """
     direction = 0 if ahead >= 0.0 else 1
     size = abs(speed)
     stribeck = math.exp(-((size / drives.stribeck_speed[j]) ** 2))
-    moving = (
-        drives.rise[direction, j] * (1.0 - math.exp(-size / drives.pace[direction, j]))
-        + drives.viscous[direction, j] * size
-    )
-    share = (
-        drives.load_direct[j] if transmitted * ahead >= 0.0 else drives.load_reverse[j]
-    )
+    thinning = 1.0 - math.exp(-size / drives.pace[direction, j])
+    viscous = drives.viscous[direction, j] * size
+    moving = drives.rise[direction, j] * thinning + viscous
+    share = drives.load_reverse[j]
+    if transmitted * ahead >= 0.0:
+        share = drives.load_direct[j]
     level = drives.coulomb[direction, j] * (1.0 + (drives.breakaway[j] - 1.0) * stribeck)
     return float(level + drives.friction_factor[j] * moving + share * abs(transmitted))
 
@@ -323,16 +333,18 @@ def advance_drives(
             state[Q, i] += h * state[QD, i]
 
 
-BLOCK = 2e-3
-STEP = 1e-4
-"""Longest time between evaluations of the links' dynamics, and longest step of the drives
-[s]."""
+BLOCK = 2e-3  # longest time between evaluations of the links' dynamics [s]
+STEP = 1e-4  # longest step of the drives [s]
 
 
 class Plant:
-    """Mechanics and drives of one arm with n joints, at rest at `q` [n], rad.
+    """Mechanics and drives of one arm with n joints, at rest at first.
 
-    `robot`, `parameters` and `setup` are those of the true arm.
+    Args:
+        robot: the arm's type.
+        parameters: true constants of the arm.
+        setup: mounting and payload that the arm really has.
+        q: joint positions at the start [n], rad.
 
     Attributes:
         state: link position and speed, rotor position and speed, motor current [5, n].
@@ -351,14 +363,12 @@ class Plant:
         self.state = np.zeros((5, robot.dof))
         self.set_setup(robot, setup)
         self._time_constant = float(constants()["motor"]["current_time_constant"])
-        ripple = np.sqrt(
-            parameters.current_noise_moving**2 - parameters.current_noise_rest**2
-        )
+        at_rest = parameters.current_noise_rest**2
+        ripple = np.sqrt(parameters.current_noise_moving**2 - at_rest)
         self._torque_ripple = ripple * parameters.current_to_torque
         self._ripple_speed = float(constants()["sensors"]["current_noise_speed"])
-        gravity = pin.computeGeneralizedGravity(
-            self._model, self._data, np.asarray(q, float)
-        )
+        position = np.asarray(q, float)
+        gravity = pin.computeGeneralizedGravity(self._model, self._data, position)
         twist = gear_twist(gravity, parameters.stiffness, parameters.knees)
         self.state[Q] = q
         self.state[ROTOR] = q + twist
@@ -379,7 +389,8 @@ class Plant:
             setup: what the arm really carries, and how it is mounted.
         """
         self.dynamics = ArmDynamics(solid_links(robot), setup)
-        self._model, self._data = self.dynamics.model, self.dynamics.data
+        self._model = self.dynamics.model
+        self._data = self.dynamics.data
 
     def set_temperature(self, temperature: Array) -> None:
         """Adapt the friction to joint temperatures [n], degC.
@@ -388,16 +399,11 @@ class Plant:
             temperature: of the joints [n], degC.
         """
         p = self.parameters
-        known = (
-            vars(p)
-            | vars(p.friction)
-            | {
-                "current_to_torque": p.current_to_torque,
-                "friction_factor": p.friction_factor(temperature),
-            }
-        )
-        self._drives = DriveConstants._make(
-            known[name] for name in DriveConstants._fields
+        known = vars(p) | vars(p.friction)
+        known["current_to_torque"] = p.current_to_torque
+        known["friction_factor"] = p.friction_factor(temperature)
+        self._drives = DriveConstants(
+            **{key: known[key] for key in DriveConstants._fields}
         )
 
     def advance(
@@ -409,11 +415,16 @@ class Plant:
         gains: ServoGains,
         noise: Array | None = None,
     ) -> None:
-        """Advance by `dt` s under the servo of the drives.
+        """Advance under the servo of the drives, whose reference is linear in time.
 
-        The reference [2, n], rotor position and speed, is linear from `start` to `end`;
-        `feed_forward` [n], N m joint side, is added to the torque of the servo; `noise`
-        [n] are standard normal numbers for the torque ripple in motion.
+        Args:
+            dt: time to advance by [s].
+            start: reference at the begin [2, n]: rotor position, rad, and speed, rad/s.
+            end: reference at the end.
+            feed_forward: added to the torque of the servo, joint side [n], N m.
+            gains: of the servo.
+            noise: standard normal numbers for the torque ripple in motion [n]; None
+                without ripple.
         """
         blocks = max(1, math.ceil(dt / BLOCK - 1e-9))
         block = dt / blocks
@@ -426,10 +437,10 @@ class Plant:
         for k in range(blocks):
             middle = self.state[Q] + 0.5 * block * self.state[QD]
             bias = pin.nonLinearEffects(self._model, self._data, middle, self.state[QD])
-            inverse = np.ascontiguousarray(
-                pin.computeMinverse(self._model, self._data, middle)
-            )
-            first, last = (start + (end - start) * (each / blocks) for each in (k, k + 1))
+            inverse = pin.computeMinverse(self._model, self._data, middle)
+            inverse = np.ascontiguousarray(inverse)
+            first = start + (end - start) * (k / blocks)
+            last = start + (end - start) * ((k + 1) / blocks)
             advance_drives(
                 self.state, self.energy, steps, h, lag, inverse, bias, first, last, feed_forward,
                 gains, self._drives, self.stopped,
@@ -442,8 +453,8 @@ class Plant:
         p = self.parameters
         q, qd, rotor, speed, _ = self.state
         pin.computeAllTerms(model, data, q, qd)
-        links = pin.computeKineticEnergy(model, data) + pin.computePotentialEnergy(
-            model, data
-        )
+        kinetic = pin.computeKineticEnergy(model, data)
+        links = kinetic + pin.computePotentialEnergy(model, data)
         rotors = 0.5 * float(p.rotor_inertia @ speed**2)
-        return float(links + rotors + gear_energy(rotor - q, p.stiffness, p.knees).sum())
+        gears = gear_energy(rotor - q, p.stiffness, p.knees).sum()
+        return float(links + rotors + gears)

@@ -23,15 +23,20 @@ Lazy = dict[str, Callable[[], RtdeValue]]
 
 
 class RtdeOutputs(dict[str, RtdeValue]):
-    """RTDE field name -> value in the current cycle."""
+    """Values of RTDE fields in the current cycle, by name.
+
+    Attributes:
+        lazy: functions of values that few clients need, by name; each is called on the
+            first access in a cycle.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        # functions of values that few clients need, called on first access in a cycle
         self.lazy: Lazy = {}
 
     def __missing__(self, name: str) -> RtdeValue:
-        value = self[name] = self.lazy[name]()
+        value = self.lazy[name]()
+        self[name] = value
         return value
 
     def __contains__(self, name: object) -> bool:
@@ -47,21 +52,18 @@ class SimulatedCable(NamedTuple):
 
     Attributes:
         resistance: of the segment that ends at each joint [n], ohm.
-        offset: [n], V.
+        offset: of the voltage sensor of each joint [n], V.
     """
 
     resistance: Array
     offset: Array
 
     def voltages(self, bus: float, power: Array) -> Array:
-        """Voltages that the joints report [n], V, at a bus voltage and powers of the joints [n].
+        """Voltages that the joints report [n], V.
 
         Args:
             bus: voltage of the bus [V].
             power: that each joint takes [n], W.
-
-        Returns:
-            What the joints report [n], V.
         """
         voltages = np.full(len(power), bus)
         for _ in range(2):  # the current depends on the voltage by about one percent
@@ -71,7 +73,7 @@ class SimulatedCable(NamedTuple):
 
 
 def draw_cable(seed: int, joints: int) -> SimulatedCable:
-    """Cable and voltage sensors of arm number `seed`, from a random stream of its own.
+    """Cable and voltage sensors of an arm, from a random stream of their own.
 
     Args:
         seed: number of the arm among those of its type.
@@ -102,9 +104,9 @@ class Sensors:
         self._random = random
         self._table = constants()["sensors"]
         bus = constants()["bus"]
-        self._joints = n = len(parameters.gear_ratio)
+        self._joints = len(parameters.gear_ratio)
         self._count = 2 * np.pi / self._table["encoder_counts"]
-        self._cable = draw_cable(parameters.seed, n)
+        self._cable = draw_cable(parameters.seed, self._joints)
         self._open = float(bus["open_voltage"])
         self._force = np.array(self._table["force_noise"])
         self._pool = np.empty((0, 0))
@@ -112,7 +114,10 @@ class Sensors:
         self._draw()
 
     def _draw(self) -> tuple[Array, list[float]]:
-        """Standard normal numbers of one cycle: of the joints [4, n], of the control box."""
+        """Standard normal numbers of one cycle: of the joints [4, n], and four of the control box.
+
+        Those of the tool are kept in `_tool` [9].
+        """
         n = self._joints
         if self._used >= len(self._pool):
             self._pool = self._random.standard_normal((_DRAWS, 4 * n + 4 + 6 + 3))
@@ -135,49 +140,49 @@ class Sensors:
         *,
         powered: bool,
     ) -> dict[str, RtdeValue]:
-        """Draw new noise; returns the measured RTDE fields by name.
+        """The measured RTDE fields by name, with new noise.
 
-        From position and speed of the links [n], current of the motors [n], A,
-        temperature of the joints [n], degC, the bus, and the power that each joint takes
-        with its drive [n], W; `powered` while the arm is switched on.
+        Args:
+            q: positions of the links [n], rad.
+            qd: speeds of the links [n], rad/s.
+            current: of the motors [n], A.
+            temperature: of the joints [n], degC.
+            bus: its state.
+            joint_power: that each joint takes with its drive [n], W.
+            powered: whether the arm is switched on.
         """
         table = self._table
-        (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = (
-            self._draw()
-        )
+        of_joints, of_box = self._draw()
+        of_speed, of_current, of_drives, _ = of_joints
+        of_voltage, of_supply, of_main, of_time = of_box
         measured = current + self._parameters.current_noise_rest * of_current
         if powered:
             main = bus.voltage
-            step = table["joint_voltage_step"]
-            voltage = _round(
-                bus.voltage + table["voltage_noise"] * of_voltage, table["voltage_step"]
-            )
+            noisy = bus.voltage + table["voltage_noise"] * of_voltage
+            voltage = _round(noisy, table["voltage_step"])
             # The noise of the current gives the specified noise of the power.
             deviation = self._parameters.power_noise / max(bus.voltage, 1.0)
             supply = _round(bus.current + deviation * of_supply, table["current_step"])
             at_joints = self._cable.voltages(bus.voltage, joint_power)
             at_joints = at_joints + table["joint_voltage_noise"] * of_drives
-            drives = np.asarray(np.rint(at_joints / step) * step)
+            drives = _rounded(at_joints, table["joint_voltage_step"])
         else:
             main = self._open
             voltage = 0.0
             supply = 0.0
             drives = np.zeros(self._joints)
+        main += table["main_voltage_noise"] * of_main
+        speed = qd + table["speed_noise"] * of_speed
         mean, spread = table["execution_time"]
-        step = table["temperature_step"]
+        torque_per_ampere = self._parameters.stated_current_to_torque
         return {
-            "actual_q": np.rint(q / self._count) * self._count,
-            "actual_qd": np.where(
-                np.abs(qd) < _RESTING, 0.0, qd + table["speed_noise"] * speed
-            ),
+            "actual_q": _rounded(q, self._count),
+            "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, speed),
             "actual_current": measured,
-            "actual_current_as_torque": measured
-            * self._parameters.stated_current_to_torque,
-            "joint_temperatures": np.rint(temperature / step) * step,
+            "actual_current_as_torque": measured * torque_per_ampere,
+            "joint_temperatures": _rounded(temperature, table["temperature_step"]),
             "actual_joint_voltage": drives,
-            "actual_main_voltage": _round(
-                main + table["main_voltage_noise"] * of_main, table["voltage_step"]
-            ),
+            "actual_main_voltage": _round(main, table["voltage_step"]),
             "actual_robot_voltage": voltage,
             "actual_robot_current": supply,
             "actual_robot_energy_consumed": bus.supplied,
@@ -244,5 +249,11 @@ class Sensors:
         }
 
 
+def _rounded(values: Array, step: float) -> Array:
+    """Values rounded to a multiple of a step."""
+    return np.asarray(np.rint(values / step) * step)
+
+
 def _round(value: float, step: float) -> float:
+    """A value rounded to a multiple of a step."""
     return float(round(value / step) * step)
