@@ -60,13 +60,15 @@ def default_version(robot: RobotDescription) -> tuple[int, ...]:
     Args:
         robot: the arm's type.
     """
-    return {"cb3": (3, 15, 8), "other": (5, 23, 0)}.get(robot.generation, (5, 11, 1))
+    if robot.generation == "cb3":
+        return (3, 15, 8)
+    return (5, 23, 0) if robot.generation == "other" else (5, 11, 1)
 
 
 def actual_parameters(
     robot: RobotDescription, seed: int, session: SimulatedSession, options: ArmOptions
 ) -> ArmParameters:
-    """True constants of arm number `seed` of this type, with its drive set, in a session.
+    """True constants of an arm of this type, with its drive set, in a session.
 
     Args:
         robot: the arm's type.
@@ -76,7 +78,9 @@ def actual_parameters(
     """
     drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
     parameters = session.applied_to(drawn)
-    return parameters.with_viscous_friction_only() if options.viscous_only else parameters
+    if options.viscous_only:
+        return parameters.with_viscous_friction_only()
+    return parameters
 
 
 def with_drive_set(
@@ -116,10 +120,8 @@ def with_drive_set(
     )
     flex_spline = of_gears("flex_spline_coulomb")
     whole = replace(friction, coulomb=friction.coulomb + flex_spline)
-    true_coulomb = (
-        parameters.friction.coulomb.mean(axis=0) + parameters.flex_spline_coulomb
-    )
-    known = parameters.compensation.coulomb / true_coulomb
+    of_rotor = parameters.friction.coulomb.mean(axis=0)
+    known = parameters.compensation.coulomb / (of_rotor + parameters.flex_spline_coulomb)
     return replace(
         parameters,
         stated_torque_constant=parameters.torque_constant,
@@ -181,7 +183,7 @@ class SimulatedSession:
 
 
 def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
-    """Session `number`, from 0, of arm `seed` with n joints; repeated draws are equal.
+    """A session of an arm with n joints; repeated draws are equal.
 
     Args:
         seed: number of the arm among those of its type.

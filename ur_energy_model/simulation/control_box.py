@@ -38,8 +38,13 @@ class RtdeValues(dict[str, Any]):
     """Values of RTDE fields by name: the dictionary holds those of the control box.
 
     Fields of the arm, and fields derived from them, are looked up on access because some
-    are expensive to compute. `tcp_offset` is the tool centre point in the flange frame
-    [6].
+    are expensive to compute.
+
+    Args:
+        arm: whose outputs are looked up.
+
+    Attributes:
+        tcp_offset: tool centre point in the flange frame [6], m and rad.
     """
 
     def __init__(self, arm: SimulatedArm) -> None:
@@ -132,7 +137,7 @@ class ControlBox:
 
     Args:
         arm: the simulated arm.
-        identity: what the controller says of itself.
+        identity: that the controller reports.
 
     Attributes:
         arm: the simulated arm.
@@ -156,18 +161,17 @@ class ControlBox:
         self.messages: deque[TextMessage] = deque(maxlen=100)
         self.packages: dict[Recipe, bytes] = {}
         self.loaded_program = f"{identity.motion}.urp"
-        self.cycle = self.inputs_received = self._digital_outputs = 0
+        self.cycle = 0
+        self.inputs_received = 0
+        self._digital_outputs = 0
         self._program: Program | None = None
-        # the cycle in which it begins
         self._program_paused = False
-        self._program_begin = 0
+        self._program_begin = 0  # cycle in which the program begins
         self._line: Iterator[None] | None = None  # a requested straight move
         self.values = RtdeValues(arm)
         self.values.update((name, 0) for name in FIELDS if name.startswith(OWN_FIELDS))
-        self.values.update(
-            (name, [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0)
-            for name, kind in INPUTS.items()
-        )
+        for name, kind in INPUTS.items():
+            self.values[name] = [0] * WIDTH[kind] if WIDTH[kind] > 1 else 0
         self.values.update(CONSTANT_VALUES)
         self._replaced: set[str] = set()
         self._refresh()
@@ -178,13 +182,13 @@ class ControlBox:
         return self.values.tcp_offset
 
     def set_tool(self, pose: Array) -> None:
-        """Set the tool centre point in the flange frame [6], m and rad.
+        """Set the tool centre point.
 
         Args:
             pose: position [m] and rotation vector [rad] in the flange frame [6].
 
         Raises:
-            ScriptError: not a pose of this world.
+            ScriptError: the pose is not finite, or far beyond every arm.
         """
         self.values.tcp_offset = checked_pose(pose, "the tool centre point")
 
@@ -199,7 +203,7 @@ class ControlBox:
         return np.asarray(self.values["target_q"])
 
     def joint_positions(self, pose: Array, near: Array | None = None) -> Array:
-        """Joint positions [n] of a pose [6] of the tool centre point, solved from `near` [n].
+        """Joint positions [n], rad, of a pose of the tool centre point.
 
         Args:
             pose: position [m] and rotation vector [rad] of the tool centre point in the
@@ -241,7 +245,7 @@ class ControlBox:
         self._refresh()
 
     def move_straight(self, pose: Array, speed: float, acceleration: float) -> None:
-        """Move the tool centre point along a line to a pose [6] in m/s, m/s^2; the program waits.
+        """Move the tool centre point along a line; the program waits for its end.
 
         Args:
             pose: end of the line: position [m] and rotation vector [rad] in the base
@@ -250,13 +254,17 @@ class ControlBox:
             acceleration: of the tool centre point [m/s^2].
 
         Raises:
-            ScriptError: not a pose of this world, or a value is not positive.
+            ScriptError: the pose is not finite or far beyond every arm, or a value is not
+                positive.
         """
         pose = checked_pose(pose)
         if not (speed > 0.0 and acceleration > 0.0):
             raise ScriptError("a straight move needs positive speed and acceleration")
+        lowest, highest = TOOL_SPEEDS
         self._line = self._follow_line(
-            pose, *np.clip([speed, acceleration], *TOOL_SPEEDS).tolist()
+            pose,
+            speed=min(max(speed, lowest), highest),
+            acceleration=min(max(acceleration, lowest), highest),
         )
         self.command(cmd.StopJ(STOP_DECELERATION))
 
@@ -286,6 +294,7 @@ class ControlBox:
         self._replaced.update(values)
 
     def _refresh(self) -> None:
+        """Update the values of the box after a cycle, and end replaced ones."""
         for name in self._replaced:
             del self.values[name]
         self._replaced.clear()
@@ -308,7 +317,7 @@ class ControlBox:
         values["actual_digital_output_bits"] = self._digital_outputs
 
     def send_message(self, text: str, level: int = 3) -> None:
-        """Send a text to all RTDE clients; level 0 exception, 1 error, 2 warning, 3 info.
+        """Send a text to all RTDE clients.
 
         Args:
             text: what clients show.
@@ -344,7 +353,7 @@ class ControlBox:
         """Start an uploaded program; it replaces the running one, which is stopped first.
 
         Args:
-            program: which gets a step in every cycle.
+            program: that was uploaded; one step of it is run in every cycle.
         """
         if self.program_state is not ProgramState.STOPPED:
             self._program_begin = self.cycle + round(REPLACEMENT * self.rate)
@@ -386,7 +395,7 @@ class ControlBox:
         return self.command(cmd.StopJ(STOP_DECELERATION))
 
     def command(self, command: cmd.Command) -> bool:
-        """Command the arm for a client; returns whether it accepted.
+        """Command the arm for a client.
 
         Args:
             command: a motion, a stop or a change of the payload.
@@ -428,7 +437,7 @@ class ControlBox:
                 self.values[f"standard_analog_output{i}"] = value
 
     def set_digital_outputs(self, mask: int, bits: int) -> None:
-        """Set the digital outputs in the mask: 8 standard, 8 configurable, 2 tool.
+        """Set digital outputs.
 
         Args:
             mask: outputs that change: 8 standard, 8 configurable, 2 of the tool.

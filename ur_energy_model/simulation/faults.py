@@ -23,11 +23,14 @@ from ur_energy_model.telemetry.fields import FIELDS
 
 
 class FaultKind(NamedTuple):
-    """A kind of fault: its effect while it is active, and argument and duration [s] by default.
+    """A kind of fault.
 
     Attributes:
         name: as typed.
-        argument: its meaning; "" if there is none.
+        effect: while the fault is active, in words.
+        argument: meaning of its argument; "" if it has none.
+        default: of the argument.
+        duration: by default [s]; infinite until it is cleared.
     """
 
     name: str
@@ -70,8 +73,8 @@ OWN_FIELDS = (
 )
 """Prefixes of fields of the control box, not of the arm, which no fault replaces."""
 LARGEST = {"late_ticks": 1e4}
-MOST_FAULTS = 1000
-"""Largest argument of a fault, 1e6 for others, and most pending and active faults."""
+"""Largest arguments by kind of fault; 1e6 for other kinds."""
+MOST_FAULTS = 1000  # most pending and active faults
 _REAL = ("DOUBLE", "VECTOR3D", "VECTOR6D")
 _SPELLING = re.compile(
     r"(?P<name>\w+)(?:@(?P<start>[\d.]+)(?:\+(?P<duration>[\d.]+|inf))?)?(?::(?P<argument>.+))?"
@@ -79,12 +82,12 @@ _SPELLING = re.compile(
 
 
 class Fault(NamedTuple):
-    """A fault `start` s after the controller became ready, for `duration` s (0: once).
+    """A fault of a controller.
 
     Attributes:
-        kind: what happens.
-        start: time of its beginning [s].
-        duration: how long it lasts [s].
+        kind: its effect.
+        start: time from the controller being ready to its beginning [s].
+        duration: how long it lasts [s]; 0 for an event.
         argument: its size, in the unit of its kind.
     """
 
@@ -104,7 +107,7 @@ class Fault(NamedTuple):
 
 
 def parse_fault(text: str, now: float = 0.0) -> Fault:
-    """Parse `NAME[@T[+D]][:ARGUMENT]`, T relative to `now` [s].
+    """Parse a fault.
 
     Args:
         text: as typed: `NAME[@T[+D]][:ARGUMENT]`.
@@ -132,9 +135,9 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
         raise InputError(f"fault {text!r}", problem, remedy)
     try:
         start = float(match["start"] or 0.0)
-        duration = (
-            kind.duration if match["duration"] is None else float(match["duration"])
-        )
+        duration = kind.duration
+        if match["duration"] is not None:
+            duration = float(match["duration"])
     except ValueError:
         remedy = "write seconds, for example voltage_dip@10+0.5:30"
         raise InputError(f"fault {text!r}", "has an invalid time", remedy) from None
@@ -142,6 +145,7 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
 
 
 def _usable(kind: FaultKind, argument: str) -> bool:
+    """Whether a kind of fault can have this argument."""
     if kind.argument == "field":
         real = argument in FIELDS and FIELDS[argument].kind in _REAL
         return real and not argument.startswith(OWN_FIELDS)
@@ -170,10 +174,13 @@ class Faults:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Faults:
-        """Parse several faults; raises InputError as `parse_fault`.
+        """Parse several faults.
 
         Args:
             texts: one fault each, see `parse_fault`.
+
+        Raises:
+            InputError: see `parse_fault`.
         """
         return cls([parse_fault(text) for text in texts])
 
@@ -195,7 +202,7 @@ class Faults:
         return fault
 
     def clear(self, name: str | None = None) -> int:
-        """Remove the faults of this name, or all; returns how many.
+        """Remove faults.
 
         Args:
             name: of the kind; None for all.
@@ -204,9 +211,10 @@ class Faults:
             The number of faults removed.
         """
         before = len(self.faults)
-        self.faults = [
-            fault for fault in self.faults if name not in (None, fault.kind.name)
-        ]
+        if name is None:
+            self.faults = []
+        else:
+            self.faults = [fault for fault in self.faults if fault.kind.name != name]
         self._held.clear()
         return before - len(self.faults)
 
@@ -217,10 +225,8 @@ class Faults:
             name: of the kind.
         """
         for fault in self.faults:
-            if (
-                fault.kind.name == name
-                and fault.start <= self.now < fault.start + fault.duration
-            ):
+            end = fault.start + fault.duration
+            if fault.kind.name == name and fault.start <= self.now < end:
                 return fault
         return None
 

@@ -61,7 +61,8 @@ class SimulatedArm:
         options: session, ambient temperature and controller.
 
     Attributes:
-        session, parameters: what differs in this session, and the true constants in it.
+        session: what differs in this session.
+        parameters: true constants in this session.
         outputs: RTDE field name -> value in the current cycle.
     """
 
@@ -83,12 +84,15 @@ class SimulatedArm:
         self.setup = setup
         self.rate = robot.rate
         self.controller_version = options.controller_version
-        session = self.session = draw_session(seed, options.session, robot.dof)
-        p = self.parameters = actual_parameters(robot, seed, session, options)
-        self._cycle, self._dt = 0, 1.0 / self.rate
-        self._true_setup = Setup(
-            setup.gravity, setup.payload if carried is None else carried
-        )
+        session = draw_session(seed, options.session, robot.dof)
+        p = actual_parameters(robot, seed, session, options)
+        self.session = session
+        self.parameters = p
+        self._cycle = 0
+        self._dt = 1.0 / self.rate
+        if carried is None:
+            carried = setup.payload
+        self._true_setup = Setup(setup.gravity, carried)
         q = motion.sample(np.zeros(1))[0][0].copy()
         self._plant = Plant(robot, p, self._true_setup, q)
         self._controller = JointController(robot, p, setup, options.controller)
@@ -101,8 +105,8 @@ class SimulatedArm:
         self._sensors = Sensors(p, np.random.default_rng(stream))
         self._plant.set_temperature(self._balance.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
-        # rotors are ahead of the joints by the twist
         if not self._controller.gains.of_link:
+            # Rotors are ahead of the joints by the twist of the gears.
             self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._set_targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self.outputs = RtdeOutputs()
@@ -147,7 +151,7 @@ class SimulatedArm:
         """Accept a command; it takes effect in the next cycle.
 
         Args:
-            command: which takes effect in the next cycle.
+            command: of power, safety, payload or motion.
 
         Raises:
             MotionRefusedError: the arm cannot move, or a payload is impossible.
@@ -187,27 +191,26 @@ class SimulatedArm:
         self._plant.set_setup(self.robot, self._true_setup)
 
     def tilt(self, gravity: Array) -> None:
-        """Mount the arm another way, unannounced; gravity in the base frame [3], m/s^2.
+        """Mount the arm another way, unannounced.
 
         Args:
             gravity: in the base frame [3], m/s^2.
         """
-        self._true_setup = Setup(
-            np.asarray(gravity, dtype=float), self._true_setup.payload
-        )
+        known = np.asarray(gravity, dtype=float)
+        self._true_setup = Setup(known, self._true_setup.payload)
         self._plant.set_setup(self.robot, self._true_setup)
 
     def change_friction(self, joint: int, factor: float) -> None:
-        """Multiply the friction of a joint (index from 0).
+        """Multiply the friction of a joint.
 
         Args:
             joint: its index, from 0.
             factor: on all of its friction.
         """
-        scale = np.where(np.arange(self.robot.dof) == joint, factor, 1.0)
-        self.parameters = self._plant.parameters = self.parameters.with_friction_scaled(
-            scale
-        )
+        scale = np.ones(self.robot.dof)
+        scale[joint] = factor
+        self.parameters = self.parameters.with_friction_scaled(scale)
+        self._plant.parameters = self.parameters
         self._plant.set_temperature(self._balance.temperature)
 
     def tick(self) -> None:
@@ -220,7 +223,8 @@ class SimulatedArm:
             self._hold_position()
         start = self._reference
         if running:
-            self._set_targets(*self._supervisor.step(self._dt))
+            q, qd, qdd = self._supervisor.step(self._dt)
+            self._set_targets(q, qd, qdd)
             self._supervisor.check_torque(self._targets.moment)
         else:  # the trim may have changed
             self._set_reference()
@@ -294,9 +298,8 @@ class SimulatedArm:
 
     def _set_reference(self) -> None:
         """Reference of the servo [2, n]: rotor position and speed."""
-        self._reference = np.stack(
-            [self._targets.q + self._controller.trim, self._targets.qd]
-        )
+        rotor = self._targets.q + self._controller.trim
+        self._reference = np.stack([rotor, self._targets.qd])
 
     def _hold_position(self) -> None:
         """Command the measured position as brakes open or close; closed brakes need no current."""
@@ -357,9 +360,7 @@ class SimulatedArm:
 def record_arm(
     arm: SimulatedArm, duration: float, fields: Iterable[str] = ENERGY_FIELDS
 ) -> Telemetry:
-    """Advance an arm by `duration` s and record every cycle, as fast as it can be computed.
-
-    RTDE fields that the arm or its version does not have are omitted.
+    """Advance an arm and record every cycle, as fast as it can be computed.
 
     Args:
         arm: which is advanced.
@@ -368,11 +369,11 @@ def record_arm(
             omitted.
     """
     version = arm.controller_version
-    names = [
-        name
-        for name in fields
-        if name in arm.outputs and name != "timestamp" and FIELDS[name].available(version)
-    ]
+    names = []
+    for name in fields:
+        known = name != "timestamp" and name in arm.outputs
+        if known and FIELDS[name].available(version):
+            names.append(name)
     samples = round(duration * arm.rate)
     time = np.empty(samples)
     columns = {name: np.empty((samples, *np.shape(arm.outputs[name]))) for name in names}
@@ -385,9 +386,11 @@ def record_arm(
     session = arm.session.number
     gravity = arm.setup.gravity.tolist()
     center = payload.center_of_mass.tolist()
+    source = f"simulated {arm.robot.name}, seed {arm.parameters.seed}"
+    if session:
+        source += f", session {session}"
     info = RecordingInfo(
-        source=f"simulated {arm.robot.name}, seed {arm.parameters.seed}"
-        + (f", session {session}" if session else ""),
+        source=source,
         robot=arm.robot.name,
         controller_version=".".join(str(part) for part in version),
         rate=arm.rate,

@@ -48,11 +48,15 @@ class Ticker:
     """Deadlines at start + k * period [s], and how late they were served.
 
     Deadlines do not move when one is served late, so no tick is dropped and the mean rate
-    is exact. `lateness_max` is the longest time from a deadline to its service [s].
+    is exact.
 
     Args:
         period: between deadlines [s].
-        clock: the time [s].
+        clock: returns the time [s].
+
+    Attributes:
+        ticks: number of deadlines that were served.
+        lateness_max: longest time from a deadline to its service [s].
     """
 
     def __init__(
@@ -62,7 +66,9 @@ class Ticker:
         self._clock = clock
         self.ticks = 0
         self.lateness_max = 0.0
-        self._start = self._first = self._last = clock()
+        self._start = clock()
+        self._first = self._start  # time of the first tick [s]
+        self._last = self._start  # time of the last tick [s]
         self._histogram = [0] * len(_BINS)
 
     def remaining(self) -> float:
@@ -71,10 +77,10 @@ class Ticker:
 
     def serve(self) -> None:
         """Record that the current deadline is served now."""
-        self._last = now = self._clock()
+        self._last = self._clock()
         if not self.ticks:
-            self._first = now
-        lateness = now - (self._start + self.ticks * self.period)
+            self._first = self._last
+        lateness = self._last - (self._start + self.ticks * self.period)
         self.ticks += 1
         self.lateness_max = max(self.lateness_max, lateness)
         self._histogram[max(bisect_left(_BINS, lateness) - 1, 0)] += 1
@@ -83,7 +89,9 @@ class Ticker:
     def rate(self) -> float:
         """Ticks per second between the first and the last [Hz]."""
         span = self._last - self._first
-        return (self.ticks - 1) / span if self.ticks > 1 and span > 0 else 0.0
+        if self.ticks < 2 or span <= 0:
+            return 0.0
+        return (self.ticks - 1) / span
 
     def lateness(self, share: float) -> float:
         """Lateness that this share of the ticks does not exceed [s], within 6 %.
@@ -92,16 +100,15 @@ class Ticker:
             share: of the ticks, 0 to 1.
         """
         counts = np.cumsum(self._histogram)
-        return _BINS[
-            min(int(np.searchsorted(counts, share * counts[-1])) + 1, len(_BINS) - 1)
-        ]
+        upper_end = int(np.searchsorted(counts, share * counts[-1])) + 1
+        return _BINS[min(upper_end, len(_BINS) - 1)]
 
     def __str__(self) -> str:
-        late = (self.lateness(0.5), self.lateness(0.99), self.lateness_max)
-        p50, p99, worst = (f"{1e3 * value:.2f}" for value in late)
+        median = f"{1e3 * self.lateness(0.5):.2f} ms (median)"
+        most = f"{1e3 * self.lateness(0.99):.2f} ms (99 %)"
+        worst = f"{1e3 * self.lateness_max:.2f} ms (worst)"
         return (
-            f"{self.ticks} ticks at {self.rate:.2f}/s, late by {p50} ms (median), "
-            f"{p99} ms (99 %), {worst} ms (worst)"
+            f"{self.ticks} ticks at {self.rate:.2f}/s, late by {median}, {most}, {worst}"
         )
 
 
@@ -117,8 +124,21 @@ class SimulatedController:
 
     One thread serves clients until a tick is due, advances the arm by one cycle and sends
     the packages of that cycle. Nothing is shared between threads, and a slow client
-    cannot delay a tick. `speed` is a factor on real time, `report` is called with every
-    message for users, `wall` are addresses of a meter at the mains (`serve_meter`).
+    cannot delay a tick.
+
+    Args:
+        arm: that is moved.
+        host: address to listen on.
+        identity: that the controller reports.
+        faults: that disturb it; None for none.
+        speed: factor on real time.
+        wall: addresses of a meter at the mains, see `serve_meter`.
+        report: called with every message for users.
+
+    Attributes:
+        faults: pending and active faults.
+        box: the controller without its ports.
+        ticker: cycles so far, and how punctual they were.
 
     Raises:
         ControllerError: a port cannot be opened.
@@ -138,8 +158,7 @@ class SimulatedController:
         self.host = host
         self._report = report
         self.faults = faults or Faults()
-        self.box = ControlBox(arm, identity)  # the controller without its ports
-        # cycles so far, and how punctual they were
+        self.box = ControlBox(arm, identity)
         self.ticker = Ticker(1.0 / (self.box.rate * speed))
         self._to_skip = 0
         self._stop = threading.Event()
@@ -174,9 +193,11 @@ class SimulatedController:
     def run(
         self, duration: float | None = None, ready: Callable[[], None] | None = None
     ) -> None:
-        """Serve until `stop` is called or `duration` s of controller time have passed.
+        """Serve until `stop` is called or the duration is over.
 
-        `ready` is called when clients can connect.
+        Args:
+            duration: controller time to serve [s]; None for no end.
+            ready: called when clients can connect.
         """
         gc.collect()
         gc.freeze()  # keeps long-lived objects out of collections during ticks
@@ -280,7 +301,10 @@ class Simulation:
         motion: name of a motion or a trajectory file.
         version: of the software; None for the default.
         seed: selects the individual arm and its noise.
-        ambient, controller, session, drive_set: see `ArmOptions`.
+        ambient: see `ArmOptions`.
+        controller: likewise.
+        session: likewise.
+        drive_set: likewise.
         speed: factor on real time.
         faults: injected faults, see `parse_fault`.
         truth: file for the true energies.
@@ -354,9 +378,9 @@ class Simulation:
         return arm, server
 
     def _check(self, robot: RobotDescription, version: tuple[int, ...]) -> None:
-        hosts = (self.host, *listening_hosts(self.wall))
-        for host in () if self.allow_network else hosts:
-            if is_loopback(host):
+        """Refuse options that cannot be simulated, see `build`."""
+        for host in (self.host, *listening_hosts(self.wall)):
+            if self.allow_network or is_loopback(host):
                 continue
             problem = (
                 "is not a loopback address: other machines could mistake it for a robot"

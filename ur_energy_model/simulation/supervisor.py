@@ -23,9 +23,8 @@ State = tuple[Array, Array, Array]  # commanded position, velocity and accelerat
 _BUFFER = 256
 SERVO_ACCELERATION = 40.0  # acceleration limit while following a stream [rad/s^2]
 SPEED_AVERAGING = 0.01  # averaging time of the speed of a stream [s]
-LOOKAHEAD = (0.03, 2.0)
-GAIN = (1.0, 1e4)
-"""Ranges to which look-ahead time [s] and gain of a stream are clipped."""
+LOOKAHEAD = (0.03, 2.0)  # range to which the look-ahead time of a stream is clipped [s]
+GAIN = (1.0, 1e4)  # range to which the gain of a stream is clipped
 
 
 class Reference(Protocol):
@@ -54,7 +53,7 @@ class HoldPosition:
     """Keep the commanded position.
 
     Args:
-        q: [n], rad.
+        q: joint positions [n], rad.
     """
 
     done = True
@@ -68,7 +67,7 @@ class HoldPosition:
 
 
 class MotionReference:
-    """Follow a motion; `loop` repeats it if it ends where it begins.
+    """Follow a motion.
 
     Args:
         motion: to follow.
@@ -102,15 +101,16 @@ class MotionReference:
             self._buffer = list(self._motion.sample(time))
             self._next = 0
             self._rate = rate
-        q, qd, qdd = (values[self._next] for values in self._buffer)
+        positions, velocities, accelerations = self._buffer
+        q = positions[self._next]
+        qd = velocities[self._next]
+        qdd = accelerations[self._next]
         self._next += 1
         return q, scale * qd, scale**2 * qdd + change * qd
 
 
 class SpeedReference:
-    """Accelerate from a state q, qd to joint speeds [n], rad/s.
-
-    `acceleration` is that of the leading joint [rad/s^2].
+    """Accelerate from a state to joint speeds, and keep them.
 
     Args:
         q: position at the start [n], rad.
@@ -135,8 +135,12 @@ class SpeedReference:
         missing = self._goal - self._qd
         largest = float(np.abs(missing).max())
         most = self._acceleration * dt
-        step = missing if largest <= most else missing * (most / largest)
-        qd = self._goal.copy() if largest <= most else self._qd + step
+        if largest <= most:
+            step = missing
+            qd = self._goal.copy()
+        else:
+            step = missing * (most / largest)
+            qd = self._qd + step
         self._q = self._q + 0.5 * dt * (self._qd + qd)
         self._qd = qd
         return self._q, qd, step / dt
@@ -166,7 +170,7 @@ class ServoReference:
         self._omega = 1.0
 
     def update(self, goal: Array, lookahead: float, gain: float) -> None:
-        """Set the streamed position [n], rad; an unchanged position is ignored.
+        """Set the streamed position; an unchanged position is ignored.
 
         Args:
             goal: streamed position [n], rad.
@@ -174,9 +178,8 @@ class ServoReference:
             gain: of the stream: a larger one follows faster.
         """
         self._lookahead = float(np.clip(np.nan_to_num(lookahead), *LOOKAHEAD))
-        self._omega = (
-            2.0 / self._lookahead * np.sqrt(np.clip(np.nan_to_num(gain), *GAIN) / 300.0)
-        )
+        relative_gain = np.clip(np.nan_to_num(gain), *GAIN) / 300.0
+        self._omega = 2.0 / self._lookahead * np.sqrt(relative_gain)
         if np.array_equal(goal, self._goal):
             return
         if 0.0 < self._age <= self._lookahead:
@@ -206,17 +209,16 @@ class ServoReference:
 MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
 
 SCALING_RATE = 3.0  # rate at which the speed scaling follows slider and pause [1/s]
-# deceleration of a protective stop, and before a new move [rad/s^2]
 STOP_ACCELERATION = 10.0
+"""Deceleration of a protective stop, and before a new move [rad/s^2]."""
 SLOWEST = 1e-3
 FASTEST = 200.0
 """Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the
 upper."""
-# move to the start of the built-in motion, rad/s and rad/s^2
 APPROACH = {"v": 0.9, "a": 1.8}
-OVERLOAD_SECONDS = 0.02
-MARGIN = 1.02
-"""Tolerated duration of a torque beyond the limits [s], and factor on all limits."""
+"""Speed [rad/s] and acceleration [rad/s^2] of the move to the start of the built-in motion."""
+OVERLOAD_SECONDS = 0.02  # tolerated duration of a torque beyond the limits [s]
+MARGIN = 1.02  # factor on all limits
 
 
 class Supervisor:
@@ -229,8 +231,10 @@ class Supervisor:
 
     Attributes:
         planner: of the moves of n joints; replaced after a change of payload.
-        fraction, scale: speed slider and effective speed scaling, 0 to 1.
-        safety_mode, stop_reason: protective stop and its reason, None without one.
+        fraction: speed slider, 0 to 1.
+        scale: effective speed scaling, 0 to 1.
+        safety_mode: whether there is a protective stop.
+        stop_reason: reason of the protective stop; None without one.
         program_state: state of the built-in motion.
     """
 
@@ -243,7 +247,8 @@ class Supervisor:
         self.planner = planner
         self._robot = planner.robot
         self._motion = motion
-        self.fraction = self.scale = 1.0
+        self.fraction = 1.0
+        self.scale = 1.0
         self.safety_mode = SafetyMode.NORMAL
         self.program_state = ProgramState.STOPPED
         self.stop_reason: str | None = None
@@ -306,6 +311,7 @@ class Supervisor:
                 self._start(command)
 
     def _start(self, command: cmd.Move) -> None:
+        """Start a motion that a client commands."""
         q, qd, _ = self._state
         match command:
             case cmd.StopJ():
@@ -342,12 +348,14 @@ class Supervisor:
             Position [n], rad, velocity, rad/s, and acceleration, rad/s^2.
         """
         paused = self.program_state is ProgramState.PAUSED and self._program is not None
-        missing = (0.0 if paused else self.fraction) - self.scale
+        goal = 0.0 if paused else self.fraction
+        missing = goal - self.scale
         step = float(np.clip(missing, -SCALING_RATE * dt, SCALING_RATE * dt))
         self.scale += step
         while self._reference.done and not isinstance(self._reference, HoldPosition):
             self._start_next()
-        self._state = q, qd, _ = self._reference.step(dt, self.scale, step / dt)
+        self._state = self._reference.step(dt, self.scale, step / dt)
+        q, qd, _ = self._state
         fast = np.abs(qd) > MARGIN * self._robot.max_velocity
         if fast.any():
             self._stop(f"speed limit of {self._name(fast)}")
@@ -357,10 +365,10 @@ class Supervisor:
         return self._state
 
     def rest_at(self, q: Array) -> None:
-        """Command the arm to stay at `q` [n], rad.
+        """Command the arm to stay at a position.
 
         Args:
-            q: [n], rad.
+            q: joint positions [n], rad.
         """
         self._state = (q, np.zeros_like(q), np.zeros_like(q))
         self._reference = HoldPosition(q)
@@ -373,7 +381,7 @@ class Supervisor:
         self.program_state = ProgramState.STOPPED
 
     def check_torque(self, moment: Array) -> None:
-        """Stop if a target moment [n], N m, stays beyond the limits.
+        """Stop if a target moment stays beyond the limits.
 
         Short peaks are tolerated: a stream that skips a few cycles does not overload a
         drive.
@@ -388,7 +396,7 @@ class Supervisor:
             self._stop(f"torque limit of {self._name(lasting)}")
 
     def check_following(self, error: Array) -> None:
-        """Stop if a position error [n], rad, is too large.
+        """Stop if a position error is too large.
 
         Args:
             error: commanded less actual position [n], rad.
@@ -398,11 +406,11 @@ class Supervisor:
             self._stop(f"{self._name(over)} does not follow its target")
 
     def _outside(self, q: Array) -> bool:
-        return bool(
-            (np.abs(q) > self._robot.max_position).any() or not np.isfinite(q).all()
-        )
+        """Whether joint positions [n], rad, are not within the limits of the joints."""
+        return not bool((np.abs(q) <= self._robot.max_position).all())
 
     def _name(self, joints: Mask) -> str:
+        """Name of the first of these joints [n]."""
         return self._robot.joint_names[int(np.argmax(joints))]
 
     def _stop(self, reason: str) -> None:
@@ -421,6 +429,7 @@ class Supervisor:
         acceleration: float = STOP_ACCELERATION,
         then: list[Reference | cmd.MoveJ] | None = None,
     ) -> None:
+        """Bring the arm to rest with an acceleration [rad/s^2]; the next references follow."""
         q, qd, _ = self._state
         self._reference = SpeedReference(q, qd, np.zeros_like(qd), acceleration)
         self._next = then or []
@@ -441,9 +450,8 @@ class Supervisor:
                 speed=np.minimum(_positive(following.v), self._robot.max_velocity),
                 acceleration=np.full(len(q), _positive(following.a)),
             )
-            path = self.planner.move(
-                q, np.asarray(following.q, dtype=float), limits=limits
-            )
+            goal = np.asarray(following.q, dtype=float)
+            path = self.planner.move(q, goal, limits=limits)
             following = MotionReference(path, loop=False)
         self._reference = following
 
@@ -458,4 +466,6 @@ class Supervisor:
 
 def _positive(value: float) -> float:
     """A client's speed or acceleration within the bounds; `SLOWEST` if it is not finite."""
-    return min(max(float(value), SLOWEST), FASTEST) if np.isfinite(value) else SLOWEST
+    if not np.isfinite(value):
+        return SLOWEST
+    return min(max(float(value), SLOWEST), FASTEST)
