@@ -19,7 +19,12 @@ from ur_energy_model.typing import Array
 class MoveJ:
     """Move to a joint position [6], rad, with a trapezoidal speed profile.
 
-    All joints arrive together; v, rad/s, and a, rad/s^2, are those of the leading joint.
+    All joints arrive together.
+
+    Attributes:
+        q: joint positions to reach [6], rad.
+        v: speed of the leading joint [rad/s].
+        a: acceleration of the leading joint [rad/s^2].
     """
 
     q: Array
@@ -36,9 +41,13 @@ class Follow:
 
 @dataclass(frozen=True)
 class ServoJ:
-    """Follow a streamed joint position [6], rad, for `time` s.
+    """Follow a streamed joint position.
 
-    `lookahead` is the time constant of the smoothing [s].
+    Attributes:
+        q: joint positions [6], rad.
+        time: until the next position is due [s].
+        lookahead: time constant of the smoothing [s].
+        gain: of the position loop; a larger one follows faster.
     """
 
     q: Array
@@ -49,9 +58,11 @@ class ServoJ:
 
 @dataclass(frozen=True)
 class SpeedJ:
-    """Accelerate to joint speeds [6], rad/s, and keep them until the next command.
+    """Accelerate to joint speeds, and keep them until the next command.
 
-    `a` is the acceleration of the leading joint [rad/s^2].
+    Attributes:
+        qd: joint velocities to reach [6], rad/s.
+        a: acceleration of the leading joint [rad/s^2].
     """
 
     qd: Array
@@ -67,12 +78,16 @@ class StopJ:
 
 @dataclass(frozen=True)
 class SetPayload:
-    """Configure the payload in the controller."""
+    """Configure the payload in the controller.
 
-    mass: float  # kg
-    # centre of mass in the flange frame [3], m
+    Attributes:
+        mass: [kg].
+        cog: centre of mass in the flange frame [3], m.
+        inertia: about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2.
+    """
+
+    mass: float
     cog: Array = field(default_factory=lambda: np.zeros(3))
-    # about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2
     inertia: Array = field(default_factory=lambda: np.zeros(6))
 
     @property
@@ -151,10 +166,9 @@ JOINT_MODES = {
 
 # Bounds of the payloads that clients may mount or configure on a simulated arm.
 
-HEAVIEST = 100.0
-FARTHEST = 2.0
-MOST_INERTIA = 100.0
-"""Mass [kg], coordinate of the centre of mass [m] and inertia [kg m^2]; beyond every arm."""
+HEAVIEST = 100.0  # largest mass [kg], beyond every arm
+FARTHEST = 2.0  # largest coordinate of the centre of mass [m]
+MOST_INERTIA = 100.0  # largest entry of the inertia tensor [kg m^2]
 
 
 def is_possible(payload: Payload) -> bool:

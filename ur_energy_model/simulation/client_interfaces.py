@@ -63,10 +63,12 @@ _CALIBRATED = 1
 
 
 def _framed(kind: int, body: bytes) -> bytes:
+    """A packet of a kind."""
     return _HEADER.pack(_HEADER.size + len(body), kind) + body
 
 
 def _doubles(*values: Any) -> bytes:
+    """Numbers and arrays in double precision, one after the other."""
     return np.concatenate([np.ravel(value) for value in values]).astype(">f8").tobytes()
 
 
@@ -85,9 +87,6 @@ def version_message(box: ControlBox) -> bytes:
 
 def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
     """State of the robot as sent ten times per second on both interfaces.
-
-    With `configuration` it includes kinematics and limits, as in the first message to a
-    client.
 
     Args:
         box: arm, program and values of the controller.
@@ -114,9 +113,8 @@ def state_message(box: ControlBox, *, configuration: bool = False) -> bytes:
         parts[CONFIGURATION_DATA] = (
             _doubles(limits, motion, defaults) + geometry + bytes(16)
         )
-    return _framed(
-        ROBOT_STATE, b"".join(_framed(kind, body) for kind, body in parts.items())
-    )
+    packets = [_framed(kind, body) for kind, body in parts.items()]
+    return _framed(ROBOT_STATE, b"".join(packets))
 
 
 _REALTIME: tuple[str | int, ...] = (
@@ -151,19 +149,22 @@ def realtime_packet(box: ControlBox) -> bytes:
     Args:
         box: arm, program and values of the controller.
     """
-    body = _doubles(
-        *(
-            np.zeros(each) if isinstance(each, int) else box.values[each]
-            for each in _REALTIME
-        )
-    )
+    values = []
+    for field in _REALTIME:
+        if isinstance(field, int):
+            values.append(np.zeros(field))
+        else:
+            values.append(box.values[field])
+    body = _doubles(*values)
     sizes = _REALTIME_SIZES["cb3" if box.version[0] < 5 else "e-series"]
     size = max(size for since, size in sizes.items() if since <= box.version[:2])
     return struct.pack(">i", size) + body[: size - 4]
 
 
 def _microseconds(box: ControlBox) -> int:
-    return int(np.clip(np.nan_to_num(1e6 * float(box.values["timestamp"])), 0.0, 2.0**63))
+    """Controller time [us], within the range of the packets."""
+    time = np.nan_to_num(1e6 * float(box.values["timestamp"]))
+    return int(np.clip(time, 0.0, 2.0**63))
 
 
 def _singles(value: Any) -> list[float]:
@@ -191,24 +192,36 @@ def _mode_data(box: ControlBox) -> bytes:
 
 
 def _joint_data(values: Mapping[str, Any]) -> bytes:
-    doubles = [values[name] for name in ("actual_q", "target_q", "actual_qd")]
-    singles = ("actual_current", "actual_joint_voltage", "joint_temperatures")
-    modes = np.asarray(values["joint_mode"], dtype=int).tolist()
-    columns = [*doubles, *(_singles(values[name]) for name in singles), [0.0] * 6, modes]
+    columns = [
+        values["actual_q"],
+        values["target_q"],
+        values["actual_qd"],
+        _singles(values["actual_current"]),
+        _singles(values["actual_joint_voltage"]),
+        _singles(values["joint_temperatures"]),
+        [0.0] * 6,
+        np.asarray(values["joint_mode"], dtype=int).tolist(),
+    ]
     return b"".join(_JOINT.pack(*joint) for joint in zip(*columns, strict=True))
 
 
 def _masterboard_data(box: ControlBox) -> bytes:
     value = box.values
-    digital = (int(value[f"actual_digital_{kind}_bits"]) for kind in ("input", "output"))
-    inputs, outputs = (
-        [value[f"standard_analog_{kind}{i}"] for i in (0, 1)]
-        for kind in ("input", "output")
-    )
-    names = ("actual_robot_voltage", "actual_robot_current", "io_current")
-    supply = _singles([value[name] for name in names])
+    supply_fields = ("actual_robot_voltage", "actual_robot_current", "io_current")
     body = struct.pack(
-        ">iiBBddbbddffff", *digital, 0, 0, *inputs, 0, 0, *outputs, 30.0, *supply
+        ">iiBBddbbddffff",
+        int(value["actual_digital_input_bits"]),
+        int(value["actual_digital_output_bits"]),
+        0,
+        0,
+        value["standard_analog_input0"],
+        value["standard_analog_input1"],
+        0,
+        0,
+        value["standard_analog_output0"],
+        value["standard_analog_output1"],
+        30.0,
+        *_singles([value[name] for name in supply_fields]),
     )
     return body + struct.pack(">BBBIBBB", box.arm.safety_mode, 0, 0, 0, 0, 0, 0)
 
@@ -292,11 +305,9 @@ class DashboardSession(LineSession):
             match = pattern.fullmatch(line)
             if match is not None:
                 argument = (match[1] or "") if match.groups() else ""
-                return (
-                    reply.format(argument)
-                    if isinstance(reply, str)
-                    else reply(self, argument)
-                )
+                if isinstance(reply, str):
+                    return reply.format(argument)
+                return reply(self, argument)
         return f'could not understand: "{line}"'
 
     def load(self, name: str) -> str:
@@ -431,8 +442,8 @@ GREETING = (
 
 _LEAST_FACTOR = 0.1
 _LARGEST_FACTOR = 10.0
-_LARGEST_GRAVITY = 20.0
-"""Factors on the friction of a joint, and gravity of the mounting [m/s^2]."""
+"""Limits of a factor on the friction of a joint."""
+_LARGEST_GRAVITY = 20.0  # largest gravity of a mounting [m/s^2]
 
 
 class ControlPortSession(LineSession):

@@ -33,14 +33,13 @@ class LinearDrive:
 
     Battistini, Samori, Subini, "Modeling and simulation of an UR5 Robot Manipulator", PD
     tuning: small speeds and twists, no static friction, the links a constant inertia.
-    Inertia in kg m^2, damping in N m s/rad, stiffness in N m/rad.
 
     Attributes:
-        rotor_inertia: motor and wave generator.
-        rotor_damping: of the rotor.
-        link_inertia: flex spline and links.
-        link_damping: of the flex spline and links.
-        stiffness: of the gear.
+        rotor_inertia: of motor and wave generator [kg m^2].
+        rotor_damping: of the rotor [N m s/rad].
+        link_inertia: of flex spline and links [kg m^2].
+        link_damping: of flex spline and links [N m s/rad].
+        stiffness: of the gear [N m/rad].
     """
 
     rotor_inertia: float
@@ -51,7 +50,10 @@ class LinearDrive:
 
     @property
     def state_space(self) -> tuple[Array, Array]:
-        """A [4, 4] and b [4] of x' = A x + b torque, x = rotor angle, speed, link angle, speed."""
+        """A [4, 4] and b [4] of x' = A x + b torque.
+
+        The state x is rotor angle and speed, link angle and speed [rad, rad/s].
+        """
         k = self.stiffness
         rotor = self.rotor_inertia
         link = self.link_inertia
@@ -67,7 +69,7 @@ class LinearDrive:
 
     @property
     def denominator(self) -> Array:
-        """Coefficients of s^4 ... s^0 [5], that of s^4 is one."""
+        """Coefficients of s^4 ... s^0 [5]; the first one is 1."""
         return np.asarray(np.poly(self.state_space[0]).real)
 
     @property
@@ -100,17 +102,20 @@ _SLOWER = 0.9  # factor on the crossover frequency of a loop that is not stable
 def pd_gains(
     drive: LinearDrive, crossover: float, phase_margin: float
 ) -> tuple[float, float]:
-    """Proportional and derivative gain [N m/rad, N m s/rad] of a position loop around the link.
+    """Gains of a position loop around the link.
 
-    The open loop has magnitude one and the phase margin [rad] at the crossover frequency
-    w [rad/s]: (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is
-    not negative: where viscous friction gives a larger margin, that one holds. Where the
-    resonance of the gear makes the closed loop unstable, w is reduced until it is stable.
+    The open loop has magnitude one and the phase margin at the crossover frequency w: (kp
+    + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative:
+    where viscous friction alone gives a larger margin, it is zero. Where the resonance of
+    the gear makes the closed loop unstable, w is reduced until it is stable.
 
     Args:
         drive: linear model of the joint.
         crossover: angular frequency at which the open loop has magnitude one [rad/s].
-        phase_margin: [rad].
+        phase_margin: of the open loop at this frequency [rad].
+
+    Returns:
+        Proportional gain [N m/rad] and derivative gain [N m s/rad].
     """
     while True:
         plant = drive.response(np.array([crossover]), drive.to_link)[0]
@@ -129,19 +134,19 @@ ControllerKind = Literal["feedforward", "pd"]
 
 _LINK_SHARE = 0.3
 """Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
-# random positions over which the link inertia of the PD tuning is averaged
 _POSITIONS = 200
+"""Number of random positions over which the link inertia of the PD tuning is averaged."""
 
 
 class Targets(NamedTuple):
-    """Targets of one cycle, arrays [n].
+    """Targets of one cycle.
 
     Attributes:
-        q: rad.
-        qd: rad/s.
-        qdd: rad/s^2.
-        moment: inverse dynamics with rotors, without friction, joint side, N m.
-        current: A.
+        q: joint positions [n], rad.
+        qd: joint velocities [n], rad/s.
+        qdd: joint accelerations [n], rad/s^2.
+        moment: inverse dynamics with rotors, without friction, joint side [n], N m.
+        current: of the motors [n], A.
     """
 
     q: Array
@@ -180,11 +185,8 @@ class JointController:
         kind: ControllerKind,
     ) -> None:
         if kind not in get_args(ControllerKind):
-            raise InputError(
-                kind,
-                "is not a controller",
-                f"use {' or '.join(get_args(ControllerKind))}",
-            )
+            remedy = f"use {' or '.join(get_args(ControllerKind))}"
+            raise InputError(kind, "is not a controller", remedy)
         servo = constants()["servo"]
         pd = kind == "pd"
         self.kind = kind
@@ -211,9 +213,9 @@ class JointController:
         """Target moment and current for a commanded state [n].
 
         Args:
-            q: [n], rad.
-            qd: [n], rad/s.
-            qdd: [n], rad/s^2.
+            q: joint positions [n], rad.
+            qd: joint velocities [n], rad/s.
+            qdd: joint accelerations [n], rad/s^2.
 
         Returns:
             The commanded state, target_moment, joint side [n], N m, and target_current
@@ -232,7 +234,7 @@ class JointController:
         return Targets(q, qd, qdd, moment, current)
 
     def correct(self, dt: float, error: Array) -> None:
-        """Integrate the joint-side position error [n], rad, outside the dead band.
+        """Integrate the position error outside the dead band.
 
         Args:
             dt: time since the last correction [s].
@@ -260,14 +262,17 @@ def linear_drives(
     data = dynamics.data
     positions = np.random.default_rng(0).uniform(-np.pi, np.pi, (_POSITIONS, robot.dof))
     links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
-    columns = [
-        parameters.reflected_inertia,
-        parameters.friction.viscous.mean(axis=0),
-        links,
-        parameters.flex_spline_viscous,
-        parameters.stiffness[:, 0],
-    ]
-    return tuple(LinearDrive(*map(float, row)) for row in np.transpose(columns))
+    rotor_damping = parameters.friction.viscous.mean(axis=0)
+    return tuple(
+        LinearDrive(
+            rotor_inertia=float(parameters.reflected_inertia[j]),
+            rotor_damping=float(rotor_damping[j]),
+            link_inertia=float(links[j]),
+            link_damping=float(parameters.flex_spline_viscous[j]),
+            stiffness=float(parameters.stiffness[j, 0]),
+        )
+        for j in range(robot.dof)
+    )
 
 
 def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from ur_energy_model.errors import ControllerError
 
 RECEIVE_SIZE = 4096
-"""Bytes read from a client at a time: what it sends must not delay a cycle of the arm."""
-KERNEL_BUFFER = LARGEST_BACKLOG = 1 << 18
-"""Bytes that may wait for a client, in the kernel and here, before its connection is
-closed."""
+"""Bytes read from a client at a time: long input must not delay a cycle of the arm."""
+KERNEL_BUFFER = 1 << 18  # size of the kernel's buffer for a client [bytes]
+LARGEST_BACKLOG = 1 << 18
+"""Unsent bytes beyond that buffer from which on the connection of a client is closed."""
 MAX_CONNECTIONS = 64
 SELECTABLE = 1024  # select() does not support file descriptors from this number on
-MAX_LINE = 4096
+MAX_LINE = 4096  # longest line of a client [bytes]
 
 
 class ClientSession:
@@ -94,7 +94,7 @@ class ClientConnection:
         return bool(self._pending)
 
     def send(self, data: bytes) -> None:
-        """Send without blocking; closes the connection if too many bytes are waiting.
+        """Send without blocking.
 
         Args:
             data: to send; the connection is closed if too many bytes are waiting.
@@ -156,9 +156,7 @@ class TcpServer:
     def listen(
         self, host: str, port: int, make_session: Callable[[], ClientSession]
     ) -> int:
-        """Open a port; returns its number, which the system chooses for 0.
-
-        `make_session` is called for each client.
+        """Open a port.
 
         Args:
             host: address to listen on.
@@ -186,7 +184,7 @@ class TcpServer:
         return int(listener.getsockname()[1])
 
     def serve(self, timeout: float) -> None:
-        """Wait at most `timeout` s for clients, and serve them.
+        """Wait for clients, and serve them.
 
         Args:
             timeout: longest time to wait for clients [s].
@@ -202,18 +200,21 @@ class TcpServer:
                 item.read()
             else:
                 with contextlib.suppress(OSError):
-                    sock, _ = item.accept()
-                    if sock.fileno() < SELECTABLE:
-                        self.connections.append(
-                            ClientConnection(sock, self._listeners[item]())
-                        )
-                    else:
-                        sock.close()
+                    self._accept(item)
         for connection in writable:
             if connection.fileno() >= 0:
                 connection.flush()
         if readable or writable:
             self.sweep()
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept a client; OSError if it has gone already."""
+        sock, _ = listener.accept()
+        if sock.fileno() >= SELECTABLE:
+            sock.close()
+            return
+        session = self._listeners[listener]()
+        self.connections.append(ClientConnection(sock, session))
 
     def sweep(self) -> None:
         """Remove closed connections, and refuse clients beyond the limit."""

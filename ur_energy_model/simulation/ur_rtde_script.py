@@ -44,7 +44,7 @@ WAITS = True  # result of a command that is complete only when the arm is at res
 
 
 class UrRtdeScript:
-    """The running control script of ur_rtde, a `Program`; `text` is the uploaded script.
+    """The running control script of ur_rtde, a `Program`.
 
     Args:
         box: arm, program and values of the controller.
@@ -65,13 +65,15 @@ class UrRtdeScript:
             raise ScriptError(
                 f"{self.name}: reg_offset_int is {self._offset}, not 0 or 24"
             )
-        self._started = self._executing = self._waiting = self._moving_asynchronously = (
-            False
-        )
-        self._writes = self._operations = 0
+        self._started = False
+        self._executing = False  # whether the command in the register was executed
+        self._waiting = False  # whether it is complete only when the arm is at rest
+        self._moving_asynchronously = False
+        self._writes = 0
+        self._operations = 0
         self._watchdog_cycles: float | None = None
-        self._last_inputs = (0, 0)
-        """Number of input packages, and the cycle in which the last one was noticed."""
+        self._inputs_seen = 0  # number of input packages at the last cycle
+        self._inputs_cycle = 0  # cycle in which the last input package was noticed
 
     def step(self) -> bool:
         """Run one pass of the loop; returns False after the stop command.
@@ -112,7 +114,7 @@ class UrRtdeScript:
         return True
 
     def _execute(self, command: int) -> bool:
-        """Execute a command; returns True if the client waits until the arm is at rest."""
+        """Execute a command; returns whether the client waits until the arm is at rest."""
         if command == SET_WATCHDOG:
             (frequency,) = self.doubles(0, 1)
             self._watchdog_cycles = self.box.rate / frequency if frequency > 0 else None
@@ -128,14 +130,18 @@ class UrRtdeScript:
         return waits
 
     def _check_watchdog(self) -> None:
-        """Raise if the client has not written inputs for longer than its watchdog allows."""
-        box, (inputs, cycle) = self.box, self._last_inputs
-        if box.inputs_received != inputs:
-            self._last_inputs = (box.inputs_received, box.cycle)
-        elif (
-            self._watchdog_cycles is not None
-            and box.cycle - cycle > self._watchdog_cycles
-        ):
+        """End the program of a client that has not written inputs for too long.
+
+        Raises:
+            ScriptError: the time of its watchdog is over.
+        """
+        box = self.box
+        if box.inputs_received != self._inputs_seen:
+            self._inputs_seen = box.inputs_received
+            self._inputs_cycle = box.cycle
+            return
+        silent_cycles = box.cycle - self._inputs_cycle
+        if self._watchdog_cycles is not None and silent_cycles > self._watchdog_cycles:
             raise ScriptError(
                 "the watchdog stopped the program: the client sends no inputs"
             )
@@ -149,6 +155,7 @@ class UrRtdeScript:
     # Registers
 
     def _integer(self, register: int) -> int:
+        """Input integer register, by its number in the range of the script."""
         return int(self.box.values[f"input_int_register_{register + self._offset}"])
 
     def doubles(self, first: int, count: int = 6) -> Array:
@@ -200,26 +207,29 @@ class UrRtdeScript:
     # Motions
 
     def move(self, q: Array) -> bool:
-        """Move to joint positions."""
-        self.box.arm.command(cmd.MoveJ(q, *self.doubles(6, 2).tolist()))
+        """Move to joint positions [6], rad, with speed and acceleration of registers 6 and 7."""
+        speed, acceleration = self.doubles(6, 2).tolist()
+        self.box.arm.command(cmd.MoveJ(q, speed, acceleration))
         return WAITS
 
     def move_straight(self, pose: Array) -> bool:
-        """Move the tool along a line."""
-        self.box.move_straight(pose, *self.doubles(6, 2).tolist())
+        """Move the tool along a line to a pose [6], likewise."""
+        speed, acceleration = self.doubles(6, 2).tolist()
+        self.box.move_straight(pose, speed, acceleration)
         return WAITS
 
     def stop(self) -> bool:
-        """Bring the arm to rest."""
-        self.box.arm.command(cmd.StopJ(*self.doubles(0, 1).tolist()))
+        """Bring the arm to rest with the deceleration of register 0."""
+        self.box.arm.command(cmd.StopJ(float(self.doubles(0, 1)[0])))
         return WAITS
 
     def servo(self, q: Array) -> None:
-        """Follow streamed joint positions."""
-        self.box.arm.command(cmd.ServoJ(q, *self.doubles(8, 3).tolist()))
+        """Follow streamed joint positions [6], rad, with the constants of registers 8 to 10."""
+        time, lookahead, gain = self.doubles(8, 3).tolist()
+        self.box.arm.command(cmd.ServoJ(q, time, lookahead, gain))
 
     def speed_tool(self) -> None:
-        """Joint speeds of a tool speed, with the joint acceleration that takes the same time."""
+        """Follow a tool speed by joint speeds, with the joint acceleration of the same time."""
         box = self.box
         speed = self.doubles(0)
         jacobian = box.kinematics.jacobian(box.target_q, box.tcp_offset)
@@ -245,7 +255,7 @@ class UrRtdeScript:
 
 
 def _without_effect(script: UrRtdeScript) -> None:
-    """For what a simulated arm does not have, such as the damping of the force mode."""
+    """Do nothing, for functions that a simulated arm does not have, such as the force mode."""
 
 
 COMMANDS: dict[int, Callable[[UrRtdeScript], object]] = {

@@ -76,11 +76,11 @@ class SimulatedWall:
     seed: int = 0
 
     def power(self, robot_mode: ArrayLike, bus_power: ArrayLike) -> Array:
-        """Power at the mains [n], W, from RTDE robot modes [n] and the bus power [n], W.
+        """Power at the mains [n], W.
 
         Args:
             robot_mode: as RTDE has it [n].
-            bus_power: [n], W.
+            bus_power: power at the 48 V supply [n], W.
         """
         on = np.searchsorted([POWER_OFF, BACKDRIVE - 1], robot_mode)
         bus = np.asarray(bus_power, dtype=float)
@@ -107,35 +107,33 @@ class SimulatedWall:
         ends = np.arange(first, time[-1], self.period)
         ends = ends[self.arrivals(ends, random)[0]]
         watts, joules = self.measured(ends, known, energy, random)
-        # as if there were one long before
+        # Before the first reading the meter shows NaN, as if that had arrived long before.
         arrival = np.append(-np.inf, ends + self.delay)
+        shown = np.array([np.append(np.nan, watts), np.append(np.nan, joules)])
         number = np.searchsorted(arrival, time, "right") - 1
+        columns = shown[:, number]
         held = max(SILENT_PERIODS * self.period, SILENT_SECONDS)
-        columns = np.array([np.append(np.nan, watts), np.append(np.nan, joules)])[
-            :, number
-        ]
         columns[:, time - arrival[number] > held] = np.nan
         return dict(zip(METER_FIELDS, (*columns, number.astype(float)), strict=True))
 
     def measured(
         self, ends: Array, time: Array, energy: Array, random: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Readings [m], W, and counter [m], J, of the averaging times that end at `ends` [m], s.
-
-        `energy` is the energy at the mains since the start [n], J, at `time` [n], s.
+        """Readings of a meter without dropouts.
 
         Args:
             ends: of the averaging times [m], s.
             time: of the energies [n], s.
             energy: at the mains since the start [n], J.
             random: of the noise.
+
+        Returns:
+            Power [m], W, and counter [m], J.
         """
-        joules, before = (
-            np.interp(at, time, energy) for at in (ends, ends - self.averaging)
-        )
-        watts = (joules - before) / self.averaging + self.noise * random.standard_normal(
-            len(ends)
-        )
+        joules = np.interp(ends, time, energy)
+        before = np.interp(ends - self.averaging, time, energy)
+        noise = self.noise * random.standard_normal(len(ends))
+        watts = (joules - before) / self.averaging + noise
         if self.resolution:
             watts = self.resolution * np.round(watts / self.resolution)
         return watts, COUNTER_STEP * np.floor(joules / COUNTER_STEP)
@@ -143,7 +141,7 @@ class SimulatedWall:
     def arrivals(
         self, ends: Array, random: np.random.Generator, silent_until: float = -np.inf
     ) -> tuple[Mask, float]:
-        """Which readings arrive [m], and until when the meter is silent after them [s].
+        """Draw which readings arrive.
 
         Args:
             ends: of the averaging times [m], s.
@@ -154,16 +152,15 @@ class SimulatedWall:
             Which readings arrive [m], and until when the meter is silent after them [s].
         """
         begun = random.random(len(ends)) < self.silences_per_hour * self.period / 3600.0
-        seconds = np.where(
-            begun, random.uniform(*self.silence_seconds, len(ends)), -np.inf
-        )
+        lengths = random.uniform(*self.silence_seconds, len(ends))
+        seconds = np.where(begun, lengths, -np.inf)
         until = np.maximum.accumulate(np.append(silent_until, ends + seconds))
         missed = random.random(len(ends)) < self.missed
         return ~missed & (ends > until[1:]), float(until[-1])
 
 
 def draw_wall(seed: int) -> SimulatedWall:
-    """The wall of arm number `seed`, with a meter of 1 W and 1 s that now and then drops out.
+    """The wall of an arm, with a meter of 1 W and 1 s that now and then drops out.
 
     Args:
         seed: number of the arm among those of its type.
@@ -213,10 +210,11 @@ class SimulatedMeter:
         span = wall.averaging + wall.period
         self._known: deque[tuple[float, float]] = deque(maxlen=round(span / _KEPT) + 2)
         self._coming: deque[tuple[float, tuple[float, float]]] = deque()
-        self._due = self._silent_until = -np.inf
+        self._due = -np.inf  # time of the next reading [s]
+        self._silent_until = -np.inf
 
     def update(self, time: float, energy: float) -> None:
-        """Follow the true energy at the mains [J] at a time [s].
+        """Follow the true energy at the mains.
 
         Args:
             time: controller time [s].
@@ -236,22 +234,25 @@ class SimulatedMeter:
             if arrives[0] and time - known[0][0] >= wall.averaging:
                 times, energies = np.array(known).T
                 watts, joules = wall.measured(end, times, energies, self._random)
-                self._coming.append(
-                    (time + wall.delay, (float(watts[0]), float(joules[0])))
-                )
+                reading = (float(watts[0]), float(joules[0]))
+                self._coming.append((time + wall.delay, reading))
         if time < self._silent_until:
             self.shown = None
         elif self._coming and self._coming[0][0] <= time:
-            self.shown = shown = self._coming.popleft()[1]
+            _, shown = self._coming.popleft()
+            self.shown = shown
             for listener in self.listeners:
                 listener(shown)
 
 
 def listening_hosts(urls: Iterable[str]) -> list[str]:
-    """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL.
+    """Hosts on which the URLs of a meter listen.
 
     Args:
-        urls: of `serve_meter`.
+        urls: see `serve_meter`.
+
+    Raises:
+        InputError: a URL is of another kind.
     """
     form = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC"
     found = []
@@ -267,14 +268,11 @@ def listening_hosts(urls: Iterable[str]) -> list[str]:
 def serve_meter(
     meter: SimulatedMeter, urls: Iterable[str], stack: ExitStack
 ) -> list[str]:
-    """Serve a meter at http://A:P and modbus://A:P, and publish it to mqtt://A:P/TOPIC.
-
-    Returns the URL of each for `ur_energy record --meter`; the end of the stack ends the
-    servers.
+    """Serve a meter at addresses, and publish it to brokers.
 
     Args:
-        meter: what is shown.
-        urls: where: http://A:P, modbus://A:P or mqtt://A:P/TOPIC.
+        meter: that is served.
+        urls: http://A:P, modbus://A:P or mqtt://A:P/TOPIC each.
         stack: whose end stops the servers.
 
     Returns:
@@ -287,14 +285,14 @@ def serve_meter(
     for url in urls:
         parts = urlsplit(url)
         kind, port = _INTERFACES[parts.scheme]
-        place = str(parts.hostname), parts.port or port, parts.path.strip("/") or "meter"
+        topic = parts.path.strip("/") or "meter"
+        served = kind(meter, str(parts.hostname), parts.port or port, topic)
         try:
-            found.append(stack.enter_context(kind(meter, *place)))
+            found.append(stack.enter_context(served))
         except (OSError, RuntimeError) as error:
             problem = f"the meter cannot be served ({problem_words(error)})"
-            raise ControllerError(
-                url, problem, "choose another address or port"
-            ) from None
+            remedy = "choose another address or port"
+            raise ControllerError(url, problem, remedy) from None
     return found
 
 
@@ -307,14 +305,19 @@ _POWERS = {
 
 
 def _status(shown: tuple[float, float], power: str = "apower") -> bytes:
-    """Status of a component of a Shelly device."""
-    return json.dumps(
-        {"id": 0, power: shown[0], "aenergy": {"total": shown[1] / 3600.0}}
-    ).encode()
+    """Status of a component of a Shelly device (JSON), from power [W] and counter [J].
+
+    `power` is the key of the power in this component.
+    """
+    watts, joules = shown
+    content = {"id": 0, power: watts, "aenergy": {"total": joules / 3600.0}}
+    return json.dumps(content).encode()
 
 
 @contextmanager
 def _shelly(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str]:
+    """Serves the status of a Shelly device."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = urlsplit(self.path).path
