@@ -23,7 +23,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
 from ur_energy_model.energy.meter import interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
-from ur_energy_model.energy.profile import ProgramPart, ProgramEnergy, Spent
+from ur_energy_model.energy.profile import ProgramEnergy, ProgramPart, Spent
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.session import POSE_STD
 from ur_energy_model.identification.filtered_motion import FilteredMotion
