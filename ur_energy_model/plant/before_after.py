@@ -167,7 +167,7 @@ class ProductionSaving:
 
     @property
     def is_measured(self) -> bool:
-        """Whether measured totals are compared, and not those of a model."""
+        """Whether measured totals are compared, not totals of a model."""
         return both_measured(*self.sources)
 
     def as_json(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def compare(
     """The saving per cycle, with its 95 % interval.
 
     With one session on each side the cycles are what scatters. With one cycle on one side
-    it is taken to scatter as those of the other side; with one on each side nothing shows
+    it is taken to scatter as the other side does; with one on each side nothing shows
     the scatter, so that the interval is unknown and nothing is proven.
 
     Args:

@@ -4,7 +4,7 @@
 """EnergyParts: the parts and cycles of a recording, from which rows of the history are made.
 
 A part ends where a second, a possible cycle or the time that another source covers begins
-or ends. Energies are those of the EnergyMeter, as `ur_energy estimate` counts them.
+or ends. The EnergyMeter counts the energies, as in `ur_energy estimate`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class EnergyParts:
         self._parts: list[PartTable] = []
 
     def update(self, table: PowerTable, marks: Marks | None = None) -> None:
-        """Take powers that follow those of the last call.
+        """Take powers that follow the powers of the last call.
 
         Args:
             table: powers of consecutive samples.

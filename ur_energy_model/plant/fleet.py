@@ -140,8 +140,8 @@ class Fleet:
                 arm.
 
         Returns:
-            The prior, where joints without evidence have that of their type; None if no
-            arm shows a joint of its sizes.
+            The prior, where joints without evidence have the prior of their type; None if
+            no arm shows a joint of its sizes.
         """
         constants = TorqueConstantPrior.of_type(robot)
         expected = expected_inertia(robot)

@@ -104,7 +104,7 @@ class LiveRows:
     def update(
         self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
     ) -> None:
-        """Take powers that follow those of the last call.
+        """Take powers that follow the powers of the last call.
 
         Args:
             table: powers of consecutive samples.
@@ -316,7 +316,7 @@ class LiveHistory:
     def update(
         self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator
     ) -> None:
-        """Take powers that follow those of the last call; never waits for the store.
+        """Take powers that follow the last ones, without waiting for the store.
 
         Args:
             table: powers; without host stamps they are taken as of now.

@@ -82,7 +82,7 @@ class HistoryCompanion(EstimatorCompanion):
         """Add powers to the rows of their seconds, cycles and minutes.
 
         Args:
-            table: powers that follow those of the last call.
+            table: powers that follow the powers of the last call.
             starts: marks of cycles in them.
             calculator: that has computed them.
         """

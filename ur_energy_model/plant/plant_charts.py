@@ -3,7 +3,7 @@
 
 """Charts of many arms over months: days, hours of the week, arms and cycles.
 
-Energies are in kWh at the supply of the arms, days are those of the store's time zone.
+Energies are in kWh at the supply of the arms, days are in the time zone of the question.
 *Left on* is the energy of whole hours in which an arm did not move.
 """
 

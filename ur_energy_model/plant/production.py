@@ -48,7 +48,7 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 USUAL = 1.3  # factor on the median duration beyond which a cycle is not a usual one
 SETTLED = 1.0
-"""Time after the begin of a rest from which on its power is that of holding the arm [s]: the bus
+"""Time after the begin of a rest from which on its power only holds the arm [s]: the bus
 capacitor that braking has charged is empty, and the joints have settled."""
 SHORTEST_REST = 0.2  # shortest settled rest whose power is compared [s]
 SLOW = (
@@ -455,9 +455,9 @@ def stored_productions(
 ) -> tuple[list[Production], list[Production]]:
     """Cycles of a history store before and after an instant, by day.
 
-    Where programs have names, the cycles are those of the program that ran most. Energies
-    are the measured ones if both sides have cycles that are measured as a whole, else
-    those of the model.
+    Where programs have names, only cycles of the program that ran most count. Energies
+    are the measured ones if both sides have cycles that are measured as a whole, else the
+    energies of the model.
 
     Args:
         database: of the store, for one arm.

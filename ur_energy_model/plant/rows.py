@@ -278,7 +278,7 @@ class ProgramRows:
         self._rows: list[_NodeMinute] = []
 
     def update(self, table: PowerTable) -> None:
-        """Take powers that follow those of the last call.
+        """Take powers that follow the powers of the last call.
 
         Powers without program lines are ignored.
         """
@@ -436,7 +436,7 @@ _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
 class HealthRows:
     """Rows of `health` from the powers of consecutive samples; keeps one small row per minute.
 
-    Minutes are those of the host's clock; gaps and pauses do not matter. A restart of the
+    Minutes begin by the host's clock; gaps and pauses do not matter. A restart of the
     controller's clock and a new payload end the window of motion in progress.
 
     Args:
@@ -464,7 +464,7 @@ class HealthRows:
         self._rows: list[dict[str, Any]] = []  # minutes that are over
 
     def update(self, table: PowerTable) -> None:
-        """Take powers that follow those of the last call."""
+        """Take powers that follow the powers of the last call."""
         host: Array = 1e-9 * host_times(table.samples).astype(float)
         back = (np.flatnonzero(np.diff(table.samples.time) < 0) + 1).tolist()
         for run in slices_between(back, len(table.samples)):

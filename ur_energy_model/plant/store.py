@@ -11,9 +11,9 @@
 
 A change of the store (a bag, a minute of a live writer, files that are joined) is one
 commit for all tables. What a killed process wrote before that does not count, and is
-replaced when the source is added again. Commits follow each other: who finds that another
-process was faster looks again at what others cover, so that no time of an arm counts
-twice.
+replaced when the source is added again. Commits follow each other: a process that finds
+that another process was faster reads again what other sources cover, so that no time of
+an arm counts twice.
 
 A bag whose rows are lost is added again with the model and settings of the first time,
 and all its rows are replaced; rows of other sources are never removed. What follows from

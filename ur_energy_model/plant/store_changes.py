@@ -29,7 +29,7 @@ from ur_energy_model.plant.store_content import (
 from ur_energy_model.plant.store_files import StoredFile, StoreError, StoreFiles
 from ur_energy_model.plant.store_log import State, StoreLog
 
-MOST_WAIT = 60.0  # for a commit beside those of other processes [s]
+MOST_WAIT = 60.0  # for a commit beside commits of other processes [s]
 SHORTEST_PAUSE = 0.01  # before a commit is tried again [s]
 LONGEST_PAUSE = 0.5  # before a commit is tried again [s]
 

@@ -86,7 +86,7 @@ class State:
         Args:
             table: name of their table; None for all.
             arm: name of their arm; None for all.
-            path: paths in the store, of which files are wanted; None for all.
+            path: paths of the files in the store; None for all.
         """
         chosen = self.files
         for name, value in (("table", table), ("arm", arm)):

@@ -146,8 +146,8 @@ def _joints(columns: str, most: int) -> str:
     """A subquery with the sums of the lists of `seconds`, a row per joint and part of an arm.
 
     The lists are summed up entry by entry, and unnested then. Rows of the parts follow
-    the
-    joints: their `place` is _FIRST_PART and more, their energy that of the arm.
+    the joints: their `place` is _FIRST_PART and more, and they have one of PARTS as their
+    energy.
 
     Args:
         columns: select list of the keys, as of `_key_columns`.
