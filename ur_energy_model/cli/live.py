@@ -52,8 +52,6 @@ def run(given: Given) -> None:
     Raises:
         UrEnergyError: the source, the model or a sink cannot be used.
     """
-    from rich.console import Console
-
     options = given.of(LiveViewOptions)
     tariff_of(options.tariff)  # refused before anything is counted
     check_ports(given)
@@ -81,18 +79,31 @@ def run(given: Given) -> None:
     stop = threading.Event()
     opened = open_sinks(given, arm.actions, options.state_file)
     sinks = SinkGroup(opened, common_options(given).sink_rate)
-    console = Console(highlight=False)
-    viewer: Screen | LinePrinter
-    if options.json:
-        viewer = LinePrinter(arm.state, stop, json_line, note)
-    elif not console.is_terminal or console.is_dumb_terminal:
-        viewer = LinePrinter(arm.state, stop, text_line, note, patience=WAITING)
-    else:
-        viewer = Screen(console, arm.state, stop)
+    viewer = _viewer(options, arm, stop)
     with closing(sinks), on_stop_signal(stop.set), closing(arm), viewer:
         arm.start(sinks)
         _watch(viewer, arm, options.duration)
     _end(options, arm)
+
+
+def _viewer(
+    options: LiveViewOptions, arm: LiveArm, stop: threading.Event
+) -> Screen | LinePrinter:
+    """The view: JSON line by line, the whole terminal, or lines of text elsewhere.
+
+    Args:
+        options: of the command.
+        arm: that is shown.
+        stop: set by signals, and by the view where the terminal is closed.
+    """
+    from rich.console import Console
+
+    if options.json:
+        return LinePrinter(arm.state, stop, json_line, note)
+    console = Console(highlight=False)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return Screen(console, arm.state, stop)
+    return LinePrinter(arm.state, stop, text_line, note, patience=WAITING)
 
 
 def _model(
