@@ -188,9 +188,9 @@ class SafetyMonitor:
             if self._problem or not self._active:
                 return self._problem
             quiet = time.monotonic() - self._received
-        return (
-            f"connection lost, no telemetry for {quiet:.1f} s" if quiet > SILENCE else ""
-        )
+        if quiet <= SILENCE:
+            return ""
+        return f"connection lost, no telemetry for {quiet:.1f} s"
 
     def latest(self, name: str) -> Array | None:
         """Latest value of a field.
@@ -202,14 +202,16 @@ class SafetyMonitor:
             The value [width]; None if it is not known yet.
         """
         batch = self.batch
-        return (
-            None if batch is None or name not in batch else np.atleast_1d(batch[name][-1])
-        )
+        if batch is None or name not in batch:
+            return None
+        return np.atleast_1d(batch[name][-1])
 
     def code(self, name: str) -> int | None:
         """Latest value of a field that contains a code; None if it is unknown."""
         value = self.latest(name)
-        return None if value is None or not np.isfinite(value[0]) else int(value[0])
+        if value is None or not np.isfinite(value[0]):
+            return None
+        return int(value[0])
 
 
 _STEP = 0.02  # largest joint step between checked positions [rad]
@@ -237,18 +239,19 @@ def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Ar
     """
 
     def real(wall: Wall) -> bool:
+        """Whether the arm does not intersect a wall at present."""
         alone = ArmGeometry(limits.geometry.robot, (wall,), limits.geometry.tool)
         return bool(alone.wall_distances(current[None]).min() > 0)
 
     walls = tuple(filter(real, limits.geometry.walls))
     geometry = ArmGeometry(limits.geometry.robot, walls, limits.geometry.tool)
-    required = min(
-        _TIGHT, float(geometry.distances(np.stack([current, start])).min()) - 1e-3
-    )
-    upright_current, upright_start = (
-        np.array([_UPRIGHT.get(joint, value) for joint, value in enumerate(q)])
-        for q in (current, start)
-    )
+    at_ends = float(geometry.distances(np.stack([current, start])).min())
+    required = min(_TIGHT, at_ends - 1e-3)
+    upright_current = current.copy()
+    upright_start = start.copy()
+    for joint, angle in _UPRIGHT.items():
+        upright_current[joint] = angle
+        upright_start[joint] = angle
     for path in (
         [start],
         [upright_start, start],
@@ -394,6 +397,7 @@ class _Run:
             )
 
     def _follow(self, trajectory: PeriodicMotion, text: str) -> None:
+        """Follow a trajectory to its end, with its progress under a text."""
         self._mover.order(FollowTrajectory(trajectory, self._plan.speed_fraction))
         self._wait(text, trajectory.duration)
 
@@ -408,15 +412,21 @@ class _Run:
             time.sleep(_POLL)
 
     def _expect_finished(self) -> None:
-        if reason := self._reason(self._mover.report):
+        """Refuse to continue after a motion that did not reach its end.
+
+        Raises:
+            MotionRefusedError: the motion was stopped.
+        """
+        reason = self._reason(self._mover.report)
+        if reason:
             raise MotionRefusedError(f"the motion was stopped: {reason}")
 
     def _reason(self, report: MotionReport) -> str:
         """Why a motion did not finish, "" if it did."""
-        unfinished = (
-            "" if report.state == "finished" else f"the motion was {report.state}"
-        )
-        return self._problem() or (unfinished and (report.reason or unfinished))
+        problem = self._problem()
+        if problem or report.state == "finished":
+            return problem
+        return report.reason or f"the motion was {report.state}"
 
     def _problem(self) -> str:
         """Problem of robot or recording, "" without one."""
@@ -441,14 +451,20 @@ class _Run:
         )
 
     def _temperatures(self) -> Array:
+        """Latest joint temperatures [n], degC; NaN if unknown."""
         value = self._monitor.latest("joint_temperatures")
-        return (
-            np.full(len(self._plan.trajectory.start), np.nan) if value is None else value
-        )
+        if value is None:
+            return np.full(len(self._plan.trajectory.start), np.nan)
+        return value
 
 
 def _ready(host: str, monitor: SafetyMonitor) -> Array:
-    """Joint positions [n], rad, of a robot that is ready to move; raises if it is not."""
+    """Joint positions of a robot that is ready to move [n], rad.
+
+    Raises:
+        ControllerError: the controller sends no telemetry.
+        MotionRefusedError: the arm is not powered on, or in a safety mode.
+    """
     deadline = time.monotonic() + 3.0
     while (here := monitor.latest("actual_q")) is None:
         if time.monotonic() > deadline:
@@ -476,6 +492,11 @@ def _summary(
     here: Array,
     monitor: SafetyMonitor,
 ) -> MotionSummary:
+    """The planned motion for approval, after the comparison of the connected arm.
+
+    Raises:
+        MotionRefusedError: the connected arm is another one than the plan's.
+    """
     _, q, qd, _ = sample_period(plan.trajectory, 100.0)
     batch = monitor.batch
     other = ""

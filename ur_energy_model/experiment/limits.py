@@ -89,8 +89,8 @@ _TIGHTER = 0.99
 class SafetyLimits:
     """Limits of one arm in its workplace.
 
-    The rest of the velocity is margin for the ripple of streamed set points, which stops
-    a controller at its limit; the rest of the torque is for friction, unknown before
+    The usable shares leave a margin of velocity for the ripple of streamed set points (a
+    controller stops at its limit), and of torque for friction, which is unknown before the
     identification.
 
     Attributes:
@@ -137,9 +137,8 @@ class SafetyLimits:
 
     def speeds(self, q: Array, qd: Array) -> Array:
         """Speeds of elbow and flange [samples, 2], m/s."""
-        return np.asarray(
-            np.linalg.norm(point_velocities(self.dynamics, q, qd)[0], axis=-1)
-        )
+        velocities, _, _ = point_velocities(self.dynamics, q, qd)
+        return np.asarray(np.linalg.norm(velocities, axis=-1))
 
     def penalty(
         self, q: Array, qd: Array, qdd: Array
@@ -170,7 +169,13 @@ class SafetyLimits:
         excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
         gradient[0] -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
         value += float(np.sum(excess**2))
-        # Speeds of elbow and flange.
+        value += self._add_tool_speed(q, qd, gradient)
+        value += self._add_torque(q, qd, qdd, gradient)
+        by_q, by_qd, by_qdd = (each / len(q) for each in gradient)
+        return value / len(q), (by_q, by_qd, by_qdd)
+
+    def _add_tool_speed(self, q: Array, qd: Array, gradient: list[Array]) -> float:
+        """Sum of squared violations by speeds of elbow and flange, added to its gradient."""
         velocity, jacobian, axes = point_velocities(self.dynamics, q, qd)
         speed = np.linalg.norm(velocity, axis=-1)
         fastest = _TIGHTER * self.tool_speed
@@ -187,8 +192,12 @@ class SafetyLimits:
         gradient[0] += np.einsum(
             "tpi,tpji,pj->tj", push, turn, carried * 1.0, optimize=True
         )
-        value += float(np.sum(excess**2))
-        # Torques.
+        return float(np.sum(excess**2))
+
+    def _add_torque(
+        self, q: Array, qd: Array, qdd: Array, gradient: list[Array]
+    ) -> float:
+        """Sum of squared violations by joint torques, added to its gradient."""
         torque = self.torque(q, qd, qdd)
         limit = self.torque_share * self.dynamics.robot.max_torque
         excess = np.maximum(np.abs(torque) / limit - 1, 0)
@@ -201,9 +210,7 @@ class SafetyLimits:
             gradient[1][t] += push[t] @ data.dtau_dv
             gradient[2][t] += pin.crba(model, data, q[t]) @ push[t]
             gradient[2][t] += push[t] * self.reflected_inertia
-        value += float(np.sum(excess**2))
-        by_q, by_qd, by_qdd = (each / len(q) for each in gradient)
-        return value / len(q), (by_q, by_qd, by_qdd)
+        return float(np.sum(excess**2))
 
 
 @dataclass(frozen=True)
@@ -261,8 +268,8 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     ends = motion.sample(np.array([0.0, motion.duration]))
     speeds = limits.speeds(q, qd)
     closest = limits.geometry.clearance(q)
-    # The largest approach of two points between a sample and the midpoint to the next
-    # one.
+    # Two points approach each other by at most this between a sample and the midpoint to
+    # the next one.
     between_samples = float(limits.geometry.fastest_point(q, qd).max()) / CHECK_RATE
     ratios = {
         "position": float((np.abs(q) / robot.max_position).max()),
@@ -270,7 +277,8 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
         "acceleration": float((np.abs(qdd) / robot.max_acceleration).max()),
         "torque": float((np.abs(limits.torque(q, qd, qdd)) / robot.max_torque).max()),
     }
-    rest = (float(np.abs(ends[1]).max()), float(np.abs(ends[2]).max()))
+    end_velocity = float(np.abs(ends[1]).max())
+    end_acceleration = float(np.abs(ends[2]).max())
     clearance = closest.distance - between_samples
     problems = [
         f"joint {name} reaches {100 * ratio:.0f} % of its limit"
@@ -279,7 +287,10 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     ]
     if speeds.max() > limits.tool_speed:
         problems.append(f"tool or elbow reaches {speeds.max():.2f} m/s")
-    if rest[0] > _REST or (motion.starts_smoothly and rest[1] > _REST):
+    at_rest = end_velocity <= _REST
+    if motion.starts_smoothly:
+        at_rest &= end_acceleration <= _REST
+    if not at_rest:
         problems.append("it does not start and end at rest")
     if clearance < 0:
         problems.append(f"{' and '.join(closest.pair)} collide")
@@ -287,14 +298,15 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
         problems.append(
             f"{' and '.join(closest.pair)} come within {1000 * clearance:.0f} mm"
         )
-    position, velocity, acceleration, torque = ratios.values()
-    figures = (
-        position,
-        velocity,
-        acceleration,
-        torque,
-        float(speeds.max()),
-        *rest,
-        clearance,
+    return TrajectoryVerdict(
+        max_position_ratio=ratios["position"],
+        max_velocity_ratio=ratios["velocity"],
+        max_acceleration_ratio=ratios["acceleration"],
+        max_torque_ratio=ratios["torque"],
+        max_tool_speed=float(speeds.max()),
+        end_velocity=end_velocity,
+        end_acceleration=end_acceleration,
+        clearance=clearance,
+        closest=closest.pair,
+        problems=tuple(problems),
     )
-    return TrajectoryVerdict(*figures, closest.pair, tuple(problems))

@@ -188,26 +188,23 @@ class MotionProcess:
         theirs.close()
 
     def __enter__(self) -> MotionProcess:
-        """Wait for the connection. ControllerError: refused, or no answer in time."""
+        """Wait for the connection.
+
+        Raises:
+            ControllerError: the controller refuses, or does not answer in time.
+        """
         deadline = time.monotonic() + CONNECT_SECONDS
         while self.update().state == "connecting" and time.monotonic() < deadline:
             time.sleep(0.02)
         if self.report.state != "idle":
-            state = self.report.state
-            reason = self.report.reason
+            problem = "does not accept remote control"
+            if self.report.reason:
+                problem += f" ({self.report.reason})"
+            elif self.report.state != "failed":
+                problem += ": no answer"
             self._end()
-            raise ControllerError(
-                self.host,
-                "does not accept remote control"
-                + (
-                    f" ({reason})"
-                    if reason
-                    else ""
-                    if state == "failed"
-                    else ": no answer"
-                ),
-                "power it on, release the brakes and switch it to remote control",
-            )
+            remedy = "power it on, release the brakes and switch it to remote control"
+            raise ControllerError(self.host, problem, remedy)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -251,9 +248,10 @@ class MotionProcess:
             self.update()
 
     def _end(self) -> None:
+        """End the process."""
         self._send(None)
         self._process.join(timeout=3.0)
-        # ur_rtde blocks; the watchdog of the controller stops the arm
+        # Where ur_rtde blocks, the watchdog of the controller stops the arm.
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -322,9 +320,9 @@ def _drive(
 
 
 def _failure(error: Exception) -> MotionReport:
-    return MotionReport(
-        "failed", reason=" ".join(str(error).split()) or type(error).__name__
-    )
+    """The report of an error, in one line."""
+    reason = " ".join(str(error).split())
+    return MotionReport("failed", reason=reason or type(error).__name__)
 
 
 def _move(control: Any, pipe: Connection, order: MoveTo) -> MotionReport:

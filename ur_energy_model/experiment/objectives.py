@@ -45,9 +45,9 @@ class MotionRegressor:
     def __init__(self, dynamics: ArmDynamics) -> None:
         self.dynamics = dynamics
         gravity = dynamics.model.gravity.linear
-        turns_with_base = bool(np.allclose(gravity[:2], 0.0))
-        self._moved = range(1 if turns_with_base else 0, dynamics.dof)
-        """Joints whose position changes the regressor: not the first if its axis is vertical."""
+        # Joints whose position changes the regressor: not the first if its axis is vertical.
+        vertical = bool(np.allclose(gravity[:2], 0.0))
+        self._moved = range(1 if vertical else 0, dynamics.dof)
 
     def matrix(self, q: Array, qd: Array, qdd: Array, *, smooth: bool = False) -> Array:
         """The regressor of a sampled motion.
@@ -78,10 +78,19 @@ class MotionRegressor:
     def pull_back(
         self, q: Array, qd: Array, qdd: Array, weight: Array
     ) -> tuple[Array, Array, Array]:
-        """Gradient of sum(weight * matrix(smooth=True)) with respect to q, qd, qdd [samples, n].
+        """Gradient of sum(weight * matrix(smooth=True)) with respect to the motion.
 
-        Rigid-body terms are forward differences; those in qdd are exact because the
-        regressor is affine in it.
+        Rigid-body terms are forward differences; the differences in qdd are exact because
+        the regressor is affine in qdd.
+
+        Args:
+            q: positions [samples, n], rad.
+            qd: velocities [samples, n], rad/s.
+            qdd: accelerations [samples, n], rad/s^2.
+            weight: of each element of the regressor [samples, n, 13 n].
+
+        Returns:
+            Gradients with respect to q, qd and qdd, each [samples, n].
         """
         samples, n = q.shape
         blocks = weight.reshape(samples, n, n, 13)
@@ -155,8 +164,11 @@ ObjectiveName = Literal["condition", "logdet", "energy"]
 
 def condition_number(regressor: Array) -> float:
     """Largest over smallest singular value of a stacked regressor [samples, n, b], not scaled."""
-    values = np.linalg.svd(regressor.reshape(-1, regressor.shape[-1]), compute_uv=False)
-    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+    stacked = regressor.reshape(-1, regressor.shape[-1])
+    values = np.linalg.svd(stacked, compute_uv=False)
+    if values[-1] <= 0.0:
+        return float("inf")
+    return float(values[0] / values[-1])
 
 
 @dataclass(frozen=True)
@@ -177,9 +189,8 @@ class ConditionNumber:
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """Geometric mean of the condition numbers, with sign(qd) as Coulomb columns."""
         full = self.regressor.matrix(q, qd, qdd)
-        return float(
-            np.exp(np.mean(np.log([condition_number(full @ b) for b in self.bases])))
-        )
+        numbers = [condition_number(full @ base) for base in self.bases]
+        return float(np.exp(np.mean(np.log(numbers))))
 
     def smooth(
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
@@ -221,6 +232,7 @@ class LogDeterminant(ConditionNumber):
         return float(-np.linalg.slogdet(flat.T @ flat / len(q))[1])
 
     def _figure(self, values: Array, sharpness: float) -> tuple[float, Array]:
+        """Mean of minus the logarithms of the eigenvalues, and its slopes."""
         return float(-np.log(values).mean()), -1 / (values * len(values))
 
 
@@ -232,8 +244,13 @@ class EnergyAccuracy:
     the information matrix X'X / samples of the exciting motion and the second moments C
     of typical motions (`reference`), trace((X'X / samples)^-1 C) is the mean variance of
     the predicted current in units of the measurement's (V-optimality); the objective is
-    its geometric mean over joints [k], or all. The reflected inertia is nominal, joint
-    side [n], kg m^2.
+    its geometric mean over joints.
+
+    Args:
+        regressor: of the arm, n joints.
+        reflected_inertia: nominal, joint side [n], kg m^2.
+        reference: typical motions whose currents are to be predicted.
+        joints: numbers of the joints that count; None for all.
     """
 
     def __init__(
