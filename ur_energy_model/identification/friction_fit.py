@@ -59,10 +59,7 @@ from ur_energy_model.identification.torque_constants import (
     inertia_with_currents,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import (
-    Friction,
-    OperatingPoint,
-)
+from ur_energy_model.model.friction import Friction, OperatingPoint
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import time_blocks

@@ -19,9 +19,7 @@ from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
-from ur_energy_model.identification.filtered_motion import (
-    ParallelFilter,
-)
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload_fit import (
     REPEATABLE,
     PayloadEstimate,
@@ -33,9 +31,7 @@ from ur_energy_model.model.energy_model import (
     PayloadCalibration,
 )
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import (
-    Payload,
-)
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array, Progress
 

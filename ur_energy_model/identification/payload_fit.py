@@ -40,9 +40,7 @@ from ur_energy_model.identification.payload_columns import (
     solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.identification.torque_constants import (
-    load_errors,
-)
+from ur_energy_model.identification.torque_constants import load_errors
 from ur_energy_model.model.controller_constants import CONTROLLER
 from ur_energy_model.model.energy_model import (
     CalibrationLayout,

@@ -144,6 +144,11 @@ class Report:
     cycles: bool
 
     @property
+    def analyses(self) -> list[Analysis]:
+        """Arrays for the figures of each recording."""
+        return [bag.analysis for bag in self.bags]
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about all recordings for the user, one line each."""
         lines: list[str] = []
@@ -360,7 +365,7 @@ def _sections(report: Report) -> Iterator[PageSection]:
     yield _torque_section(report)
     yield _current_section(report)
     yield _parameter_section(report.model)
-    analyses = [bag.analysis for bag in report.bags]
+    analyses = report.analyses
     motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
     yield PageSection("motion", "The motion", "", motion)
     origin = items(provenance_table(report.model))
@@ -374,7 +379,7 @@ def _sections(report: Report) -> Iterator[PageSection]:
 def _energy_section(report: Report) -> PageSection:
     """Energies of joints and whole arm, and errors of the power."""
     bags = report.bags
-    analyses = [bag.analysis for bag in bags]
+    analyses = report.analyses
     metrics = [bag.metrics for bag in bags]
     labels = [bag.label for bag in bags]
 
@@ -418,7 +423,7 @@ def _shift_section(report: Report) -> PageSection:
 
 def _torque_section(report: Report) -> PageSection:
     """Recorded and modelled torques, and inertias of the motors."""
-    analyses = [bag.analysis for bag in report.bags]
+    analyses = report.analyses
     shown = (
         *_each(analyses, charts.torque_chart),
         *items(charts.torque_error_chart(analyses)),
@@ -434,7 +439,7 @@ def _torque_section(report: Report) -> PageSection:
 
 def _current_section(report: Report) -> PageSection:
     """Measured and modelled currents, friction, and temperatures of the joints."""
-    analyses = [bag.analysis for bag in report.bags]
+    analyses = report.analyses
     shown = (
         *_each(analyses, charts.current_chart),
         *items(charts.current_error_chart(analyses)),
