@@ -269,7 +269,7 @@ def _within_reach(most: float) -> float:
     """Part of a step that may be taken, when all of it is `most` times the way to a limit."""
     if most <= 0.0:
         return 1.0
-    return min(1.0, _TO_LIMIT / most)
+    return min(1.0, _TO_LIMIT * (1.0 / most))
 
 
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
