@@ -223,6 +223,7 @@ def test_samples_that_find_no_place_while_the_disk_fails_are_a_gap_of_the_bag(
     disk.room = 0  # the next file cannot be begun, either
     source.give(*batches(20, first=1000))
     wait_for(lambda: recorder.status.state == "failing")
+    wait_for(lambda: recorder.status.samples == 1500)  # none is in the queue any more
     monkeypatch.setattr(writing_thread, "WAITING_BYTES", 0)
     source.give(*batches(40, first=1500))
     wait_for(lambda: recorder.status.overflow == 1000)
