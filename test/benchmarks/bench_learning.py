@@ -31,10 +31,10 @@ from test.identification.exact_arm import write_bag
 from test.learning.production import production
 from test.learning.surrogate_work import DAY, SurrogateWork
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import Method, PowerOptions
 from ur_energy_model.energy.prediction import predict_energy
-from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.files import config_file
 from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.identification.pipeline import identify

@@ -31,6 +31,7 @@ from test.energy.known_arm import (
 from test.identification.exact_arm import write_bag
 from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import (
@@ -40,11 +41,7 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     TotalSource,
 )
-from ur_energy_model.energy.recording_energy import (
-    EnergySummary,
-    estimate_energy,
-    summarise,
-)
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry

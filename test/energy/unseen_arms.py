@@ -15,9 +15,9 @@ from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
 from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.demo.run import true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import PowerOptions
-from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model

@@ -20,8 +20,9 @@ from test.identification.exact_arm import ExactArm, write_bag
 from test.identification.wall_cells import RUNNING, Work, fit_of, irregular
 from test.truth import first_fast
 from ur_energy_model.cli.identify import identification_json
+from ur_energy_model.energy.energy_summary import totals_json
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.wall_fit import fit_wall
 from ur_energy_model.model.generic import generic_model

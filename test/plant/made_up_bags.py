@@ -15,7 +15,8 @@ import numpy as np
 
 from test.energy.known_arm import RATE, known_model, motion
 from test.identification.exact_arm import write_bag
-from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
+from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.plant.add import Added, BagWork, add_bags
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry

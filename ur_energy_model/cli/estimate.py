@@ -33,12 +33,9 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.energy.advice import Advice, adviser
 from ur_energy_model.energy.energy_bag import write_energy_bag
+from ur_energy_model.energy.energy_summary import EnergySummary, totals_json
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import TotalSource
-from ur_energy_model.energy.recording_energy import (
-    EnergySummary,
-    totals_json,
-)
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, real_path

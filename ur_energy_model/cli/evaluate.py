@@ -25,8 +25,8 @@ from ur_energy_model.cli.arguments import (
 from ur_energy_model.cli.command_options import EvaluateOptions
 from ur_energy_model.cli.output import print_json, print_line, print_objects, warn
 from ur_energy_model.consistency.contradiction import with_contradictions
+from ur_energy_model.energy.energy_summary import common_serials
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.recording_energy import common_serials
 from ur_energy_model.identification import evaluation
 from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.identification.visited_path import MOTION_WORDS

@@ -34,7 +34,8 @@ from std_msgs.msg import Float64
 
 from ur_energy_model.cli.output import note, print_table, progress
 from ur_energy_model.codec import plain
-from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
+from ur_energy_model.energy.energy_summary import EnergySummary
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import real_path, write_text
 from ur_energy_model.identification.evaluation import Metrics, evaluate, r2_words

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.energy.meter import efficiency
-from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
+from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
 from ur_energy_model.identification.arm_fit import IdentificationOptions

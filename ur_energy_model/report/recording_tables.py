@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ur_energy_model.energy.recording_energy import EnergySummary
+from ur_energy_model.energy.energy_summary import EnergySummary
 from ur_energy_model.identification.evaluation import POWERS, r2_words
 from ur_energy_model.report.page import Cell, Table, with_interval
 
