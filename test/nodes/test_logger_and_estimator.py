@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from test.layouts.viewers import (
     plotjuggler_series,
     plotjuggler_subscriptions,
 )
-from test.nodes.conftest import LEARNING_OFF, Cell, seconds_of
+from test.nodes.conftest import LEARNING_OFF, Cell, Observer, seconds_of
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
 from test.telemetry.recorded_events import read_events
@@ -225,16 +226,22 @@ def shows_everything(series: set[str], messages: dict[str, Any]) -> bool:
     )
 
 
+def newest_state(observer: Observer) -> float:
+    """Stamp of the last message of the logger's joint states [s]."""
+    return seconds_of(observer.history[STATES][-1].header.stamp)
+
+
 def test_recording_by_service(running: Cell) -> None:
     observer = running.observer
     bag = Path(service(running, "logger/start_recording").message)
+    began = time.time()
     again = service(running, "logger/start_recording")
     assert not again.success
     assert "still being recorded" in again.message
     publisher = observer.node.create_publisher(String, f"{NAMESPACE}/logger/mark", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     publisher.publish(String(data="part 17"))
-    observer.wait_for_messages(STATES, 60)  # some may be of before the start
+    observer.wait(lambda: newest_state(observer) > began + 1.0, "a second of samples")
     assert service(running, "logger/split_recording").success
     observer.wait_for_messages(STATES, 10)
     answer = service(running, "logger/stop_recording")
