@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from test.absent_rooms import needs_room
 from test.nodes.conftest import Cell
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes.identification import IdentificationNode
@@ -21,6 +22,7 @@ def test_from_a_simulated_robot_to_a_model(
     cell: Cell, fresh_host: Callable[[], str]
 ) -> None:
     """The logger waits for the controller; the model identified from its bag is the true one."""
+    needs_room("simulation")
     observer = cell.observer
     host = fresh_host()
     truth = cell.folder / "truth.json"

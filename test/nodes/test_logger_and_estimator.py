@@ -21,6 +21,7 @@ import yaml
 from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
+from test.absent_rooms import needs_room
 from test.energy.known_arm import ROBOT, counted, known_model, live
 from test.layouts.viewers import (
     foxglove_paths,
@@ -77,6 +78,7 @@ def running(
     fresh_domain_of_module: Callable[[], int],
 ) -> Iterator[Cell]:
     """Simulated controller, and logger and estimator on one connection, all publishing."""
+    needs_room("simulation")
     folder = tmp_path_factory.mktemp("cell")
     save_model(known_model(), folder / "model.yaml")
     made = Cell(folder, fresh_domain_of_module())

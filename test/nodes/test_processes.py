@@ -14,6 +14,7 @@ import pytest
 from rclpy.parameter import Parameter
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
+from test.absent_rooms import absent_rooms
 from test.conftest import Simulate
 from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import LEARNING_OFF, Cell
@@ -44,6 +45,8 @@ def controller(simulate_of_module: Simulate, fresh_host: Callable[[], str]) -> s
 
 
 def test_generated_files_are_up_to_date() -> None:
+    if absent_rooms():
+        pytest.skip("the files in the checkout have the options of every room")
     for name, text in files().items():
         path = share_directory() / name
         assert path.read_text() == text, f"{name}: run python -m tools.generated_files"
@@ -141,15 +144,14 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
     node = cell.make_node(IdentificationNode)
     assert all(known in set_(node, "friction", "nonsense") for known in ("auto", *LAWS))
     assert set_(node, "friction", "stribeck") == ""
-    for wrong in (
-        {"gap_limit": "fast"},
-        {"publish_rate": 501},
-        {"mqtt": [1]},
-    ):
-        with pytest.raises(
-            UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"
-        ):
-            cell.make_node(EstimatorNode, **wrong)
+    refused: tuple[tuple[type[ManagedNode], str, str, Any], ...] = (
+        (EstimatorNode, "estimator", "gap_limit", "fast"),
+        (EstimatorNode, "estimator", "publish_rate", 501),
+        (IdentificationNode, "identification", "bags", [1]),
+    )
+    for kind, title, name, value in refused:
+        with pytest.raises(UrEnergyError, match=f"{title}: {name} must be"):
+            cell.make_node(kind, **{name: value})
     assert not begin([cell.make_node(SimulatedRobotNode, host="192.0.2.1")])
     assert "loopback" in capfd.readouterr().err
 
