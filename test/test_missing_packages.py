@@ -14,6 +14,7 @@ import pytest
 from test.absent_rooms import needs_room
 from test.identification.exact_arm import ExactArm
 from ur_energy_model import scripts
+from ur_energy_model.rooms import has_room
 
 ABSENT = (
     "clarabel", "lz4", "numba", "rtde_control", "shtab", "typing_extensions", "zstandard",
@@ -38,13 +39,15 @@ NODES = ("cell", "logger", "estimator", "identification")
 COMMANDS = (
     "telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
     "identification.quality", "energy.recording_energy", "report.report",
-    "experiment.design_problem", "experiment.motion_process",
 )  # fmt: skip
+MOTIONS = ("experiment.design_problem", "experiment.motion_process")
 
 
 def test_nodes_and_commands_load_without_packages_of_pypi() -> None:
     pytest.importorskip("rclpy", reason="needs ROS 2")
-    modules = (*COMMANDS, *(f"nodes.{node}" for node in NODES))
+    modules = [*COMMANDS, *(f"nodes.{node}" for node in NODES)]
+    if has_room("experiment"):
+        modules += MOTIONS
     done = run_without(
         ABSENT, "".join(f"import ur_energy_model.{module}\n" for module in modules)
     )
