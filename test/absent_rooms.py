@@ -66,6 +66,18 @@ def absent_room(error: ModuleNotFoundError) -> str | None:
     return None
 
 
+def without_its_room(tests: Path) -> str | None:
+    """Why a file of tests is skipped that belongs to a room which is not there, else None.
+
+    The room may be there as a folder and lack a room that it requires.
+    """
+    folder = ROOT / "test"
+    if not tests.is_relative_to(folder):
+        return None
+    name = _room_of(list(tests.relative_to(folder).parent.parts), absent_rooms())
+    return None if name is None else _reason(name)
+
+
 def _room_of(parts: list[str], absent: set[str]) -> str | None:
     """The absent room that the parts of a module's name or of a path below it belong to."""
     for length in (1, 2):

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from test.absent_rooms import absent_room
+from test.absent_rooms import absent_room, without_its_room
 from ur_energy_model.errors import MissingPackageError
 
 OWN = ("ur_energy_model", "test", "tools")
@@ -63,6 +63,14 @@ class SkipWithoutNeeds:
             found.append(f"the Python package {error.package!r} is not installed")
 
         MissingPackageError.__init__ = noted  # type: ignore[assignment,method-assign]
+
+    @pytest.hookimpl
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Skip tests of rooms that are not there, also those that import no room."""
+        for item in items:
+            reason = without_its_room(Path(str(item.fspath)))
+            if reason is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, None]:

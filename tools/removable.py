@@ -183,7 +183,11 @@ def program(*words: str) -> Callable[[Case], list[str]]:
 
 
 def tail(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The last lines that a program has printed."""
+    """The tests that failed; for other programs, the last lines that they have printed."""
+    printed = done.stdout.rstrip().splitlines()
+    failed = [line for line in printed if line.startswith(("FAILED", "ERROR"))]
+    if failed:
+        return [*failed[:MOST_LINES], printed[-1]]
     lines = (done.stdout + done.stderr).rstrip().splitlines()
     return lines[-MOST_LINES:] or [f"exit code {done.returncode}"]
 
