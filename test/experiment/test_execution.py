@@ -192,6 +192,7 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
 
+@pytest.mark.truth
 def test_a_proof_is_run_and_its_saving_measured(host, tmp_path: Path) -> None:
     proof = Proof.of(hand_made_cycle(ROBOT), 1)
     result = executed(ExecutionPlan(proof.motion(), LIMITS), host, tmp_path / "proof")
@@ -285,6 +286,7 @@ def test_a_cut_connection_stops_the_arm(host, short, tmp_path):
     assert np.abs(after["target_qd"]).max() < 1e-3
 
 
+@pytest.mark.truth
 def test_a_dead_controller_ends_the_run_and_keeps_the_bag(
     simulate, fresh_host, short, tmp_path
 ):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from test.cli.conftest import Capture, answer
 from test.papers.ready_stage import ReadyStage
 from ur_energy_model.papers.page import (
@@ -34,6 +36,7 @@ def stages(*names: str) -> tuple[ReadyStage, ...]:
     return tuple(ReadyStage(name, "s1", "ur5") for name in names)
 
 
+@pytest.mark.truth
 def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> None:
     """One that fails does not stop the others; what an earlier run has ended is kept."""
     folder = tmp_path / "out"
@@ -73,6 +76,7 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
         assert text in page
 
 
+@pytest.mark.truth
 def test_a_protocol_on_a_simulated_arm_and_its_page(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -258,6 +258,7 @@ def deviations(model: EnergyModel) -> Array:
     return np.array([joint.std["torque_constant"] for joint in model.joints])
 
 
+@pytest.mark.truth
 def test_one_model_per_arm_with_intervals_that_cover_the_truth(
     found: FleetIdentification,
 ) -> None:
