@@ -71,6 +71,10 @@ def check(
         pytest.fail(f"{path.name} differs (golden -> now):\n{shown}", pytrace=False)
 
 
+_CHOICES = "one of "
+"""How the constraints of a parameter begin that allow only some values."""
+
+
 def in_both(golden: Any, found: Any) -> Any:
     """The golden value without the keys, and without the texts of lists, that were not found."""
     if isinstance(golden, dict) and isinstance(found, dict):
@@ -84,6 +88,11 @@ def in_both(golden: Any, found: Any) -> Any:
             return [each for each in golden if each in found]
         if len(golden) == len(found):
             return [in_both(*pair) for pair in zip(golden, found, strict=True)]
+    texts = isinstance(golden, str) and isinstance(found, str)
+    if texts and golden.startswith(_CHOICES) and found.startswith(_CHOICES):
+        choices = found.removeprefix(_CHOICES).split(", ")
+        both = golden.removeprefix(_CHOICES).split(", ")
+        return _CHOICES + ", ".join(each for each in both if each in choices)
     return golden
 
 
