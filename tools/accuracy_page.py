@@ -97,8 +97,8 @@ model fits, not whether it predicts.
 
 ## Torque, current and power
 
-R² is given as minimum and median over the joints. R² of the current counts the samples while the
-joint moves.
+R² is given as minimum and median over the joints. R² of the current is of the
+samples in which the joint moves.
 
 {metrics}
 

@@ -76,7 +76,7 @@ _CHOICES = "one of "
 
 
 def in_both(golden: Any, found: Any) -> Any:
-    """The golden value without the keys, and without the texts of lists, that were not found."""
+    """The golden value without what was not found: keys, texts of lists, and choices."""
     if isinstance(golden, dict) and isinstance(found, dict):
         return {
             key: in_both(value, found[key])
