@@ -23,8 +23,9 @@ MAX_LINE = 1 << 20  # longest line in characters
 MAX_TEXT = 16 << 30
 """Largest unpacked size in characters: some hours of all that an arm sends at 500 Hz."""
 MAX_RATIO = 200
+"""Largest ratio of unpacked to packed size (3 to 10 is usual)."""
 _FREE = 8 << 20
-"""Largest ratio of unpacked to packed size of files beyond the free size (3 to 10 is usual)."""
+"""Unpacked size in characters up to which the ratio does not count."""
 MAX_LINES = 6_000_000  # largest number of lines: more than three hours at 500 Hz
 _GZIP = b"\x1f\x8b"
 """First bytes of gzipped files."""
