@@ -38,7 +38,7 @@ def run_without(
 NODES = ("cell", "logger", "estimator", "identification")
 COMMANDS = (
     "telemetry.recording.recorder", "telemetry.bag.reader", "identification.pipeline",
-    "identification.quality", "energy.recording_energy", "report.report",
+    "identification.quality_check", "energy.recording_energy", "report.report",
 )  # fmt: skip
 MOTIONS = ("experiment.design_problem", "experiment.motion_process")
 

@@ -23,9 +23,10 @@ import pytest
 from test.energy.known_arm import ROBOT, known_model, motion, packets
 from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy.counters import EnergyCounters
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.saved_counters import Counters
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.errors import InputError
 from ur_energy_model.state_file import StateFile
 

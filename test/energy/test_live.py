@@ -23,8 +23,9 @@ from test.energy.known_arm import (
     total,
     without_bus,
 )
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel

@@ -24,9 +24,10 @@ from test.energy.known_arm import ROBOT, changed, known_model, motion
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.energy_bag import write_energy_bag
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import (
     MODEL_PARTS,
     PARTS,

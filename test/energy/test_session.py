@@ -20,7 +20,7 @@ from ur_energy_model.energy.friction_follower import (
     FrictionFollower,
 )
 from ur_energy_model.energy.meter import EnergyMeter, bridged_steps
-from ur_energy_model.energy.session import DRIFT, StandbyFollower, StandbySeries
+from ur_energy_model.energy.standby import DRIFT, StandbyFollower, StandbySeries
 from ur_energy_model.model.drives import (
     MOTION_OF_SESSION,
     MOTION_STD,

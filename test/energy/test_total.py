@@ -32,7 +32,7 @@ from test.identification.exact_arm import write_bag
 from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import (
     PARTS,
@@ -42,6 +42,7 @@ from ur_energy_model.energy.powers import (
     TotalSource,
 )
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Trigger
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import Method, PowerOptions
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.telemetry_checks import (
     UsableSamples,
     most_power,

@@ -17,7 +17,7 @@ from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.arm_fit import IdentificationOptions
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.identification.quality import assess
+from ur_energy_model.identification.quality_check import assess
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup

@@ -14,7 +14,7 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.quality import assess
+from ur_energy_model.identification.quality_check import assess
 from ur_energy_model.identification.visited_path import motion_of
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.gaps import find_gaps

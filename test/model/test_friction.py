@@ -10,14 +10,13 @@ import pytest
 
 from ur_energy_model.model.friction import (
     LAWS,
-    RETAINED,
     Friction,
     FrictionBank,
     FrictionLaw,
     OperatingPoint,
     coulomb_viscous_fit,
-    presliding,
 )
+from ur_energy_model.model.presliding import RETAINED, presliding
 
 SPEED = np.array([-2.0, -0.5, -0.02, 0.02, 0.5, 2.0])
 LOAD = np.array([20.0, -20.0, 20.0, 20.0, -20.0, 20.0])

@@ -13,9 +13,10 @@ import numpy as np
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from ur_energy_model.energy.cycle_energies import Cycle
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
 from ur_energy_model.telemetry.gaps import Losses

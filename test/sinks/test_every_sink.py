@@ -17,7 +17,7 @@ import pytest
 from test.sinks.mosquitto import Mosquitto
 from test.sinks.peers import free_port, needs_program, until
 from test.sinks.readings import live_readings
-from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.errors import InputError
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks

@@ -119,7 +119,7 @@ def inspect(given: Given) -> None:
     """
     from ur_energy_model.consistency.contradiction import with_contradictions
     from ur_energy_model.identification.payload_check import payload_contradictions
-    from ur_energy_model.identification.quality import assess
+    from ur_energy_model.identification.quality_check import assess
     from ur_energy_model.model.generic import generic_model, generic_models
 
     options = given.of(InspectOptions)

@@ -41,7 +41,8 @@ from ur_energy_model.energy.motor_powers import (
     channels_of,
 )
 from ur_energy_model.energy.powers import ArmState, PowerOptions, PowerTable, arm_states
-from ur_energy_model.energy.session import SessionFollower, StandbyFollower, StandbySeries
+from ur_energy_model.energy.session import SessionFollower
+from ur_energy_model.energy.standby import StandbyFollower, StandbySeries
 from ur_energy_model.energy.supply import BusCapacitor, BusMeter, BusPower
 from ur_energy_model.energy.telemetry_checks import (
     OperatingConditions,

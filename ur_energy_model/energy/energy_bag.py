@@ -13,8 +13,9 @@ import numpy as np
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.energy.cycle_energies import Cycle
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.recording_energy import Rereading
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import (
     cycle_status,
     energy_names,

@@ -25,12 +25,11 @@ from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import (
     FIELDS,
     ArmState,
-    Channels,
     PowerOptions,
     PowerTable,
-    TotalSource,
 )
 from ur_energy_model.energy.program import LINE
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
@@ -66,14 +65,15 @@ class LiveOptions:
     Attributes:
         power: how powers are computed.
         drift_alarm: mean unexplained power that raises the alarm [W].
-        drift_time: time constant of that mean [s].
+        drift_time: time constant of the mean of the unexplained power [s].
         cycle_trigger: what starts a cycle, see `CycleDetector`.
-        cycle_output: digital output that starts a cycle, where the trigger is one.
+        cycle_output: number of the digital output that starts a cycle, where the trigger
+            is an output.
         state_file: SQLite file that keeps the counters over restarts; None for none.
         cycle_log: CSV file with a row per cycle; None for none.
         same_arm: whether the model is of this very arm, see `model_of_arm`.
-        constants: torque constants that the controller of the arm states; None to find
-            them in the samples.
+        constants: torque constants that the controller of the arm states; None to estimate
+            them from the samples (target torques over target currents).
     """
 
     power: PowerOptions = field(default_factory=PowerOptions)
@@ -87,97 +87,6 @@ class LiveOptions:
     constants: ControllerConstants | None = None
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """State of the estimator at one moment; arrays [channels] in the order of `channels`.
-
-    Attributes:
-        time: controller time of the last sample [s].
-        q: last joint positions [n], rad; None where they are unknown.
-        qd: last joint velocities [n], rad/s.
-        power: mean powers since the viewer's previous snapshot [channels], W.
-        seconds: time that they are the mean of [s].
-        since_reset: energies since the last reset [channels], J.
-        lifetime: energies since the counters were created [channels], J.
-        highest: highest lifetime net energies published so far [channels], J; they never
-            decrease.
-        state: what the arm does.
-        robot_mode: RTDE code; None where it is unknown.
-        safety_mode: RTDE code; None where it is unknown.
-        channels: names and places of the channels.
-        bus_measured: whether the bus power is a measurement.
-        standby: standby power in use [W].
-        standby_std: its standard deviation [W].
-        standby_measured: standby power as tracked, without limits [W]; None before enough
-            standstill.
-        unexplained_mean: mean of measured less modelled power [W].
-        unexplained_std: scatter of that difference [W].
-        drifting: whether its mean raises the alarm.
-        controller_energy: of the controller's own counter since the estimator started
-            [J]; None without such a counter.
-        payload: mass in use [kg].
-        speed_scaling: product of speed slider and limiter, 0 to 1.
-        temperature: of the joints [n], degC; None where it is unknown.
-        samples: number of samples used.
-        refused: number of samples left out.
-        cycles: number of work cycles so far, over restarts.
-        controller_restarts: number of backward steps of the controller's clock.
-        reset_time: of the last reset, UTC, ISO 8601.
-        reset_reason: why there was one, in words.
-        serial: number of the arm that the counters belong to; None where it is unknown.
-        note: about the counters of another arm; None where there is none.
-        torque_per_ampere: N k_t of the joints [n] as the controller states them, joint
-            side, N m/A; NaN where it is unknown.
-        arm_warning: see `LiveEstimator`.
-    """
-
-    time: float
-    q: Array | None
-    qd: Array
-    power: Array
-    seconds: float
-    since_reset: MeterReading
-    lifetime: MeterReading
-    highest: Array
-    state: ArmState
-    robot_mode: int | None
-    safety_mode: int | None
-    channels: Channels
-    bus_measured: bool
-    standby: float
-    standby_std: float
-    standby_measured: float | None
-    unexplained_mean: float
-    unexplained_std: float
-    drifting: bool
-    controller_energy: float | None
-    payload: float
-    speed_scaling: float
-    temperature: Array | None
-    samples: int
-    refused: int
-    cycles: int
-    controller_restarts: int
-    reset_time: str
-    reset_reason: str
-    serial: str | None = None
-    note: str | None = None
-    torque_per_ampere: Array | None = None
-    arm_warning: str | None = None
-
-    @property
-    def total_source(self) -> TotalSource:
-        """Where the total since the last reset comes from."""
-        reset = self.since_reset
-        return self.channels.total_source(reset.net, reset.accounted)
-
-    @property
-    def total_source_ever(self) -> TotalSource:
-        """Where the total of the lifetime counters comes from."""
-        ever = self.lifetime
-        return self.channels.total_source(ever.net, ever.accounted)
-
-
 def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | None]:
     """Values of a field of codes at samples; None where it is missing or not measured."""
     if name not in samples.columns:
@@ -188,32 +97,35 @@ def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | Non
 
 _STATES = tuple(ArmState)
 _RUNNING = int(ArmState.STANDSTILL)
-"""Lowest state in which the brakes are released."""
+"""First of the states, in their order, in which the brakes are released."""
 KEPT_CYCLES = 1000  # number of the newest cycles that an estimator keeps
 PROCESS_AFTER = 0.25
-"""Longest time of samples that are collected before they are processed [s]. Samples that have come
-late, all at once, are so processed together with their snapshots, although the snapshots
-are taken one by one (`telemetry.source.Decimator`)."""
+"""Samples are collected, and processed when they cover this time [s]. Processing many samples at
+once takes much less time than one by one, as where a delayed connection delivers them all at
+once. A snapshot is taken only when it is due (`telemetry.source.Decimator`)."""
 MOST_PENDING = 200
-"""Largest number of batches that are collected, whatever their times."""
+"""Batches are processed when so many are collected, whatever their times."""
 
 
 class LiveEstimator:
     """Powers and energies of one arm while it works.
 
-    Not thread-safe: one thread updates it, or its owner holds a lock.
+    Not thread-safe: one thread uses it, or its callers share a lock.
 
     Args:
         model: identified model of the arm.
-        robot: its description.
+        robot: description of the arm.
         options: see LiveOptions.
         on_cycle: called with each completed cycle.
         on_powers: called with integrated powers and the marks of cycles in them.
 
     Attributes:
+        calculator: computes the powers with the model in use.
+        channels: names and places of the channels.
+        cycles: the newest completed cycles, at most KEPT_CYCLES.
         samples: number of samples processed.
-        arm_warning: why the intervals of another arm's model are wider; None for the
-            arm's own.
+        arm_warning: why the intervals are wider because the model is of another arm; None
+            if the model is of this arm.
 
     Raises:
         InputError: the state file is damaged, in use or belongs to another robot.
@@ -253,16 +165,16 @@ class LiveEstimator:
         self._begin_arm(self.options.cycle_trigger)
 
     def _begin_arm(self, trigger: Trigger) -> None:
-        """Begin the state that belongs to one arm; numbers of cycles go on with its counters."""
+        """Begin the state that belongs to one arm; cycles are numbered on from its counters."""
         self._unexplained = RunningMean(self.options.drift_time)
         self._fingerprint = LiveConstants(self.calculator.robot)
-        self._stated: ControllerConstants | None = None  # found, and not used yet
+        self._stated: ControllerConstants | None = None  # used from the next batch on
         self._detector = CycleDetector(trigger, self.options.cycle_output)
         self._cycle = CycleCounter(self._counters.cycles)
         self._end: int | None = None  # host time of the last sample [ns]
         self._controller_energy = ControllerCounter()
+        # At the last snapshot of each viewer: energies [channels], J, and accounted time [s].
         self._shown: dict[str, tuple[Array, float]] = {}
-        """Energies [channels], J, and accounted time [s] at the last snapshot, by viewer."""
         self._last: PowerTable | None = None
 
     @property
@@ -279,17 +191,17 @@ class LiveEstimator:
 
     @property
     def state_file(self) -> StateFile | None:
-        """The open file of the counters, which may keep other values, too; None without one."""
+        """The open state file, which may hold more than the counters; None without one."""
         return self._counters.file
 
     @property
     def disk_problem(self) -> str | None:
-        """Why the counters are not on the disk, None if they are; each saving tries again."""
+        """Why the last saving of the counters failed; None if it succeeded."""
         return self._counters.problem
 
     @property
     def log_problem(self) -> str | None:
-        """Why cycles are not in the cycle log, None if they are; each saving tries again."""
+        """Why the last writing of the cycle log failed; None if it succeeded."""
         return None if self._log is None else self._log.problem
 
     def update(self, batch: Telemetry) -> None:
@@ -305,39 +217,48 @@ class LiveEstimator:
             self._process()
         serial = batch.info.serial
         if serial is not None and serial != self._info.serial:
-            self._process()
-            if self._info.serial is not None:  # constants of the arm before
-                self._constants = self.options.constants
-                self._fingerprint = LiveConstants(self.calculator.robot)
-                self._stated = None
-            self._info = batch.info
-            self.use_model(self._given)
+            self._match_model(batch.info)
         if self._stated is not None:
             self._constants = self._stated
             self._stated = None
             self._use(self._given, same_session=True)
         if serial is not None and serial != self._counters.stated.serial:
-            self._process()
-            if self._counters.bind(serial):  # the session of the arm before is over
-                refused = self.refused
-                model = self.calculator.model
-                self.calculator = EnergyCalculator(
-                    model, self.calculator.robot, self.options.power
-                )
-                self.calculator.refused = refused
-                self._begin_arm(self._detector.trigger)
+            self._bind_counters(serial)
         self._pending.append(batch)
         collected = float(batch.time[-1]) - float(self._pending[0].time[0])
         if not 0.0 <= collected < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
             self._process()
 
+    def _match_model(self, info: RecordingInfo) -> None:
+        """Match the model to an arm whose serial number differs from the number before."""
+        self._process()
+        if self._info.serial is not None:  # the constants are those of the arm before
+            self._constants = self.options.constants
+            self._fingerprint = LiveConstants(self.calculator.robot)
+            self._stated = None
+        self._info = info
+        self.use_model(self._given)
+
+    def _bind_counters(self, serial: str) -> None:
+        """Use the counters of the arm with this serial number; another arm begins anew."""
+        self._process()
+        if not self._counters.bind(serial):
+            return
+        refused = self.refused
+        calculator = self.calculator
+        self.calculator = EnergyCalculator(
+            calculator.model, calculator.robot, self.options.power
+        )
+        self.calculator.refused = refused
+        self._begin_arm(self._detector.trigger)
+
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """State after the last sample.
 
-        It is journalled first, so that a kill cannot take back published values.
+        The counters are journalled first, so that a kill cannot take back published values.
 
         Args:
-            viewer: who shows it; mean powers are since its previous snapshot.
+            viewer: name of a display; mean powers are since its previous snapshot.
 
         Returns:
             The state; None before the first sample.
@@ -353,14 +274,15 @@ class LiveEstimator:
     def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
         """States after several samples of the last `update`, for the viewer "live".
 
-        They are journalled first, as by `snapshot`.
+        The counters are journalled first, as by `snapshot`.
 
         Args:
-            ends: numbers of samples of the batch after which a state is due, ascending.
+            ends: numbers of samples from the begin of the batch after which a state is
+                due, ascending.
 
         Returns:
-            A state for each of them; the last one alone where samples of the batch were
-            left out, and none before the first sample.
+            A state for each of these numbers. Where samples of the batch were left out as
+            impossible, only the state after the last sample; none before the first sample.
         """
         found = self._process(ends)
         if len(found) == len(ends):
@@ -372,33 +294,25 @@ class LiveEstimator:
     def _snapshots(
         self, last: PowerTable, rows: Sequence[int], totals: Totals, viewer: str
     ) -> list[Snapshot]:
-        """States after samples, for a viewer.
+        """States after some samples, for a viewer.
 
         Args:
-            last: powers of these samples.
-            rows: numbers of the samples.
-            totals: energies up to each of the samples.
-            viewer: whose previous snapshot begins the mean powers.
+            last: powers of the samples.
+            rows: numbers of the samples in this table.
+            totals: energies up to each of the samples in `rows`.
+            viewer: the mean powers begin at its previous snapshot.
         """
         counters = self._counters
         samples = last.samples
         columns = last.samples.columns
-        net = totals.net
-        accounted = totals.accounted
-        before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
-        self._shown[viewer] = net[-1], float(accounted[-1])
-        seconds = changes(accounted, since)
-        passed = seconds[:, None]
-        gained = net - np.concatenate((before[None], net[:-1]))
-        mean_power = gained / np.where(passed > 0, passed, 1.0)
-        power = np.where(passed > 0, mean_power, last.power[rows])
+        power, seconds = self._mean_powers(last.power[rows], totals, viewer)
         unexplained = self._unexplained
         stated = counters.stated
         standby = self.calculator.standby
         conditions = self.calculator.conditions
         settled = unexplained.elapsed >= unexplained.time_constant
         since_reset = totals.readings(stated.reset)
-        make = partial(
+        snapshot = partial(
             Snapshot,
             channels=self.channels,
             bus_measured=last.bus_measured,
@@ -423,26 +337,56 @@ class LiveEstimator:
             torque_per_ampere=self.constants.torque_per_ampere,
             arm_warning=self.arm_warning,
         )
-        each = (
-            samples.time[rows].tolist(),
-            columns["actual_q"][rows] if "actual_q" in columns else [None] * len(rows),
-            columns["actual_qd"][rows],
-            power,
-            seconds.tolist(),
-            since_reset,
-            totals.readings(),
-            counters.note_highest(totals.net),
-            [_STATES[state] for state in last.states[rows].tolist()],
-            _codes(samples, "robot_mode", rows),
-            _codes(samples, "safety_mode", rows),
-        )
-        return list(map(make, *each))
+        lifetime = totals.readings()
+        highest = counters.note_highest(totals.net)
+        robot_mode = _codes(samples, "robot_mode", rows)
+        safety_mode = _codes(samples, "safety_mode", rows)
+        positions = columns.get("actual_q")
+        return [
+            snapshot(
+                time=float(samples.time[row]),
+                q=None if positions is None else positions[row],
+                qd=columns["actual_qd"][row],
+                power=power[k],
+                seconds=float(seconds[k]),
+                since_reset=since_reset[k],
+                lifetime=lifetime[k],
+                highest=highest[k],
+                state=_STATES[int(last.states[row])],
+                robot_mode=robot_mode[k],
+                safety_mode=safety_mode[k],
+            )
+            for k, row in enumerate(rows)
+        ]
+
+    def _mean_powers(
+        self, power: Array, totals: Totals, viewer: str
+    ) -> tuple[Array, Array]:
+        """Mean powers between snapshots [snapshots, channels], W, and their times [snapshots], s.
+
+        The first mean begins at the viewer's previous snapshot. Where no time has passed,
+        the power of the sample stands for the mean.
+
+        Args:
+            power: powers of the samples of the snapshots [snapshots, channels], W.
+            totals: energies up to each of these samples.
+            viewer: name of a display.
+        """
+        net = totals.net
+        accounted = totals.accounted
+        before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
+        self._shown[viewer] = net[-1], float(accounted[-1])
+        seconds = changes(accounted, since)
+        passed = seconds[:, None]
+        gained = net - np.concatenate((before[None], net[:-1]))
+        mean_power = gained / np.where(passed > 0, passed, 1.0)
+        return np.where(passed > 0, mean_power, power), seconds
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue.
 
         Args:
-            reason: in words, for those who read the counters.
+            reason: why, in words; it is stored and shown with the counters.
         """
         self._process()
         self._counters.reset(reason)
@@ -451,8 +395,8 @@ class LiveEstimator:
         """Read the interval counter, which begins anew with each reading.
 
         Returns:
-            Energy [channels], J, since the last call over restarts; at the first call
-            since the state file was created.
+            Energies [channels], J, since the last call, also over restarts; at the first
+            call, since the state file was created.
         """
         self._process()
         return self._counters.read_interval()
@@ -466,10 +410,10 @@ class LiveEstimator:
         """Continue with another model of the arm (hot reload); counters are kept.
 
         Args:
-            model: as it was read from a file or learned; used from the next sample on.
+            model: identified or learned model; used from the next sample on.
 
         Raises:
-            WrongRobotError: it has other joints.
+            WrongRobotError: its joints are not the joints of the arm.
         """
         self._process()
         self._given = model
@@ -478,7 +422,10 @@ class LiveEstimator:
     def _use(self, model: EnergyModel, *, same_session: bool) -> None:
         """Continue with a model, matched to the arm at hand.
 
-        `same_session` is whether the state of the session is kept; else it begins anew.
+        Args:
+            model: as it was read or learned, before it is matched.
+            same_session: whether the estimates of the session (standby power, friction)
+                are kept; else they begin anew.
         """
         self._process()
         matched = model_of_arm(
@@ -510,9 +457,8 @@ class LiveEstimator:
         """Change options while the estimator runs.
 
         Args:
-            options: new ones. Only those of the power without its method, the alarm and
-                the time constant of its mean are used; files, method and cycle trigger
-                stay as they are.
+            options: new options. Only `power` without its method, `drift_alarm` and
+                `drift_time` are used; files, method and cycle trigger stay as they are.
         """
         power = replace(options.power, method=self.options.power.method)
         self.options = replace(
@@ -525,10 +471,10 @@ class LiveEstimator:
         self._unexplained.time_constant = options.drift_time
 
     def prepare_save(self) -> Callable[[], None]:
-        """Take the counters to save.
+        """Copy the counters for saving.
 
         Returns:
-            A function that writes them to the disk. It needs no lock: samples may be
+            A function that writes the copy to the disk. It needs no lock: samples may be
             processed while it waits for the disk.
         """
         self._process()
@@ -551,10 +497,10 @@ class LiveEstimator:
         """Process the pending samples.
 
         Args:
-            ends: see `snapshots`.
+            ends: numbers of samples of the last pending batch, see `snapshots`.
 
         Returns:
-            States after these samples; none where samples were left out.
+            States after the samples `ends`; none where samples were left out.
         """
         if not self._pending:
             return []
@@ -563,7 +509,7 @@ class LiveEstimator:
             found_constants = self._fingerprint.update(batch)
             # They are used from the next batch on: what was computed is not changed.
             self._stated = found_constants or self._stated
-        earlier = len(batch) - len(self._pending[-1])
+        earlier = len(batch) - len(self._pending[-1])  # samples of the batches before
         self._pending = []
         table = self.calculator(batch)
         if table is None:
@@ -581,7 +527,8 @@ class LiveEstimator:
             stops = [earlier + end for end in ends]
         marks = dict(self._detector.find(table.samples))
         host = host_times(table.samples)
-        self._counters.resume(float(time[0]))  # first: it belongs to no cycle
+        # First, so that the time since the last run belongs to no cycle.
+        self._counters.resume(float(time[0]))
         for part in table.parts(marks):
             if (mark := marks.get(part.start)) is not None:
                 before = int(host[max(part.start - 1, 0)])
@@ -589,14 +536,14 @@ class LiveEstimator:
                     before = self._end
                 self._mark(before, mark)
                 marks[part.start] = mark._replace(number=self._cycle.number)
-            own = [stop for stop in stops if part.start < stop <= part.stop]
-            cut = table.steps.cut(part)
-            within = [stop - part.start for stop in own]
-            totals = self._counters.integrate(time[part], cut, power[part], within)
+            due = [stop for stop in stops if part.start < stop <= part.stop]
+            steps = table.steps.cut(part)
+            within = [stop - part.start for stop in due]
+            totals = self._counters.integrate(time[part], steps, power[part], within)
             self._cycle.observe(float(power[part, total].max()))
-            if own:
-                rows = [stop - 1 for stop in own]
-                found += self._snapshots(table, rows, totals.first(len(own)), "live")
+            if due:
+                rows = [stop - 1 for stop in due]
+                found += self._snapshots(table, rows, totals.first(len(due)), "live")
         self._end = int(host[-1])
         if self._on_powers is not None:
             self._on_powers(table, marks)
@@ -614,10 +561,14 @@ class LiveEstimator:
             self._unexplained.update(passed, energy / passed)
 
     def _mark(self, time: int, mark: Mark) -> None:
-        """Take a mark behind a sample of this host time [ns], and report complete cycles.
+        """Report the cycles that are complete with a mark.
 
-        The number of the last one is journalled before the cycles are reported, so that
-        no other cycle gets it after a kill.
+        The number of the last cycle is journalled before the cycles are reported, so that
+        no other cycle gets the same number after a kill.
+
+        Args:
+            time: host time of the last sample before the mark [ns].
+            mark: sample at which a cycle may begin.
         """
         done = self._cycle.mark(time, self._counters.meter.reading, mark)
         if done:

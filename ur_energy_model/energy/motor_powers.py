@@ -19,7 +19,7 @@ from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.drives import DrivePowers, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionDirection
+from ur_energy_model.model.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.model.wall import WallModel

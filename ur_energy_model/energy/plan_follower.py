@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 

@@ -18,7 +18,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionDirection
+from ur_energy_model.model.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.trajectory.plan import SHORTEST_STEP, MotionSamples, Plan
 from ur_energy_model.typing import Array

@@ -17,10 +17,10 @@ from ur_energy_model.energy.cycle_energies import (
     Cycle,
     earlier_names,
 )
-from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES

@@ -25,7 +25,7 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionDirection
+from ur_energy_model.model.presliding import FrictionDirection
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.telemetry.usable_samples import usable_samples

@@ -17,7 +17,7 @@ from ur_energy_model.energy.friction_follower import (
 )
 from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.powers import ArmState, arm_states
-from ur_energy_model.energy.session import StandbyFollower
+from ur_energy_model.energy.standby import StandbyFollower
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

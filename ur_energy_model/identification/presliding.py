@@ -20,7 +20,7 @@ from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
 from ur_energy_model.identification.recording import SessionData
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import STILL_SPEED, FrictionDirection
+from ur_energy_model.model.presliding import STILL_SPEED, FrictionDirection
 from ur_energy_model.typing import Array
 
 TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)

@@ -30,7 +30,8 @@ from ur_energy_model.identification.filtered_motion import (
 from ur_energy_model.identification.kept_parts import KeptParts, KeptTime
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
-from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
+from ur_energy_model.identification.quality import Quality
+from ur_energy_model.identification.quality_check import RecordingQualityCheck
 from ur_energy_model.identification.wall_fit import WallFit
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription

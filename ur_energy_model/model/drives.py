@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.model.friction import STILL_SPEED, Friction, FrictionBank
+from ur_energy_model.model.friction import Friction, FrictionBank
+from ur_energy_model.model.presliding import STILL_SPEED
 from ur_energy_model.model.sessions import (
     COMMON_FRICTION,
     Session,

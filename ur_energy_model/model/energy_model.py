@@ -37,7 +37,7 @@ from ur_energy_model.model.drives import (
     JointModel,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import FrictionDirection
+from ur_energy_model.model.presliding import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread
 from ur_energy_model.model.setup import Payload, Setup

@@ -27,8 +27,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.cycle_energies import Cycle
-from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.powers import Channels
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import (
     color,
     cycle_status,

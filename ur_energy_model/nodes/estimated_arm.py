@@ -22,8 +22,9 @@ from ur_energy_model.consistency.arm_type import ArmTypeMonitor
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Marks
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.powers import PowerOptions, PowerTable
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.errors import (
     InputError,
     RobotFileError,

@@ -35,7 +35,8 @@ from ur_energy_model import topics_and_services as names
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.effort_stream import EFFORT, EffortStream
 from ur_energy_model.energy.cycle_energies import Cycle
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import counted
 from ur_energy_model.model.energy_model import EnergyModel

@@ -15,7 +15,7 @@ import numpy as np
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
-from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.energy.live import LiveEstimator
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.plan_follower import (
     LARGEST_TOLERANCE,
@@ -24,6 +24,7 @@ from ur_energy_model.energy.plan_follower import (
 )
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

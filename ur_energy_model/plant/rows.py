@@ -25,7 +25,7 @@ from ur_energy_model.energy.meter import interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
 from ur_energy_model.energy.profile import ProgramEnergy, ProgramPart, Spent
 from ur_energy_model.energy.program import LINE, Script
-from ur_energy_model.energy.session import POSE_STD
+from ur_energy_model.energy.standby import POSE_STD
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.minute import (
     MINUTE,

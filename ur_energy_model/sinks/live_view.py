@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.errors import counted, one_line, span, unsigned_zeros
 from ur_energy_model.model.wall import MEASURED
 from ur_energy_model.sinks.live_arm import JointRow, LiveState, joint_rows, part_rows

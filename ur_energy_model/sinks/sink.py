@@ -21,7 +21,7 @@ from ur_energy_model.energy.cycle_energies import (
     UNACCOUNTED,
     Cycle,
 )
-from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import problem_words
 from ur_energy_model.model.robots import RobotDescription

@@ -21,8 +21,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
-from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.powers import Channels
+from ur_energy_model.energy.snapshot import Snapshot
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks.options import Address, common_options, server_address
