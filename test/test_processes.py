@@ -19,6 +19,7 @@ import pytest
 
 from test.absent_rooms import needs_room
 from test.interrupting import assert_quiet, ended
+from test.truth import first_fast
 from ur_energy_model.many_bags import WorkerProcesses
 from ur_energy_model.processes import ChildProcess, start_command
 
@@ -163,13 +164,16 @@ ROOMS = {"excite": "experiment", "protocol": "papers", "demo": "demo"}
 
 @pytest.mark.parametrize(
     ("command", "number"),
-    [
-        ("excite", signal.SIGKILL),
-        ("excite", signal.SIGTERM),
-        ("protocol", signal.SIGKILL),
-        ("demo", signal.SIGKILL),
-        ("demo", signal.SIGHUP),
-    ],
+    first_fast(
+        [
+            ("excite", signal.SIGTERM),
+            ("protocol", signal.SIGKILL),
+            ("demo", signal.SIGHUP),
+            ("excite", signal.SIGKILL),
+            ("demo", signal.SIGKILL),
+        ],
+        3,
+    ),
 )
 def test_commands_leave_no_process_whenever_and_however_they_end(
     command: str, number: int, tmp_path: Path, fresh_host

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test.cli.conftest import Capture, end_of
@@ -19,6 +19,7 @@ JOINTS = load_robot("ur5e").joint_names
 numbers = st.floats(-1e6, 1e6) | st.none()
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(numbers, min_size=9, max_size=9), min_size=1, max_size=7),
     st.text("ab ", min_size=1, max_size=60),

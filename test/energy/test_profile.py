@@ -304,6 +304,7 @@ def test_versions_of_a_long_program_are_compared_quickly() -> None:
     assert changed_lines(["a", "b", "c"], ["a", "x", "c", "d"]) == ["- b", "+ x", "+ d"]
 
 
+@pytest.mark.truth
 def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:
     """Energies at the supply by the simulator's truth; the generic model has not seen this arm."""
     random = np.random.default_rng(2)
@@ -359,7 +360,8 @@ def test_a_cycle_with_an_outage_is_not_among_the_cycles(tmp_path: Path) -> None:
     away = there + 0.4
     cycle = Chain([move(there, away, 1.5, 3.0, 0.5), move(away, there, 1.0, 3.0, 0.7)])
     motion = Chain([*cycle.moves] * 6)
-    arm = SimulatedArm(load_robot("ur5e"), motion=motion, seed=5)
+    robot = replace(load_robot("ur5e"), rate=125.0)
+    arm = SimulatedArm(robot, motion=motion, seed=5)
     telemetry = record_arm(arm, motion.duration)
     telemetry = changed(telemetry, script_control_line=np.full(len(telemetry), 3.0))
     since = telemetry.time - telemetry.time[0] - 2.3 * cycle.duration

@@ -12,6 +12,7 @@ import pytest
 
 from test.energy import known_arm
 from test.identification.conftest import smooth_motion
+from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.friction_follower import (
     ANCHOR_BLOCK,
@@ -120,6 +121,7 @@ def test_noise_is_no_jump(noise: float) -> None:
     assert np.mean(np.abs(found.power[late] - 25.0) < 1.96 * found.std[late]) > 0.9
 
 
+@pytest.mark.truth
 def test_intervals_of_the_standby_power_hold_the_truth() -> None:
     """Sessions from the prior, with noise, errors of motion, and drift within the session."""
     random = np.random.default_rng(5)
@@ -266,6 +268,7 @@ def test_friction_of_an_hour_ago_fades() -> None:
     np.testing.assert_allclose(anchor.session().friction_scale, SCALE, atol=0.03)
 
 
+@pytest.mark.truth
 def test_intervals_of_friction_hold_the_truth() -> None:
     """Over arms whose friction is drawn from the prior; noise as correlated as that of models."""
     model = arm()
@@ -333,7 +336,7 @@ def test_currents_that_no_friction_explains_widen_the_intervals_that_follow(
     assert 0.9 <= within[late].mean() <= 0.99
 
 
-@pytest.mark.parametrize("seconds", [4.0, 20.0, 100.0])
+@pytest.mark.parametrize("seconds", first_fast([4.0, 20.0, 100.0]))
 def test_errors_of_many_motions_cancel_but_for_what_the_session_has_in_common(
     seconds: float,
 ) -> None:

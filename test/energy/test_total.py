@@ -169,7 +169,7 @@ def tables(
 CUTS = st.lists(st.integers(1, 300), min_size=1, max_size=5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     rate=st.sampled_from(RATES),
     holes=st.sampled_from(HOLES),
@@ -221,7 +221,7 @@ def test_the_total_is_the_bus_power_where_it_is_measured_and_the_sum_of_parts(
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     rate=st.sampled_from(RATES),
     holes=st.sampled_from(HOLES),
@@ -376,7 +376,7 @@ def test_what_was_published_does_not_depend_on_what_comes_later(
 
 @pytest.mark.parametrize(
     ("rate", "noise"),
-    [(500.0, 3.0), (125.0, 1.0), (125.0, 0.0), (50.0, 0.3), (10.0, 1.0)],
+    first_fast([(50.0, 0.3), (500.0, 3.0), (125.0, 1.0), (125.0, 0.0), (10.0, 1.0)]),
 )
 def test_intervals_of_a_measured_total_hold_the_true_energy(
     rate: float, noise: float
@@ -461,8 +461,9 @@ STANDSTILLS = {
 }
 
 
-@pytest.mark.parametrize("standstill", first_fast(STANDSTILLS))
-@pytest.mark.parametrize("bus", first_fast(["half", "whole"]))
+@pytest.mark.truth
+@pytest.mark.parametrize("standstill", STANDSTILLS)
+@pytest.mark.parametrize("bus", ["half", "whole"])
 def test_intervals_of_the_model_hold_the_true_energy(standstill: str, bus: str) -> None:
     model = known_model()
     rate = 20.0
@@ -503,7 +504,7 @@ def moving_then_still(moving: float, still: float) -> Telemetry:
     return Telemetry(time, columns, replace(parts[0].info, robot="ur5e"))
 
 
-@pytest.mark.parametrize("capacity", [0.0, 3.1])
+@pytest.mark.parametrize("capacity", first_fast([0.0, 3.1]))
 def test_the_total_is_the_same_live_and_offline_whatever_the_parts_know(
     tmp_path: Path, capacity: float
 ) -> None:

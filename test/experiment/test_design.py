@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from test.truth import first_fast
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment import design as search
 from ur_energy_model.experiment.design import (
@@ -91,7 +92,7 @@ def test_processes_search_until_their_time_is_over():
         )
 
 
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("arm", first_fast(ARMS, 4))
 def test_shipped_trajectories_match_their_metadata(arm):
     trajectory = load_trajectory(config_file("excitation", f"{arm}.yaml"))
     assert trajectory.robot == arm
@@ -137,6 +138,7 @@ def learn(learner: Learner, motion: Motion, seconds: float, offset: float = 0.0)
     learner.attempts()
 
 
+@pytest.mark.truth
 def test_a_design_for_a_gap_spends_time_in_it(monkeypatch):
     monkeypatch.setattr(search, "_STAGES", SHORT)
     gaps = gaps_among([SLOW], ROBOT, "model.yaml")

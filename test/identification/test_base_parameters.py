@@ -107,6 +107,7 @@ def test_recovers_the_truth() -> None:
     assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
 
 
+@pytest.mark.truth
 def test_standard_deviations_cover_the_truth() -> None:
     inside = []
     for seed in range(8):

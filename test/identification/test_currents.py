@@ -90,6 +90,7 @@ def test_a_law_with_a_term_of_its_own_is_fitted(monkeypatch: pytest.MonkeyPatch)
     assert loaded.friction.parameters == pytest.approx(values, rel=0.05)
 
 
+@pytest.mark.truth
 def test_intervals_cover_the_truth_under_correlated_noise() -> None:
     """Torque constant and friction of 24 arms: 95 % intervals hold the truth in 90 to 99 %."""
     arm = ExactArm(current_noise=0.05, correlation=0.9)
@@ -152,6 +153,7 @@ def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> 
     assert spread.standby == pytest.approx(standby, rel=0.1)
 
 
+@pytest.mark.truth
 def test_the_friction_of_a_model_is_that_of_the_session_after_the_latest(
     tmp_path: Path,
 ) -> None:

@@ -27,7 +27,8 @@ ROBOT = load_robot("ur5e")
 @pytest.fixture(scope="module")
 def program() -> Telemetry:
     """An arm that runs a program; never at constant speed, as no hand moves an arm either."""
-    arm = SimulatedArm(ROBOT, motion=named_motion("sinusoids", ROBOT), seed=617)
+    robot = replace(ROBOT, rate=125.0)
+    arm = SimulatedArm(robot, motion=named_motion("sinusoids", ROBOT), seed=617)
     return record_arm(arm, 20.0)
 
 

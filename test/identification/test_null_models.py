@@ -14,6 +14,7 @@ import pytest
 
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
+from test.truth import first_fast
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.null_models import (
     KEY,
@@ -71,7 +72,7 @@ def test_the_null_model_of_currents_is_fitted_kept_and_anchored(tmp_path: Path) 
     assert "null_rms" not in rows[0]
 
 
-@pytest.mark.parametrize("targets", [False, True])
+@pytest.mark.parametrize("targets", first_fast([False, True]))
 def test_without_target_moment_there_is_no_null_model(
     tmp_path: Path, targets: bool
 ) -> None:
@@ -83,6 +84,7 @@ def test_without_target_moment_there_is_no_null_model(
     assert CurrentNull.of_model(identify([path], "ur5e").model) is None
 
 
+@pytest.mark.truth
 def test_three_coefficients_of_power_are_found_and_anchored(tmp_path: Path) -> None:
     """Bus power of known coefficients; another session has another constant."""
     robot = load_robot("ur5e")

@@ -143,6 +143,7 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
     assert abs(identified(calibrated, empty).shown_mass) < 0.02
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize(
     ("load", "drift", "slowness"),
     [(EMPTY, 0.0, 1.0), (LOAD, 0.3, 15.0)],
@@ -207,6 +208,7 @@ def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> floa
     return (found.shown_mass - load.mass) / found.mass_std
 
 
+@pytest.mark.truth
 def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(
     tmp_path: Path,
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None
         ]
 
 
+@pytest.mark.truth
 def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path) -> None:
     arm = ExactArm(current_noise=0.0, standby=16.0)
     capacity = 4.0

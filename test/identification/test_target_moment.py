@@ -84,6 +84,7 @@ def test_each_payload_has_a_setup_of_its_own_and_a_poor_one_borrows_the_mounting
     assert all(np.allclose(entry.setup.gravity, TILTED, atol=0.1) for entry in found)
 
 
+@pytest.mark.truth
 def test_standard_deviations_cover_the_truth() -> None:
     """With noise on target_moment 95 % intervals must hold the truth about as often as they say."""
     robot = load_robot("ur3e")

@@ -46,9 +46,8 @@ def straight_line(work: Work) -> np.ndarray:
     return np.polyfit(work.bus[known], columns["wall_power"][known], 1)
 
 
-@pytest.mark.parametrize(
-    ("switched_off", "cells"), first_fast([(0.1, 12), (0.1, 30), (0.0, 30)])
-)
+@pytest.mark.truth
+@pytest.mark.parametrize(("switched_off", "cells"), [(0.1, 30), (0.0, 30)])
 def test_ten_minutes_give_the_energy_of_another_hour(
     switched_off: float, cells: int
 ) -> None:
@@ -74,6 +73,7 @@ def test_ten_minutes_give_the_energy_of_another_hour(
     assert np.median(claimed) < 2.0  # with times whose state no other time has
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize("late", [0.25, 1.0])
 def test_irregular_delays_do_not_flatten_the_slope(late: float) -> None:
     """Standstill shows it best: a slope too small makes it too dear."""
@@ -237,7 +237,7 @@ def test_the_interval_of_a_measured_energy_covers(tmp_path: Path, late: float) -
     assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.85
 
 
-@pytest.mark.parametrize("generation", ["e-series", "cb3", "other"])
+@pytest.mark.parametrize("generation", first_fast(["e-series", "cb3", "other"]))
 def test_the_generic_interval_covers(generation: str) -> None:
     generic = generic_wall(generation)
     covered = []

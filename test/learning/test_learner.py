@@ -13,6 +13,7 @@ import pytest
 
 from test.identification.exact_arm import ExactArm, write_bag
 from test.learning.conftest import batches, constants, fed
+from test.truth import first_fast
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.pipeline import identify
@@ -43,6 +44,7 @@ def true_energies(arm: ExactArm, samples: Telemetry) -> np.ndarray:
     return np.asarray(steps @ (copper + arm.torque_constant * speed * current))
 
 
+@pytest.mark.truth
 def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     arm: ExactArm, learned: Learned, generic: EnergyModel
 ) -> None:
@@ -66,6 +68,7 @@ def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     assert abs(learner.model.bus.standby - arm.standby) < 0.5
 
 
+@pytest.mark.truth
 def test_all_work_gives_the_model_that_identify_gives(
     arm: ExactArm, learned: Learned, work: Telemetry, tmp_path: Path
 ) -> None:
@@ -80,7 +83,7 @@ def test_all_work_gives_the_model_that_identify_gives(
     np.testing.assert_allclose(constants(learner.model), constants(same), rtol=0.01)
 
 
-@pytest.mark.parametrize("mass", [0.0, 1.5])
+@pytest.mark.parametrize("mass", first_fast([1.5, 0.0]))
 def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
     arm: ExactArm, mass: float
 ) -> None:
@@ -108,6 +111,7 @@ def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
     np.testing.assert_allclose(constants(model)[:6:2], arm.torque_constant[:3], rtol=0.05)
 
 
+@pytest.mark.truth
 def test_friction_that_wears_is_expected_near_that_of_the_last_session(
     arm: ExactArm,
 ) -> None:

@@ -106,6 +106,7 @@ def test_the_first_model_has_the_stated_constants_within_seconds(arm: ExactArm) 
     assert held.known[loaded].all()
 
 
+@pytest.mark.truth
 def test_an_exchanged_joint_is_named_and_learned_anew(arm: ExactArm) -> None:
     """The other joints keep what was learned, across a restart, too."""
     constant = arm.torque_constant.copy()

@@ -23,7 +23,6 @@ from test.optimization.typed_programs import (
     typed_into,
     vector,
 )
-from test.truth import first_fast
 from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
@@ -111,7 +110,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> EnergyModel:
     return identify([bag], ARM).model
 
 
-@pytest.mark.parametrize("script", first_fast(PROGRAMS.values()), ids=PROGRAMS)
+@pytest.mark.truth
+@pytest.mark.parametrize("script", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_sheet_as_typed_saves_what_it_promises(
     script: str, model: EnergyModel, tmp_path: Path
 ) -> None:

@@ -322,6 +322,7 @@ def test_any_sample_rate(tmp_path: Path, rate: float, step: int) -> None:
     assert found.saving == pytest.approx(true, abs=1.0 if step < 100 else 15.0)
 
 
+@pytest.mark.truth
 def test_another_session_of_the_arm_is_no_saving(tmp_path: Path) -> None:
     """The same program, in sessions whose standby and friction differ."""
     pair = [run("calm", 4, session=number, rate=125.0) for number in (1, 4)]

@@ -81,6 +81,7 @@ def predict(value: Array, std: float = 0.01, without: int | None = None) -> Pred
     return SizeHierarchy(value, stds, NOMINAL_STD).predict(without)
 
 
+@pytest.mark.truth
 @pytest.mark.parametrize(
     ("arms", "between", "own"), [(2, 0.1, 0.04), (10, 0.01, 0.0), (10, 0.0, 0.07)]
 )
@@ -283,6 +284,7 @@ def test_one_model_per_arm_with_intervals_that_cover_the_truth(
     pickle.loads(pickle.dumps(found.arms))  # workers send them
 
 
+@pytest.mark.truth
 def test_sessions_of_one_arm_agree_within_what_varies_between_them(
     found: FleetIdentification,
 ) -> None:
@@ -303,6 +305,7 @@ def test_sessions_of_one_arm_agree_within_what_varies_between_them(
     assert not changed_constants([arms["a0"]], replace(other, name="two"))
 
 
+@pytest.mark.truth
 def test_a_new_arm_starts_from_arms_like_it(
     found: FleetIdentification, bags: list[Path]
 ) -> None:
@@ -329,6 +332,7 @@ def test_a_new_arm_starts_from_arms_like_it(
     assert (np.abs(constants(helped) - true) < 3.0 * deviations(helped)).all()
 
 
+@pytest.mark.truth
 def test_models_of_a_folder_are_a_fleet(
     found: FleetIdentification, tmp_path: Path, bags: list[Path]
 ) -> None:
@@ -342,3 +346,25 @@ def test_models_of_a_folder_are_a_fleet(
     before = found.arms[2].model
     shift = np.abs(constants(new.model) - constants(before))
     assert (shift < 0.2 * deviations(before)).all()
+
+
+def test_an_arm_is_identified_with_a_folder_of_models(tmp_path: Path) -> None:
+    """Models of arms that were identified before; bags that cannot be read are named."""
+    models = tmp_path / "models"
+    models.mkdir()
+    model = generic_model("ur5e")
+    for name in ("a0", "a1"):
+        shown = plain(arm(name, 1.06).evidence)
+        known = replace(model, provenance={**model.provenance, EVIDENCE: shown})
+        save_model(known, models / f"{name}.yaml")
+    (models / "damaged.yaml").write_text("kind: nothing")
+    fleet, problems = read_fleet(models)
+    assert [each.name for each in fleet] == ["a0", "a1"]
+    assert len(problems) == 1
+    bags = [tmp_path / "missing", record(tmp_path, "new", ALIKE, 9, short=True)]
+    found = identify_arms(bags, IdentificationOptions(), known=fleet)
+    assert [failed.bag.name for failed in found.failed] == ["missing"]
+    (new,) = found.arms
+    assert (new.name, new.bags) == ("new", (bags[1],))
+    assert new.model.provenance["serial"] == "new"
+    assert new.model.provenance[FLEET_KEY] == {"arms": 2}

@@ -33,6 +33,7 @@ from test.plant.made_up_bags import (
     sources_of,
     total,
 )
+from test.truth import first_fast
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import printable
 from ur_energy_model.model.model_file import save_model
@@ -154,7 +155,7 @@ def flip(file: Path) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("compacted", first_fast([True, False]))
 def test_what_is_lost_or_changed_is_reported_and_added_again(
     tmp_path: Path, made: Path, compacted: bool, capsys: Capture
 ) -> None:

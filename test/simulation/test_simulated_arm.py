@@ -218,7 +218,7 @@ def test_target_current_states_the_controllers_constants_not_the_motors():
         ROBOT, motion=planner.chain_through(planner.random_points(3)), seed=5
     )
     fit = ControllerConstantsFit(ROBOT)
-    fit.accumulate(record_arm(arm, 20.0))
+    fit.accumulate(record_arm(arm, 14.0))
     found = fit.result()
     p = arm.parameters
     stated = found.torque_per_ampere / p.stated_current_to_torque - 1.0

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ur_energy_model.errors import WrongRobotError
@@ -109,6 +109,7 @@ DAMAGED = st.one_of(
 )
 
 
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 199), DAMAGED),

@@ -19,6 +19,7 @@ from test.telemetry.scripted_source import ScriptedSource
 from ur_energy_model.cli.live import measures_seen
 from ur_energy_model.energy.live import LiveOptions
 from ur_energy_model.energy.tariff import Tariff
+from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.optimization.measures.ranking import Measures
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
@@ -46,6 +47,7 @@ def watched(bag: Path, model: Path) -> LiveArm:
     return arm
 
 
+@pytest.mark.truth
 def test_they_are_those_of_a_recording(
     wrongly_set: Path, model_file: Path, capsys: Capture
 ) -> None:
@@ -70,10 +72,10 @@ def test_they_are_those_of_a_recording(
     assert [each["command"] for each in again] == [each["command"] for each in expected]
 
 
-def test_nothing_before_the_first_sample(model_file: Path) -> None:
+def test_nothing_before_the_first_sample() -> None:
     source: Any = ScriptedSource()
     source.give_last(EOFError())
-    model = load_model(model_file)
+    model = generic_model("ur5e")
     with closing(
         LiveArm("10.0.0.5", lambda: source, lambda _: (model, "model"), LiveOptions())
     ) as arm:
