@@ -47,7 +47,7 @@ class TorqueFit:
         misfit: RMS residual of each joint over the scale of its torque [n].
         r2: explained share of the variance of each joint's torque [n].
         gravity: magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one.
-        mass: of the payload found [kg].
+        mass: mass of the payload found [kg].
         measured: by the measured motion, in place of recorded targets.
         samples: number of samples used; FILTERED_RATE a second of measured motion.
     """
@@ -148,7 +148,7 @@ def tool_scatter(robot: RobotDescription, q: Array, position: Array) -> float:
     Args:
         robot: the arm, whose base frame is that of the controller.
         q: joint positions at different poses [poses, n], rad.
-        position: of the tool in the base frame [poses, 3], m.
+        position: position of the tool in the base frame [poses, 3], m.
     """
     links, _ = ArmDynamics(robot).frames(q)
     flange = links[:, -1]

@@ -153,7 +153,7 @@ def _contradictions(
 
     Args:
         evidence: fits of the samples.
-        info: of the recording.
+        info: metadata of the recording.
         robot: the arm that is stated.
         stated: the statement; None for the one of the recording.
         remedy: with {options} in place of the option that names the right arm.
@@ -262,7 +262,7 @@ class _Evidence:
     """Fits of the samples of a recording, each computed once, for arms with one number of joints.
 
     Args:
-        windows: of the recording.
+        windows: windows of the recording.
         dof: number of joints; windows with another number are left out.
     """
 

@@ -140,7 +140,7 @@ class ControllerConstantsFit:
 
     Args:
         robot: description of the arm.
-        data: of an earlier fit that is continued; None to begin.
+        data: data of an earlier fit that is continued; None to begin.
     """
 
     def __init__(
@@ -402,8 +402,8 @@ def _from_motion(
     friction curve.
 
     Args:
-        grams: of (columns, current) of each block [blocks, 7, 7].
-        samples: of each block [blocks].
+        grams: Gram matrices of (columns, current) of each block [blocks, 7, 7].
+        samples: number of samples of each block [blocks].
         least_load: torque below which a joint counts as unloaded [N m].
     """
     used = samples >= _LEAST_SAMPLES
@@ -486,7 +486,7 @@ def fit_of_bag(path: str | Path, robot: RobotDescription) -> ControllerConstants
     More is read while it makes constants known or clearly more certain.
 
     Args:
-        path: of the bag.
+        path: path of the bag.
         robot: description of the arm.
 
     Raises:

@@ -61,7 +61,7 @@ class EffortStream:
     that unit.
 
     Args:
-        model: of the arm, identified or generic.
+        model: model of the arm, identified or generic.
         robot: its description.
         stated: unit of the efforts, or "auto" to decide it from the motion.
         required: whether samples without efforts are of no use; they are then held back

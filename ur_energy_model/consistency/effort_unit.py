@@ -96,7 +96,7 @@ class GravityRemoved(NamedTuple):
     """One way in which gravity may have been removed from torques.
 
     Attributes:
-        probability: of this way, 0 to 1.
+        probability: probability of this way, 0 to 1.
         friction: whether friction and inertia are left in the torques.
         gravity: gain of the gravity torque that is left.
         gravity_std: standard deviation of this gain.
@@ -127,7 +127,7 @@ class EffortVerdict(NamedTuple):
     """What efforts are, as far as the motion shows it.
 
     Attributes:
-        probability: of each meaning, 0 to 1.
+        probability: probability of each meaning, 0 to 1.
         seconds: time of the samples that it rests on [s].
     """
 
@@ -152,7 +152,7 @@ class _Expected:
     """Gains per joint that one form of a meaning states [n], effort per N m.
 
     Attributes:
-        probability: of this form, if the meaning holds.
+        probability: probability of this form, if the meaning holds.
         gravity: gain of the gravity torque.
         gravity_std: standard deviation of the gain of gravity.
         motion: gain of friction and inertia torque.
@@ -174,7 +174,7 @@ class EffortEvidence:
     """Compares the efforts of one arm with n joints with the torque of its motion, in blocks.
 
     Args:
-        model: of the arm, identified or generic.
+        model: model of the arm, identified or generic.
         robot: its description; None for the one that the model names.
 
     Attributes:
@@ -208,7 +208,7 @@ class EffortEvidence:
             time: [samples], s.
             q: joint positions [samples, n], rad.
             qd: joint speeds [samples, n], rad/s.
-            effort: of unknown unit [samples, n], A or N m.
+            effort: effort of unknown unit [samples, n], A or N m.
         """
         blocks = _blocks(time)
         if not len(blocks):

@@ -48,7 +48,8 @@ class AveragingGrid:
             [s].
 
     Attributes:
-        delay: of every pair, from the end of the averaging time to the reading [pairs], s.
+        delay: delay of every pair, from the end of the averaging time to the reading
+            [pairs], s.
         averaging: averaging time of every pair [pairs], s.
         ends: end of the averaging time before the reading [pairs], in steps.
         begins: begin of the averaging time before the reading [pairs], in steps.
@@ -160,7 +161,7 @@ class FrozenRuns:
         """Whether a reading continues a run that must be frozen.
 
         Args:
-            time: of the reading [s].
+            time: time of the reading [s].
             watts: the reading [W].
             means: mean powers over the times of AVERAGING, which ended RESPONSE before the
                 reading [3], W; NaN where unknown.
@@ -311,7 +312,7 @@ class MeterReadings:
         """Compare readings at times [readings], s.
 
         Args:
-            time: of the readings [readings], s.
+            time: times of the readings [readings], s.
             watts: the readings [readings], W.
             seconds: time since the reading before [readings], s; 0 where it is not compared.
 

@@ -26,7 +26,7 @@ class RecordedArm(NamedTuple):
     """The arm of a recording, as far as it is known.
 
     Attributes:
-        name: of the bag.
+        name: name of the bag.
         info: what the recording states about its controller and arm.
         constants: torque constants that the controller states; None if unknown.
     """

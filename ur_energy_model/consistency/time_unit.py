@@ -99,8 +99,8 @@ def time_contradictions(
         stated: the statement about the times, for messages.
         remedy: what to do, with {options} in place of the options of an import that correct
             it.
-        unit: of the times before they were converted to seconds; a key of UNITS.
-        rate: of the samples [Hz], where the user states it in place of times.
+        unit: unit of the times before they were converted to seconds; a key of UNITS.
+        rate: rate of the samples [Hz], where the user states it in place of times.
     """
     if scale is None or scale.allows(1.0):
         return ()

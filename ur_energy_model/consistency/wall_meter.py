@@ -110,7 +110,7 @@ class MeterSlope(NamedTuple):
 
     Attributes:
         seconds: time of the readings [s].
-        slope: of the readings over the expected power.
+        slope: slope of the readings over the expected power.
         std: standard deviation.
     """
 
@@ -373,8 +373,8 @@ def _of_slopes(slopes: Sequence[MeterSlope]) -> tuple[str, str, str] | None:
     """The contradiction of changes of the power, its evidence and its remedy; None without one.
 
     Args:
-        slopes: of the readings as those of a quick and of a slow meter; in neither case
-            may they follow the bus power.
+        slopes: slopes of the readings as those of a quick and of a slow meter; in neither
+            case may they follow the bus power.
     """
     for each in slopes:
         follows = each.slope + SURE * each.std >= LEAST_SLOPE

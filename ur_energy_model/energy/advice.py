@@ -115,11 +115,11 @@ class Adviser(Protocol):
         """What can be done for less energy in the work that a recording shows.
 
         Args:
-            model: of the arm, or generic; then its intervals are wider.
+            model: model of the arm, or generic; then its intervals are wider.
             bag: recording of the work.
             log: what the arm did in it, finished.
-            model_path: of the model, for commands to type; None for one that is to be
-                identified.
+            model_path: path of the model, for commands to type; None for one that is to
+                be identified.
             wrong_payload: the payload that was set, or stated, and the one that the
                 currents show; None where they agree. What is predicted is for the latter.
             payload: that the user states; None for the one that was set.

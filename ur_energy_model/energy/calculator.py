@@ -344,7 +344,7 @@ class EnergyCalculator:
         Args:
             batch: the samples.
             steps: bridged steps to them [samples], s.
-            states: of the arm [samples].
+            states: states of the arm [samples].
             motors: powers of motors and drivers.
             bus: measured power of the robot bus.
             errors: sensitivities of motors and drivers [samples, errors], W.
@@ -394,7 +394,7 @@ class EnergyCalculator:
         Args:
             batch: the samples.
             steps: bridged steps to them [samples], s.
-            states: of the arm [samples].
+            states: states of the arm [samples].
             motors: powers of motors and drivers.
             errors: their sensitivities.
             standby: standby power.

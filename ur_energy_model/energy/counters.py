@@ -42,7 +42,7 @@ class EnergyCounters:
 
     Args:
         channels: what is counted.
-        path: of the state file; None for none.
+        path: path of the state file; None for none.
         robot: description name of the arm.
 
     Attributes:

@@ -148,7 +148,7 @@ class CycleCounter:
     """Forms cycles from the readings at marks.
 
     Args:
-        number: of the last cycle.
+        number: number of the last cycle.
     """
 
     def __init__(self, number: int = 0) -> None:
@@ -243,7 +243,7 @@ class CycleLog:
     its earlier totals are those of the model.
 
     Args:
-        path: of the CSV file; its folder is created if missing.
+        path: path of the CSV file; its folder is created if missing.
 
     Attributes:
         problem: why rows wait or are lost; None if all are written.

@@ -49,7 +49,8 @@ class Mark(NamedTuple):
             before this one: (5, 2) are a cycle of three marks and one of two. Empty
             without a complete cycle.
         program: name of the loaded program; None if unknown.
-        number: of the last cycle that is complete; None where cycles were not counted yet.
+        number: number of the last cycle that is complete; None where cycles were not
+            counted yet.
     """
 
     ends: tuple[int, ...] = ()
@@ -204,7 +205,8 @@ def detector_of_recording(
 
     Args:
         bag: recording.
-        trigger: of the cycles, see `CycleDetector`; only "auto" needs the first pass.
+        trigger: trigger of the cycles, see `CycleDetector`; only "auto" needs the first
+            pass.
         output: number of the digital output.
 
     Raises:

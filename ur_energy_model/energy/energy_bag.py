@@ -62,7 +62,7 @@ class EnergyMessages:
     Args:
         joints: joint names, prefix included.
         model: path of the model file, for energy/summary.
-        namespace: of the topics, with a leading slash; "" outside of any.
+        namespace: namespace of the topics, with a leading slash; "" outside of any.
     """
 
     def __init__(self, joints: Sequence[str], model: str, namespace: str = "") -> None:
@@ -144,12 +144,12 @@ def write_energy_bag(
     that `CycleDetector` finds by itself.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: bag of telemetry.
         bag: directory to make; it must not exist.
-        name: of its storage file, default the directory's.
-        model_path: of the model file, for energy/summary.
-        rate: of the live topics [Hz].
+        name: name of its storage file, default the directory's.
+        model_path: path of the model file, for energy/summary.
+        rate: rate of the live topics [Hz].
         same_arm: see `model_of_arm`.
         progress: called with fraction (NaN if unknown) and text.
 

@@ -64,7 +64,7 @@ class EnergySummary:
     """Energies of a recording with n joints: per joint, whole arm, and by state.
 
     Attributes:
-        names: of the joints, n.
+        names: names of the joints, n.
         duration: time integrated over [s].
         unaccounted: time in gaps [s].
         refused: number of samples left out because of values that are not finite or
@@ -79,7 +79,7 @@ class EnergySummary:
         friction: friction loss of each joint [n], J.
         regenerated: electrical energy that each joint returned [n], J.
         driver: of all motor drivers [J].
-        standby: of the whole arm [J].
+        standby: standby energy of the whole arm [J].
         regeneration: what the supply cannot take back, stored or burnt [J].
         supply: total at the supply, measured where bus power is, else modelled [J].
         supply_std: standard deviation of `supply` [J].
@@ -98,7 +98,8 @@ class EnergySummary:
         warnings: for the user, one line each.
         contradictions: statements about the recording that it does not agree with; also
             in `warnings`, in words.
-        serials: of the arms of model and recording, see `telemetry_checks.serials`.
+        serials: serial numbers of the arms of model and recording, see
+            `telemetry_checks.serials`.
         controller_constants: torque constants that the recording's controller states.
         same_arm: whether these are the model's; None where unknown.
     """
@@ -206,7 +207,7 @@ def summarise(
 
     Args:
         calculator: after the last sample.
-        meter: of the channels of the calculator.
+        meter: meter of the channels of the calculator.
         bus_complete: whether the bus power was measured throughout.
         wall: readings of a power meter at the mains; None without any.
     """

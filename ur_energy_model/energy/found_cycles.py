@@ -51,7 +51,7 @@ class FoundCycles(NamedTuple):
 
     Attributes:
         found_by: what showed them; "whole" if the recording is one cycle.
-        moves: of each cycle, the same number in all.
+        moves: moves of each cycle, the same number in all.
         ends: samples at which the dwells after the last moves of the cycles end.
         closed: whether a cycle ends where it starts.
         runs: for each move of a cycle, all the times that it was run: in the complete cycles,
@@ -77,7 +77,7 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     to last standstill is one cycle.
 
     Args:
-        motion: of the recording.
+        motion: motion of the recording.
         moves: all of its complete moves.
 
     Raises:
@@ -193,7 +193,7 @@ def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, in
     dwell.
 
     Args:
-        motion: of the recording.
+        motion: motion of the recording.
 
     Returns:
         What shows the cycles, and the samples at which each begins and ends.

@@ -51,8 +51,9 @@ class FrictionSplit:
             qd: joint velocities [samples, n], rad/s.
             load: torque of links, payload and rotors, joint side [samples, n], N m.
             current: motor currents [samples, n], A.
-            temperature: of the joints [n] or [samples, n], degC, NaN where unknown.
-            direction: of Coulomb friction, see `FrictionBank`.
+            temperature: temperatures of the joints [n] or [samples, n], degC, NaN where
+                unknown.
+            direction: direction of Coulomb friction, see `FrictionBank`.
 
         Returns:
             Currents per unit of scale and tilt [samples, n, 2], A, and the currents that
@@ -117,13 +118,13 @@ class FrictionFollower:
         """Use consecutive samples that follow the previous ones.
 
         Args:
-            dynamics: of the arm in its current setup.
+            dynamics: dynamics of the arm in its current setup.
             time: controller timestamps [samples], s.
             q: joint positions [samples, n], rad.
             qd: joint velocities [samples, n], rad/s.
             qdd: joint accelerations [samples, n], rad/s^2.
             current: motor currents [samples, n], A.
-            temperature: of the joints [samples, n], degC, NaN where unknown.
+            temperature: temperatures of the joints [samples, n], degC, NaN where unknown.
         """
         load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
         friction, left = self.split(qd, load, current, temperature)

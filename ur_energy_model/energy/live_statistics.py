@@ -66,11 +66,11 @@ class RunningMean:
     of Welford, with weights of the durations.
 
     Args:
-        time_constant: of the weights [s].
+        time_constant: time constant of the weights [s].
 
     Attributes:
-        mean: of the values.
-        variance: of the values about it.
+        mean: mean of the values.
+        variance: variance of the values about it.
         elapsed: time observed [s].
     """
 

@@ -48,7 +48,7 @@ def channels_of(
     session.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         motion: whether there is room for the errors of powers from the motion, too, and
             not only for those from measured currents.
         wall: model of the power at the mains; None for the usual one.
@@ -92,7 +92,8 @@ class MotorErrors(NamedTuple):
     """Changes of powers per error of a parameter, one standard deviation each.
 
     Attributes:
-        joints: of the electrical power of every joint [samples, n times errors], W.
+        joints: joints of the electrical power of every joint [samples, n times errors],
+            W.
         shared: of the demand, with the standby power of the model [samples, errors], W.
     """
 
@@ -180,7 +181,8 @@ class MeasuredPowers:
             steps: bridged steps to the samples [samples], s.
             qd: joint speeds as recorded [samples, n], rad/s.
             current: motor currents as recorded [samples, n], A.
-            temperature: of the joints [n] or [samples, n], degC; None where unknown.
+            temperature: temperatures of the joints [n] or [samples, n], degC; None where
+                unknown.
         """
         qd_before, current_before = self._last or (qd[:1], current[:1])
         self._last = qd[-1:], current[-1:]
@@ -218,11 +220,11 @@ class LinkMotion(NamedTuple):
     """Motion of an arm with n joints, and the torque that its links need; joint side.
 
     Attributes:
-        torque: of links and payload [samples, n], N m.
+        torque: torque of links and payload [samples, n], N m.
         qd: joint velocities [samples, n], rad/s.
         qdd: joint accelerations [samples, n], rad/s^2.
-        direction: of Coulomb friction [samples, n], see `OperatingPoint`.
-        temperature: of the joints [samples, n], degC; None where unknown.
+        direction: direction of Coulomb friction [samples, n], see `OperatingPoint`.
+        temperature: temperatures of the joints [samples, n], degC; None where unknown.
     """
 
     torque: Array

@@ -174,8 +174,8 @@ class _Expected:
         since: likewise.
         time: times of planned positions [k], s.
         q: planned positions [k, n], rad.
-        duration: of the plan [s].
-        tolerance: of the positions of each joint [n], rad.
+        duration: duration of the plan [s].
+        tolerance: tolerance of the positions of each joint [n], rad.
         margin: the same, with one shift of time of at most TIME_TOLERANCE [n], rad.
         begins: time at which the planned motion leaves its first position [s]; None if it
             never does.
@@ -302,7 +302,7 @@ def _departure(time: Array, q: Array, first: Array) -> float | None:
     """Time at which a joint has left its first position [s]; None if none has.
 
     Args:
-        time: of the positions [k], s.
+        time: times of the positions [k], s.
         q: positions [k, n], rad.
         first: first position [n], rad.
     """

@@ -116,7 +116,7 @@ class TotalSource(NamedTuple):
 
     Attributes:
         name: "measured", "modelled" or "mixed".
-        share: of the time in which the total is measured, 0 to 1.
+        share: share of the time in which the total is measured, 0 to 1.
     """
 
     name: str
@@ -421,7 +421,7 @@ class PowerTable:
         samples: usable ones, without repeated timestamps.
         steps: time to each sample.
         states: ArmState of each sample [samples].
-        power: of every channel [samples, channels], W.
+        power: power of every channel [samples, channels], W.
         bus_measured: whether the bus power was measured at all samples.
     """
 
@@ -453,7 +453,7 @@ def energy_json(
     """The entries `joints` and `total` of `ur_energy estimate --json` and `predict --json`.
 
     Args:
-        names: of the joints, n.
+        names: names of the joints, n.
         joints: quantities per joint by their JSON keys [n], J; mechanical and electrical
             first.
         total: further quantities of the whole arm by their JSON keys [J].

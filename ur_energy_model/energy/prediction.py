@@ -28,8 +28,8 @@ class PlanPowers:
     """Powers of consecutive motions of one arm: friction and bus capacitor keep their state.
 
     Args:
-        model: of the arm, n joints.
-        temperature: of the joints [n], degC; None if unknown.
+        model: model of the arm, n joints.
+        temperature: temperatures of the joints [n], degC; None if unknown.
         std: whether the sensitivities are computed, which standard deviations need.
 
     Attributes:
@@ -63,7 +63,7 @@ class PlanPowers:
 
         Args:
             motion: positions, velocities and accelerations at consecutive times.
-            dynamics: of the arm in its setup.
+            dynamics: dynamics of the arm in its setup.
 
         Returns:
             Powers of the motors and drivers, and power at the supply [samples], W.
@@ -88,8 +88,8 @@ class PlanEnergy:
     """Predicted energy of a planned trajectory.
 
     Attributes:
-        names: of the joints, n.
-        duration: of the motion [s].
+        names: names of the joints, n.
+        duration: duration of the motion [s].
         mechanical: mechanical energy of each joint [n], J.
         electrical: electrical energy of each joint [n], J.
         electrical_std: standard deviations of `electrical` from the model's parameters
@@ -144,12 +144,13 @@ def predict_energy(
     """Energy of a planned trajectory, in constant memory.
 
     Args:
-        model: of the arm, in the current session (`EnergyModel.in_session`) or in any.
+        model: model of the arm, in the current session (`EnergyModel.in_session`) or in
+            any.
         plan: the trajectory.
-        dynamics: of the arm in its setup; the model's where None.
-        temperature: of the joints [n], degC.
-        speed_scaling: of the controller; the motion takes 1 / speed_scaling times as
-            long.
+        dynamics: dynamics of the arm in its setup; the model's where None.
+        temperature: temperatures of the joints [n], degC.
+        speed_scaling: speed scaling of the controller; the motion takes 1 / speed_scaling
+            times as long.
 
     Raises:
         InputError: the plan has another number of joints or exceeds their limits, or

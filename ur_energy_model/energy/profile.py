@@ -90,7 +90,7 @@ class Spent(NamedTuple):
     Attributes:
         executions: how often it was begun.
         seconds: time spent in it [s].
-        energy: of the whole arm at the supply [J].
+        energy: energy of the whole arm at the supply [J].
         model: modelled part of the energy [J].
         measured: time in which the energy is measured [s].
     """
@@ -135,8 +135,8 @@ class ProgramEnergy:
     """Energy of every place in a program, batch by batch.
 
     Args:
-        channels: of the powers.
-        script: of the program; without it every line number is a place.
+        channels: channels of the powers.
+        script: script of the program; without it every line number is a place.
         before: energies of the program before, with whose last power the first step
             begins.
 
@@ -190,7 +190,7 @@ class ProgramEnergy:
 
         Args:
             table: the powers.
-            marks: of cycles, by row.
+            marks: marks of cycles, by row.
             shifts: starts of shifts, by their first row.
         """
         marks = marks or {}
@@ -330,10 +330,10 @@ class ProgramProfile:
 
     Attributes:
         program: name of the program; None if unknown.
-        script: of the program; None without one.
+        script: script of the program; None without one.
         counted: energies by position in the program.
         warnings: for the user, one line each.
-        contradictions: of the script, with the recording.
+        contradictions: contradictions of the script, with the recording.
     """
 
     program: str | None
@@ -546,9 +546,9 @@ def profile_program(
     """Energies of a recording by line and by node of its program.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: recording.
-        script: of the program; without it every line number is a part of its own.
+        script: script of the program; without it every line number is a part of its own.
         options: how powers are computed.
         shifts: starts of shifts in minutes since midnight, ascending, the first on the day
             before, as from `calendar.shift_starts`; empty for energies without shifts.

@@ -133,8 +133,8 @@ class Script:
     """A script; lines count from 1, and index 0 of each sequence stands for none.
 
     Attributes:
-        name: of the program.
-        text: of each line.
+        name: name of the program.
+        text: text of each line.
         function: name of the function that each line is in.
         node: index of the node of each line; -1 without one.
         threads: names of the functions that run beside the program.
@@ -208,7 +208,7 @@ class _Parser:
     """What the lines of a script have shown so far.
 
     Attributes:
-        name: of the program, if it defines no function.
+        name: name of the program, if it defines no function.
         defined: names of the functions of the script.
         outer: name of the first function; None before it.
         functions: names by number; number 0 is outside of all functions.
@@ -293,9 +293,9 @@ def parse_script(
     """Parse the script of a program.
 
     Args:
-        text: of the script.
-        name: of a program whose script defines no function.
-        source: of the script, for messages.
+        text: text of the script.
+        name: name of a program whose script defines no function.
+        source: source of the script, for messages.
 
     Raises:
         InputError: it has more lines, nodes, functions or calls than any program.
@@ -384,7 +384,7 @@ class ProgramTracker:
     the script does not have, are NOWHERE.
 
     Attributes:
-        script: of the program; without it every line is a position of its own.
+        script: script of the program; without it every line is a position of its own.
         executions: how often each line and each node was begun, returns from calls not
             counted. Keys are numbers of lines, and -1 less the index for nodes.
     """

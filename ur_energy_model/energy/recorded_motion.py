@@ -81,7 +81,7 @@ def read_motion(
     """Read the motion of a bag.
 
     Args:
-        path: of the bag.
+        path: path of the bag.
         robot: type of the arm, n joints.
         longest: time from the begin of the bag after which the rest is not read [s].
 

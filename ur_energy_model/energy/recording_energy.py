@@ -79,7 +79,7 @@ class PowerCsv:
 
     Args:
         file: open for writing.
-        channels: of the powers.
+        channels: channels of the powers.
     """
 
     def __init__(self, file: IO[str], channels: Channels) -> None:
@@ -176,7 +176,7 @@ def recording_powers(
     The standby power of its sessions is followed in a first pass (`follow_session`).
 
     Args:
-        calculator: of the arm; keeps the state of the session.
+        calculator: calculator of the arm; keeps the state of the session.
         bag: recording.
         fields: RTDE fields to read.
         progress: called with fraction (NaN if unknown) and text.
@@ -241,7 +241,7 @@ def measured_powers(
     """Powers as from `recording_powers`, of a recording whose currents were measured.
 
     Args:
-        calculator: of the arm; keeps the state of the session.
+        calculator: calculator of the arm; keeps the state of the session.
         bag: recording.
         fields: RTDE fields to read beside those of the calculator.
         progress: called with fraction (NaN if unknown) and text.
@@ -280,7 +280,7 @@ def estimate_energy(
     """Energies of a recording, in constant memory.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: recording.
         options: how powers are computed.
         series: CSV file for the powers over time, or None.

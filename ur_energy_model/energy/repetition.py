@@ -70,7 +70,7 @@ class _Batch:
     Attributes:
         time: controller timestamps [samples], s.
         q: positions [samples, joints], rad.
-        speed: of the fastest joint [samples], rad/s.
+        speed: speed of the fastest joint [samples], rad/s.
         moving: whether the arm moves [samples].
     """
 
@@ -85,7 +85,7 @@ class _MarkState:
     """A mark, and the motion until then.
 
     Attributes:
-        number: of the mark, from 0.
+        number: number of the mark, from 0.
         kinds: see DEPARTURE.
         time: controller time [s].
         q: joint positions just before it [joints], rad.
@@ -244,7 +244,7 @@ class Repetition:
             q: positions [n, joints], rad; no joints if unknown.
             qd: velocities [n, joints], rad/s.
             signals: sample and kind of signals.
-            rate: of the samples [Hz], None if unknown.
+            rate: rate of the samples [Hz], None if unknown.
 
         Returns:
             `Mark.ends` by the index of their sample.

@@ -41,9 +41,9 @@ class Counters:
         ever: energy since the counters were created, J [channels].
         reset: value of `ever` at the last reset.
         interval: value of `ever` at the last interval reading.
-        reset_time: of the last reset, UTC, ISO 8601.
+        reset_time: time of the last reset, UTC, ISO 8601.
         reset_reason: why there was one, in words.
-        names: of the channels.
+        names: names of the channels.
         robot: description name of the arm; None where it was not stated.
         highest: highest lifetime net energy of each channel at any publication [channels],
             J.
@@ -73,7 +73,7 @@ class Counters:
         """Counters at zero that begin now.
 
         Args:
-            names: of the channels.
+            names: names of the channels.
             robot: description name of the arm, None where unknown.
             serial: number of the arm, None where unknown.
             reason: why they begin, in words.

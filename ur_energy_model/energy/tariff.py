@@ -24,7 +24,7 @@ class Tariff:
     What is paid is the energy at the wall where it is known, else that at the robot bus.
 
     Attributes:
-        price: of a kWh, in `currency`; None to omit costs.
+        price: price of a kWh, in `currency`; None to omit costs.
         currency: such as "EUR".
         co2: emitted for a kWh [kg]; None to omit CO2.
         supply_efficiency: share of the power from the wall that reaches the robot bus, 0

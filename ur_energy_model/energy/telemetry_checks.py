@@ -111,7 +111,7 @@ class OperatingConditions:
         setup: mounting of the model, with the payload that is set in the controller once
             it is known.
         speed_scaling: product of speed slider and limiter, 0 to 1.
-        temperature: of the joints [n], degC; None where unknown.
+        temperature: temperatures of the joints [n], degC; None where unknown.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -206,7 +206,7 @@ class _Checked(NamedTuple):
     """Values of a sample that are checked, side by side.
 
     Attributes:
-        names: of the fields between time and motor currents.
+        names: names of the fields between time and motor currents.
         low: lowest possible value of each [values].
         high: highest possible value of each [values].
         optional: whether each may be NaN [values].
@@ -376,7 +376,8 @@ class MatchedModel(NamedTuple):
         decided: whether serial numbers or stated torque constants show which arm it is.
         constants: torque constants that the recording's controller states.
         same_arm: whether these are the model's; None where they cannot be compared.
-        contradictions: of the units of the fields that state the constants.
+        contradictions: contradictions of the units of the fields that state the
+            constants.
     """
 
     model: EnergyModel
@@ -419,7 +420,7 @@ def model_of_arm(
 
     Args:
         model: generic, of the arm, or of another arm of the type.
-        info: of the recording.
+        info: metadata of the recording.
         constants: that the recording states; None where they are not known yet.
         same_arm: the arm is the same whatever serial numbers and constants are, as after
             an exchange of its control box or of a joint.
@@ -533,7 +534,7 @@ def doubt_about_arm(
     widened.
 
     Args:
-        model: of the arm, or generic, which fits every arm of its type.
+        model: model of the arm, or generic, which fits every arm of its type.
         session: as the recording has shown it.
         misfits: what else contradicts the model, in words.
     """
@@ -561,9 +562,9 @@ def check_width(
     """Check that a batch has these fields, and those of joints a column per joint.
 
     Args:
-        path: of the recording, for messages.
-        batch: of the recording.
-        names: of the fields.
+        path: path of the recording, for messages.
+        batch: samples of the recording.
+        names: names of the fields.
         dof: number of joints of the robot.
 
     Raises:
@@ -588,9 +589,9 @@ def check_batch(
     have.
 
     Args:
-        path: of the recording, for messages.
-        batch: of the recording.
-        names: of the fields that must be there.
+        path: path of the recording, for messages.
+        batch: samples of the recording.
+        names: names of the fields that must be there.
         dof: number of joints of the robot.
 
     Raises:

@@ -177,7 +177,7 @@ def numbers(
     """All values by topic, without the bus where it is not measured.
 
     Args:
-        snapshot: of the estimator.
+        snapshot: snapshot of the estimator.
         joints: names of the joints, prefix included.
         energies: values of `energy_values` of this snapshot [3, names], if computed before.
     """
@@ -245,7 +245,7 @@ def summary_statuses(
     motors, standby, driver, regeneration and unexplained sum to the total.
 
     Args:
-        snapshot: of the estimator.
+        snapshot: snapshot of the estimator.
         joints: names of the joints, prefix included.
         model: path of the model file.
     """
@@ -453,11 +453,11 @@ def prediction_statuses(
     """Predicted energy per joint and in total, and the measured energy after the motion.
 
     Args:
-        stamp: of the plan.
+        stamp: time stamp of the plan.
         plan: as planned.
         joints: names, prefix included.
         measured: None before the motion, or if there was none.
-        channels: of the measurement; given with it.
+        channels: channels of the measurement; given with it.
         optimized: the same path and duration for less energy; None if there is no such
             plan yet.
         reasons: why something was changed or is missing, by key.

@@ -95,7 +95,7 @@ def box_terms(states: Indices, power: Array) -> Array:
     """Rates of the terms of the wall's energy [samples, 5], see `model.wall`.
 
     Args:
-        states: of the arm [samples].
+        states: states of the arm [samples].
         power: at the supply [samples], W.
     """
     terms = BOX_TERMS[states]
@@ -218,7 +218,7 @@ class RecordedWall:
     are not used.
 
     Args:
-        channels: of the powers.
+        channels: channels of the powers.
         robot: the arm, whose controller shows what its cell usually takes; None for any
             controller.
     """

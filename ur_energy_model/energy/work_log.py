@@ -101,7 +101,7 @@ class Pauses:
     """All pauses of an arm: rests so long that it could have been switched off.
 
     Attributes:
-        number: of pauses.
+        number: number of pauses.
         seconds: time of the pauses [s].
         energy: at the supply, in this time [J].
         braked_seconds: part of `seconds` with the brakes engaged [s].
@@ -138,9 +138,9 @@ class WorkLog:
     """The log of one arm.
 
     Args:
-        script: of the program, whose nodes are named; None without one.
-        detector: of the cycles; None for one that finds them on the way. A recording has
-            one that has seen it as a whole (`detector_of_recording`).
+        script: script of the program, whose nodes are named; None without one.
+        detector: detector of the cycles; None for one that finds them on the way. A
+            recording has one that has seen it as a whole (`detector_of_recording`).
 
     Attributes:
         cycles: complete ones, in order.
@@ -188,7 +188,7 @@ class WorkLog:
         Args:
             channels: layout of the powers.
             table: the powers.
-            marks: of cycles; None to find them here.
+            marks: marks of cycles; None to find them here.
         """
         if channels is not self._channels:
             self._use_channels(channels)

@@ -85,7 +85,7 @@ def request_of(options: ExciteOptions, robot: str) -> DesignRequest:
     """The request for a trajectory that is to be designed or checked.
 
     Args:
-        options: of the command.
+        options: options of the command.
         robot: name of the arm, or its file.
 
     Raises:
@@ -340,7 +340,7 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
     Args:
         request: for any trajectory.
         model: that was learned; its provenance lists what it lacks.
-        path: of the model, for errors.
+        path: path of the model, for errors.
 
     Raises:
         InputError: the model is of another arm, or has no such list.
@@ -385,7 +385,7 @@ def _trajectory(name: str) -> FourierTrajectory:
     """A trajectory file, or the trajectory that the package includes for a robot.
 
     Args:
-        name: of a file, or else of a robot, such as "ur5e".
+        name: name of a file, or else of a robot, such as "ur5e".
 
     Raises:
         TrajectoryFileError: there is no such file, or it cannot be read.

@@ -61,7 +61,7 @@ class Proof:
         robot: name of the arm.
         before: one cycle as recorded.
         after: one cycle as typed.
-        cycles: of each kind.
+        cycles: number of cycles of each kind.
     """
 
     robot: str
@@ -166,7 +166,8 @@ def saving_of(
     """Mean saving over pairs of a cycle before and one after (Student's t for its interval).
 
     Args:
-        energy: of the cycles in turns [2 cycles], J; NaN where samples are missing.
+        energy: energy of the cycles in turns [2 cycles], J; NaN where samples are
+            missing.
         new: which of the cycles are the new one [2 cycles].
         temperature: mean temperatures of the joints in each cycle [2 cycles, n], degC; None
             where they were not recorded.
@@ -259,7 +260,7 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
     """Measured energy of every cycle of a run, found by its motion.
 
     Args:
-        telemetry: of the run, with the `FIELDS`.
+        telemetry: telemetry of the run, with the `FIELDS`.
         proof: that was run.
 
     Returns:
@@ -308,7 +309,7 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
     itself, near the end of the one before it.
 
     Args:
-        time: of the samples [k], s.
+        time: times of the samples [k], s.
         q: target positions [k, n], rad.
         proof: that was run.
         source: name of the recording, for the error.

@@ -32,10 +32,10 @@ class Design:
 
     Attributes:
         trajectory: passed every check; its metadata contain the figures.
-        condition_number: of its stacked base regressor over one period.
+        condition_number: condition number of its stacked base regressor over one period.
         objective: name of the objective.
-        value: of the objective; smaller is better.
-        verdict: of the checks, with the largest shares of the limits.
+        value: value of the objective; smaller is better.
+        verdict: verdict of the checks, with the largest shares of the limits.
         seconds: duration of the search [s].
         starts: number of descents, or individuals, that were tried.
     """

@@ -65,7 +65,7 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
 
     Args:
         model: that was learned.
-        path: of its file, for the error.
+        path: path of its file, for the error.
 
     Raises:
         InputError: the model states nothing.
@@ -87,7 +87,7 @@ def gaps_among(
     Args:
         needs: of a learned model.
         robot: its arm.
-        path: of the model, for the error.
+        path: path of the model, for the error.
 
     Raises:
         InputError: there is none, or a joint is not the arm's.
@@ -149,15 +149,15 @@ class DesignRequest:
         robot: type of the arm, n joints.
         setup: mounting and payload.
         harmonics: number of harmonics L of the Fourier series.
-        period: of the series [s].
+        period: period of the series [s].
         repetitions: number of periods that are run.
         objective: to minimise, by its name.
         walls: forbidden half-spaces, base frame.
         tool: capsules of the tool, flange frame.
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
-        seed: of all random choices.
-        centre: of the series [n], rad; None searches it.
+        seed: seed of all random choices.
+        centre: centre of the series [n], rad; None searches it.
         gaps: speeds to show with the greatest accuracy; they replace the objective.
         base: columns whose condition number counts; () for several choices.
     """
@@ -200,7 +200,7 @@ class DesignProblem:
     Attributes:
         request: the same.
         limits: safety limits of the request.
-        regressor: of the arm's parameters.
+        regressor: regressor of the arm's parameters.
         bases: choices of base columns whose condition numbers count.
         objective: to minimise.
     """
@@ -245,8 +245,8 @@ class DesignProblem:
 
         Args:
             x: free coefficients [2 L - 1, n], rad.
-            weight: of the penalty.
-            sharpness: of the smooth objective, see `Objective.smooth`.
+            weight: weight of the penalty.
+            sharpness: sharpness of the smooth objective, see `Objective.smooth`.
 
         Returns:
             The cost, and its gradient [2 L - 1, n].

@@ -59,9 +59,9 @@ class ExecutionPlan:
 
     Attributes:
         trajectory: checked against `limits` before the robot moves.
-        limits: of the arm in its workplace.
+        limits: limits of the arm in its workplace.
         warm_up: time to run the trajectory before recording [s].
-        speed_fraction: of the designed speed, at most 1.
+        speed_fraction: fraction of the designed speed, at most 1.
         arm: that it was recorded on or planned for; None if unknown.
         another_arm: whether it may run on another arm of the same model, too.
     """
@@ -88,12 +88,12 @@ class MotionSummary:
         robot: type of the arm.
         serial: number of the connected arm; None if unknown.
         here: current joint positions [n], rad.
-        start: of the trajectory [n], rad.
-        travel: of the joints along the trajectory [n], rad.
+        start: start of the trajectory [n], rad.
+        travel: travel of the joints along the trajectory [n], rad.
         joint_speed: largest of each joint [n], rad/s.
         tool_speed: largest of flange and elbow [m/s].
         clearance: smallest distance found by the check [m].
-        duration: of the recorded run [s].
+        duration: duration of the recorded run [s].
         warm_up: time before the recorded run [s].
         program_running: whether a program runs that will be replaced.
         other_arm: how the robot differs from the expected one; empty if it does not.
@@ -124,9 +124,10 @@ class ExecutionResult:
         completed: whether the trajectory ran to its end.
         reason: why it did not, "" otherwise.
         bag: the recording.
-        status: of the recorder at the end.
+        status: status of the recorder at the end.
         following_error: largest during the trajectory [rad].
-        temperatures: of the joints before and after [2, n], degC; NaN if unknown.
+        temperatures: temperatures of the joints before and after [2, n], degC; NaN if
+            unknown.
     """
 
     completed: bool
@@ -196,7 +197,7 @@ class SafetyMonitor:
         """Latest value of a field.
 
         Args:
-            name: of the RTDE field.
+            name: name of the RTDE field.
 
         Returns:
             The value [width]; None if it is not known yet.
@@ -228,8 +229,8 @@ def plan_approach(current: Array, start: Array, limits: SafetyLimits) -> list[Ar
 
     Args:
         current: joint positions [n], rad.
-        start: of the trajectory [n], rad.
-        limits: of the arm in its workplace.
+        start: start of the trajectory [n], rad.
+        limits: limits of the arm in its workplace.
 
     Returns:
         The start, preceded by up to two upright positions, each [n], rad.

@@ -95,12 +95,12 @@ class SafetyLimits:
 
     Attributes:
         dynamics: the arm in its setup, n joints.
-        geometry: of the arm and its surroundings.
+        geometry: geometry of the arm and its surroundings.
         clearance: minimum distance [m].
         tool_speed: maximum speed of flange and elbow [m/s].
         share: usable part of joint position and acceleration limits.
         velocity_share: usable part of the joint velocity limits.
-        torque_share: of the joint torque limit, for links and motor inertia.
+        torque_share: usable share of the joint torque limit, for links and motor inertia.
     """
 
     dynamics: ArmDynamics
@@ -222,7 +222,7 @@ class TrajectoryVerdict:
         max_velocity_ratio: likewise of velocity.
         max_acceleration_ratio: likewise of acceleration.
         max_torque_ratio: likewise of torque, without friction.
-        max_tool_speed: of elbow and flange [m/s].
+        max_tool_speed: largest speed of elbow and flange [m/s].
         end_velocity: largest of a joint at both ends [rad/s].
         end_acceleration: likewise [rad/s^2].
         clearance: lower bound of the distance to links and walls, between the samples
@@ -261,7 +261,7 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
 
     Args:
         motion: to be run.
-        limits: of the arm in its workplace.
+        limits: limits of the arm in its workplace.
     """
     robot = limits.dynamics.robot
     _, q, qd, qdd = sample_period(motion, CHECK_RATE)

@@ -134,8 +134,8 @@ class MoveTo(NamedTuple):
 
     Attributes:
         q: target [n], rad.
-        speed: of the leading joint [rad/s].
-        acceleration: of the leading joint [rad/s^2].
+        speed: speed of the leading joint [rad/s].
+        acceleration: acceleration of the leading joint [rad/s^2].
     """
 
     q: Array
@@ -148,7 +148,7 @@ class FollowTrajectory(NamedTuple):
 
     Attributes:
         trajectory: whose start the arm is at.
-        speed_fraction: of its speed, at most 1.
+        speed_fraction: fraction of its speed, at most 1.
     """
 
     trajectory: PeriodicMotion
@@ -159,9 +159,9 @@ class MotionReport(NamedTuple):
     """Report of the motion process.
 
     Attributes:
-        state: of the motion.
+        state: state of the motion.
         time: along the path [s].
-        reason: of a failure; empty without one.
+        reason: reason of a failure; empty without one.
     """
 
     state: State

@@ -87,7 +87,7 @@ class MotionRegressor:
             q: positions [samples, n], rad.
             qd: velocities [samples, n], rad/s.
             qdd: accelerations [samples, n], rad/s^2.
-            weight: of each element of the regressor [samples, n, 13 n].
+            weight: weight of each element of the regressor [samples, n, 13 n].
 
         Returns:
             Gradients with respect to q, qd and qdd, each [samples, n].
@@ -179,7 +179,7 @@ class ConditionNumber:
     several choices.
 
     Attributes:
-        regressor: of the arm's parameters.
+        regressor: regressor of the arm's parameters.
         bases: maps onto base regressors, each [13 n, b].
     """
 
@@ -247,7 +247,7 @@ class EnergyAccuracy:
     its geometric mean over joints.
 
     Args:
-        regressor: of the arm, n joints.
+        regressor: regressor of the arm, n joints.
         reflected_inertia: nominal, joint side [n], kg m^2.
         reference: typical motions whose currents are to be predicted.
         joints: numbers of the joints that count; None for all.

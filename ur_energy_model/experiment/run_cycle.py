@@ -78,7 +78,7 @@ class CycleRun:
         Args:
             given: of the command.
             optimized: the cycle.
-            model: of the arm.
+            model: model of the arm.
             bag: recording of the cycle, by which the arm is recognised.
             output: the folder of -o, in which the run is recorded.
 
@@ -122,7 +122,7 @@ def _workplace_limits(
     """Limits of the arm in its workplace, with the heaviest payload of the cycle.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         optimized: the cycle.
         options: describe the workplace.
         tool_speed: largest speed of flange and elbow [m/s].

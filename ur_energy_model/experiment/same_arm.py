@@ -56,7 +56,7 @@ class KnownArm:
         gravity: in the base frame [3], m/s^2; it shows the mounting.
         payloads: configured mass and centre of mass [k, 4], kg and m.
         tools: poses of the flange's tool centre point [k, 4, 4].
-        positions: of the cycle that is run, or the present one [k, n], rad.
+        positions: positions of the cycle that is run, or the present one [k, n], rad.
     """
 
     source: str
@@ -76,7 +76,7 @@ def arm_of_recording(
     Args:
         bag: the recording.
         robot: type of the arm.
-        positions: of the cycle that is run [k, n], rad.
+        positions: positions of the cycle that is run [k, n], rad.
 
     Raises:
         RecordingError: it cannot be read.
@@ -100,7 +100,7 @@ def arm_of_plan(
     """The arm that a motion is planned for.
 
     Args:
-        source: of the motion, such as the path of a trajectory.
+        source: source of the motion, such as the path of a trajectory.
         setup: mounting and payload that it is planned with.
         robot: name of the description.
         serial: number of the arm; None if unknown.
@@ -235,8 +235,8 @@ def check_model(
         expected: the arm that the motion is for.
         host: address of the controller.
         identity: model and serial number by the controller's dashboard.
-        version: of the controller's software. A UR5 and a UR5e may have the same name on
-            the dashboard: the version distinguishes them.
+        version: version of the controller's software. A UR5 and a UR5e may have the same
+            name on the dashboard: the version distinguishes them.
 
     Raises:
         MotionRefusedError: the connected arm is another model.

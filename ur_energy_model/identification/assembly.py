@@ -180,7 +180,7 @@ def _joint_model(
         robot: the arm.
         inertia: reflected inertias, joint side.
         power: result of the power stage.
-        friction_spread: of friction between sessions, relative.
+        friction_spread: spread of friction between sessions, relative.
     """
     names = fit.friction.law.parameters
     sizes = np.abs(fit.friction.values)
@@ -249,7 +249,7 @@ def spread_between_sessions(values: Array, prior: float) -> float:
     1/m) of it.
 
     Args:
-        values: of the sessions compared [m].
+        values: values of the sessions compared [m].
         prior: the same deviation where only one session is known.
     """
     m = len(values)

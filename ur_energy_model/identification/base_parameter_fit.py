@@ -88,7 +88,7 @@ class BaseParameters(Verification):
         values: by least squares weighted with each joint's noise [rank].
         std: standard deviations of `values` [rank], correlated residuals allowed for.
         consistent: physically possible full parameters nearest to them [parameters].
-        condition_number: of the stacked base regressor of the data.
+        condition_number: condition number of the stacked base regressor of the data.
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """
 
@@ -109,7 +109,7 @@ class NormalisedError:
     Attributes:
         value: (1/N) sqrt(e'e) with the errors e of all joints at N points [N m].
         points: N, points of the motion as recorded; each has one row per joint.
-        rate: of the points [Hz].
+        rate: rate of the points [Hz].
     """
 
     value: float
@@ -171,7 +171,7 @@ class BaseParameterFit:
         """Add a motion; one without the torque is ignored.
 
         Args:
-            motion: of the arm in the stated mounting.
+            motion: motion of the arm in the stated mounting.
             narrow: filter of the recording for regressor and torque; None for no filter.
         """
         measured = self.torque_source != "target_moment"
@@ -237,7 +237,7 @@ class BaseParameterFit:
 
         Args:
             values: base parameters [rank].
-            covariance: of the base parameters [rank, rank].
+            covariance: covariance of the base parameters [rank, rank].
         """
         n = self.robot.dof
         nominal = self.regressor.nominal()
@@ -281,7 +281,7 @@ class BaseParameterFit:
 
         Args:
             values: base parameters [rank].
-            recordings: of the arm in the stated mounting.
+            recordings: recordings of the arm in the stated mounting.
 
         Returns:
             The error; None for other torques, and without motion.
@@ -377,9 +377,10 @@ class BagBaseParameters:
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "estimated", "configured" or "default".
         verification: prediction of the held-out bags, None without any.
-        published_error: of the torques from currents as Raviola et al. 2021 define it, on
-            the held-out bags or, without any, on the fitted ones; None for target_moment.
-        cutoff: of the filter, lowest over the bags [Hz].
+        published_error: published error of the torques from currents as Raviola et al.
+            2021 define it, on the held-out bags or, without any, on the fitted ones; None
+            for target_moment.
+        cutoff: cut-off frequency of the filter, lowest over the bags [Hz].
         warnings: for the user, one line each.
     """
 
@@ -478,7 +479,7 @@ def _gravity(
     """Gravity common to all recordings, and its source: from target_moment, else as recorded.
 
     Args:
-        recordings: of the arm.
+        recordings: recordings of the arm.
         robot: the arm.
         warnings: for the user, to which further ones are appended.
 

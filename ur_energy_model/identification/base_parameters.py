@@ -121,10 +121,11 @@ class Regrouping:
     """Base parameters as combinations of full parameters.
 
     Attributes:
-        names: of the full parameters.
+        names: names of the full parameters.
         base: indices of the base columns [rank], in ascending order.
         combination: [rank, parameters] with base values = combination @ full parameters.
-        singular_values: of the stacked, column-scaled regressor, descending.
+        singular_values: singular values of the stacked, column-scaled regressor,
+            descending.
     """
 
     names: tuple[str, ...]

@@ -148,7 +148,7 @@ class TorqueBuffer:
         """Samples as recorded, in parts; noise-free targets thinned to those that suffice.
 
         Args:
-            info: of the telemetry that is made.
+            info: metadata of the telemetry that is made.
             rate: samples per second [Hz], to find gaps.
         """
         thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1

@@ -33,7 +33,7 @@ class BlockSums:
     """Means of `width` channels over blocks of time, and the products of these, over recordings.
 
     Attributes:
-        duration: of a block [s].
+        duration: duration of a block [s].
         width: number of channels.
         count: number of blocks.
         products: sums of products of block means with block means 0 to _LAGS blocks later,
@@ -65,7 +65,7 @@ class BlockSums:
 
         Args:
             time: [samples], s.
-            values: of the channels [samples, width].
+            values: values of the channels [samples, width].
         """
         if not len(time):
             return
@@ -81,8 +81,8 @@ class BlockSums:
         """Add the means of whole blocks.
 
         Args:
-            number: of the block that a sample belongs to [samples].
-            values: of the channels [samples, width].
+            number: number of the block that a sample belongs to [samples].
+            values: values of the channels [samples, width].
         """
         if not len(number):
             return
@@ -126,7 +126,7 @@ class CableFit(NamedTuple):
     Attributes:
         values: resistances [n], ohm, factors of losses [n] and of converted power [n], in
             this order [3 n].
-        covariance: of the values [3 n, 3 n].
+        covariance: covariance of the values [3 n, 3 n].
         residual: RMS of the block means of bus current [A] and drops [V], [1 + n].
         misfit: weighted squares that the chain leaves and free coefficients explain, per
             degree of freedom and corrected for correlation: 1 for an exact chain.
@@ -219,7 +219,7 @@ def factors_without_bus(
     Args:
         sums: that the cable was fitted to.
         cable: prior of the resistances.
-        fit: of the cable.
+        fit: fit of the cable.
 
     Returns:
         The factors [n], and the inverse of their covariance [n, n].
@@ -317,7 +317,7 @@ def _score_covariance(
 
     Args:
         sums: products of the channels with the channels of later blocks.
-        coefficients: of bus current and drops [1 + n, 2 n].
+        coefficients: coefficients of bus current and drops [1 + n, 2 n].
         slopes: their change with the values [3 n, 1 + n, 2 n].
         weight: inverse covariance of the residuals [1 + n, 1 + n].
         freedom: degrees of freedom of the residuals.

@@ -70,7 +70,7 @@ def compare(
     """Model and measurement of a recording, stretch by stretch.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: with its filtered motions.
         setups: mounting and payloads of the recording.
         anchor: of the same model: it follows the session, so that currents have the
@@ -133,7 +133,7 @@ class _Filtered(NamedTuple):
     """Samples of a motion with n joints out of reach of the filter's ends.
 
     Attributes:
-        motion: of the samples.
+        motion: motion of the samples.
         std: standard deviations of the currents, not filtered [samples, n], A.
         quantities: filtered quantities, each [samples, n].
         moving: whether the joint moves, well away from standstill [samples, n].
@@ -225,7 +225,7 @@ def compare_target_torque(
     """Model torque of the recorded targets, and target_moment; nothing without targets.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: with or without targets.
         setups: mounting and payloads of the recording.
         batches: samples with targets; None for the thinned ones that the recording keeps.
@@ -310,8 +310,8 @@ def recorded_motions(bag: str | Path, cutoff: float) -> Iterator[RecordedSamples
 
     Args:
         bag: folder of a bag, or an .mcap file.
-        cutoff: of the identification's narrow filter [Hz]; accelerations pass its wide
-            one.
+        cutoff: cut-off frequency of the identification's narrow filter [Hz];
+            accelerations pass its wide one.
 
     Raises:
         UrEnergyError: no such bag, damaged, or without motion.
@@ -343,7 +343,7 @@ def _motions(
         part: consecutive samples.
         start: time from which on samples are returned [s].
         stop: time before which samples are returned [s].
-        cutoff: of the identification's narrow filter [Hz].
+        cutoff: cut-off frequency of the identification's narrow filter [Hz].
     """
     part = part.distinct()
     if len(part) < _SHORTEST:

@@ -58,8 +58,9 @@ class EstimatedSetup:
         setup_source: "estimated" where target_moment determines it, else the source of
             `stated`.
         mass_std: standard deviation [kg].
-        delay: of target_moment behind the motion it belongs to [s]. With recorded targets
-            the position is older: target_moment = f(target_q - delay * target_qd, ...).
+        delay: delay of target_moment behind the motion it belongs to [s]. With recorded
+            targets the position is older: target_moment = f(target_q - delay * target_qd,
+            ...).
         reference: "target" where recorded targets were used, "actual" where filtered
             measurement.
         samples: number of samples used.
@@ -84,7 +85,7 @@ class DynamicsEstimate:
     Attributes:
         setup: mounting and payload of the recording with the most samples.
         setup_source: source of this setup, see `EstimatedSetup`.
-        reflected_inertia: of motor and reducer, joint side [n], kg m^2.
+        reflected_inertia: reflected inertia of motor and reducer, joint side [n], kg m^2.
         std: standard deviation of the inertias [n], kg m^2, correlated residuals allowed
             for; NaN for joints that did not move.
         identified: joints [n] whose inertia target_moment shows; the prior of others is
@@ -413,7 +414,7 @@ class RecordingDynamics:
 
     Attributes:
         robot: the arm.
-        info: of the recording.
+        info: metadata of the recording.
         estimate: setups estimated from target_moment, None without.
         configured: mounting and payload as stated by the user.
         fallback: setup of other recordings of the same arm, for values this one lacks.

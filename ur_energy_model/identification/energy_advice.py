@@ -46,7 +46,7 @@ def energy_with_advice(
     """Energies of a recording, compared with the payload that was set, and advice.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: the recording.
         model_path: file of the model, for the commands that the advice contains; None for
             a model without a file.

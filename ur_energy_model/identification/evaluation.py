@@ -85,15 +85,15 @@ class Metrics:
         power_from_motion: at the supply, from the motion alone, as in EcBot's tests.
         motion_energy_error_percent: relative error of the energy of motion, of
             power_from_motion or else of power.
-        cutoff: of the filter [Hz].
-        duration: of the recording [s].
+        cutoff: cut-off frequency of the filter [Hz].
+        duration: duration of the recording [s].
         current_interval: {"std", "coverage"} per joint: share of the currents within
             their stated 95 % intervals, over samples at which the joint moves.
         current_interval_all: {"std", "coverage"} per joint over all samples.
         session: that the comparison was anchored on.
         motion: relation to the recordings that the model was fitted to.
         warnings: for the user, one line each.
-        serials: of the arms, see `serials`.
+        serials: serial numbers of the arms, see `serials`.
         controller_constants: torque constants that the recording's controller states.
         same_arm: whether model and recording are of one arm; None where unknown.
         contradictions: statements about the recording that it does not agree with; also
@@ -153,7 +153,7 @@ def evaluate(
     """METRICS of a recording, with the recording's own mounting and payload, else the model's.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
         payload: the actual one, where another is set in the controller.
         anchor: take standby power and friction from the recording's own standstill and
@@ -217,7 +217,7 @@ def read_for_comparison(
     """A recording and its setups, for `compare`; the caller closes the recording.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
         payload: the actual one, where another is set in the controller.
         enough: time in motion after which the rest of the bag is not read [s].
@@ -241,7 +241,7 @@ def measure(
     """METRICS of a recording whose setups are known.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         recording: with its filtered motions.
         setups: mounting and payloads of the recording.
         anchor: whether standby power and friction follow the recording's own session.
@@ -299,7 +299,7 @@ class _Errors(NamedTuple):
     """Errors of the modelled torques and currents of a recording, joint by joint.
 
     Attributes:
-        torque: of the torque without friction, joint side [N m].
+        torque: errors of the torque without friction, joint side [N m].
         moving: of the currents while the joint moves [A].
         all_samples: of the currents at all samples [A].
     """
@@ -388,7 +388,7 @@ def identify_session(
     """The session of a recording: standby from standstill, friction from motion.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
         payload: the actual one, where another is set in the controller.
         enough: time in motion after which the rest of the bag is not used for friction

@@ -132,7 +132,7 @@ class ParallelFilter:
         that into the neighbouring motion.
 
         Args:
-            motion: of n joints.
+            motion: motion of n joints.
             speed: joint speed from which a joint moves [rad/s].
         """
         still = self(motion, (np.abs(motion.qd) < speed).astype(float))
@@ -198,7 +198,7 @@ def _cutoff_of_joint(speed: Array, period: float, window: int) -> float:
 
     Args:
         speed: on an even grid [samples], rad/s.
-        period: of the grid [s].
+        period: period of the grid [s].
         window: length of the windows of the spectrum, in samples.
     """
     from scipy.signal import welch
@@ -262,12 +262,13 @@ class MotionStream:
 
     Args:
         dof: number of joints n.
-        cutoff: of the second, narrow filter [Hz]; the one here is WIDENING times wider.
+        cutoff: cut-off frequency of the second, narrow filter [Hz]; the one here is
+            WIDENING times wider.
         period: nominal sample period [s].
 
     Attributes:
         rate: samples per second of the recording [Hz].
-        bandwidth: of the filter [Hz].
+        bandwidth: bandwidth of the filter [Hz].
         stride: samples of the grid from one sample kept to the next.
         longest_step: time step from which on there is a gap [s].
     """

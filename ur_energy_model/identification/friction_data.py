@@ -179,7 +179,7 @@ def session_scales(
         sessions: Gram matrices of [regressor, measurement] per block of time [blocks, p +
             1, p + 1], of each session.
         counts: samples of each block [blocks].
-        prior: of the coefficients.
+        prior: prior of the coefficients.
         which: coefficients that the scale multiplies [p].
         applied: False where the law may explain differences of the sessions by
             temperature: scales are then the remainder.
@@ -377,7 +377,7 @@ class CurrentColumns:
         """Columns of a candidate of a joint: load, friction, acceleration, current.
 
         Args:
-            index: of the candidate; None for the law known before.
+            index: index of the candidate; None for the law known before.
             j: index of the joint, from 0.
         """
         if index is None:

@@ -374,7 +374,7 @@ class CurrentRegression:
         Residuals correlated for longer than filtered white noise would be are systematic.
 
         Args:
-            solution: of the joint's currents.
+            solution: solution of the joint's currents.
             gram: sum of its Gram matrices [p + 1, p + 1].
             hidden: whether noise may hide errors of the friction law.
         """
@@ -414,7 +414,7 @@ class CurrentRegression:
         """A candidate of a joint with its held-out errors.
 
         Args:
-            index: of the candidate; None for the law known before.
+            index: index of the candidate; None for the law known before.
             j: index of the joint, from 0.
             grams: Gram matrices of all columns in each session [blocks, width, width].
             counts: samples of these blocks [blocks].
@@ -484,7 +484,7 @@ class CurrentRegression:
         Args:
             j: index of the joint, from 0.
             candidate: friction law and its shape constants.
-            prior: of the coefficients.
+            prior: prior of the coefficients.
             solution: solution for the coefficients.
             known: whether the law was known before; the temperatures that it was known
                 for then belong to its range.
@@ -579,7 +579,7 @@ def _inertia_from(
     What the load shares with acceleration is in the slope, and certain where k_t is.
 
     Args:
-        solution: of the joint's currents.
+        solution: solution of the joint's currents.
         gram: sum of its Gram matrices [p + 1, p + 1].
         nominal: inertia that the loads were computed with [kg m^2].
         systematic: RMS of the systematic part of the residual [A].

@@ -145,7 +145,7 @@ class JointPowerMeasurement:
         joints: energy of each joint, from base to tool.
         factors: measured over modelled losses and converted power of each joint [2 n], in
             this order.
-        covariance: of the factors [2 n, 2 n].
+        covariance: covariance of the factors [2 n, 2 n].
         residual: RMS of the bus current [A] and of the drops to each joint [V], [1 + n].
         misfit: see `CableFit`.
         note: why the meter is less sharp than usual, one line; None where it is not.
@@ -191,7 +191,7 @@ class JointMeter:
     Memory does not grow with the length of the recordings.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         cable: prior of its cable; None for the typical cable of the generation.
     """
 
@@ -427,7 +427,7 @@ class JointMeter:
         """Modelled and measured energy of every joint while the arm moves.
 
         Args:
-            fit: of the cable.
+            fit: fit of the cable.
             error: relative error of the meter that no residual shows.
         """
         n = self._model.dof
@@ -469,7 +469,7 @@ class _MeterRows(NamedTuple):
         power: what the power model needs of these samples.
         bus_voltage: [samples], V.
         bus_current: [samples], A.
-        voltage: of the joints [samples, n], V.
+        voltage: voltage of the joints [samples, n], V.
     """
 
     power: PowerRows
@@ -525,7 +525,7 @@ def meter_of(
     """A meter that has accumulated recordings of one arm.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recordings: with joint voltages; others show nothing.
         cable: prior of its cable; None for the typical cable of the generation.
     """
@@ -550,7 +550,7 @@ def joint_power(
     """Entry `joint_power` of METRICS: modelled and measured energy of each joint.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: with joint voltages; without them the entries have a reason.
         cable: what is known of the arm's cable from other recordings.
     """
@@ -575,7 +575,7 @@ def with_cable(model: EnergyModel, meter: JointMeter) -> EnergyModel:
     """The model with the cable of its arm, where the joint voltages show it.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         meter: with recordings of this arm.
     """
     found = meter.result()

@@ -63,7 +63,7 @@ class Prior:
         """The prior with another, independent coefficient at the end.
 
         Args:
-            mean: of this coefficient.
+            mean: mean of this coefficient.
             std: its standard deviation.
         """
         covariance = None
@@ -115,7 +115,7 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
     Args:
         blocks: Gram matrices of [regressor, measurement] per block [blocks, p + 1, p +
             1].
-        prior: of the p coefficients.
+        prior: prior of the p coefficients.
         counts: number of samples per block [blocks].
     """
     used = counts > 0
@@ -149,7 +149,7 @@ def _weighted(
 
     Args:
         blocks: as in `solve`, with samples in each.
-        prior: of the p coefficients.
+        prior: prior of the p coefficients.
         counts: number of samples per block [blocks].
 
     Returns:
@@ -236,8 +236,8 @@ def _coefficients(gram: Array, prior: Prior, weight: float) -> tuple[Array, Arra
 
     Args:
         gram: Gram matrices of [regressor, measurement] [..., p + 1, p + 1].
-        prior: of the coefficients.
-        weight: of the normal equations beside the prior.
+        prior: prior of the coefficients.
+        weight: weight of the normal equations beside the prior.
     """
     inverse = pseudo_inverse(gram[..., :-1, :-1] * weight + prior.precision)
     right = gram[..., :-1, -1] * weight + prior.precision @ prior.mean
@@ -312,7 +312,7 @@ class BlockedGram:
 
     Attributes:
         most: number of blocks above which neighbours are merged.
-        length: of a block [s].
+        length: length of a block [s].
         open: time in the last block so far [s].
         blocks: [blocks, ..., c, c].
     """
@@ -389,7 +389,7 @@ def joint_gram_matrices(
 
     Args:
         motion: without gaps.
-        rows: of the motion's samples: columns of a linear model and its measurement
+        rows: rows of the motion's samples: columns of a linear model and its measurement
             [samples, n, k].
         narrow: filter for the rows; None for none.
         moving_only: whether samples below MOVING_SPEED, where friction takes any value,

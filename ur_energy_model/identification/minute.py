@@ -79,7 +79,7 @@ def friction_torque(model: EnergyModel, speed: Array) -> Array:
     """Friction of a model's joints without load.
 
     Args:
-        model: of an arm with n joints.
+        model: model of an arm with n joints.
         speed: joint speeds [speeds], rad/s, the same for all joints.
 
     Returns:
@@ -101,12 +101,12 @@ class Minute:
         temperature: mean of each joint [n], degC; NaN where unknown.
         level: natural logarithm of each joint's friction over the model's [n]; NaN for
             joints that moved less than LEAST_MOTION.
-        covariance: of the levels [n, n].
+        covariance: covariance of the levels [n, n].
         setup: deviations from the setup configured in the controller: payload [kg], two
             tilts [rad] [3].
         setup_covariance: covariance of these deviations [3, 3].
-        torque_constant: of each joint over the model's as this minute alone shows it,
-            without the model's own knowledge [n]; NaN as `level`.
+        torque_constant: torque constant of each joint over the model's as this minute
+            alone shows it, without the model's own knowledge [n]; NaN as `level`.
         torque_constant_std: standard deviation of `torque_constant` [n].
     """
 
@@ -130,7 +130,7 @@ class MinuteMeter:
     joints faster than ANCHOR_SPEED count.
 
     Args:
-        model: of the arm, n joints.
+        model: model of the arm, n joints.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -162,7 +162,7 @@ class MinuteMeter:
 
         Args:
             motion: without gaps.
-            dynamics: of the arm in the setup configured in the controller.
+            dynamics: dynamics of the arm in the setup configured in the controller.
 
         Returns:
             The minutes that were complete before the end of the motion.
@@ -288,7 +288,7 @@ class StandbyMinutes:
     """Mean standby power of each minute with enough standstill of an arm.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
     """
 
     def __init__(self, model: EnergyModel) -> None:

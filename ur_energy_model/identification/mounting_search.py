@@ -75,7 +75,7 @@ def find_mounting(
 
     Args:
         robot: the arm.
-        recordings: of one arm.
+        recordings: recordings of one arm.
         stated: mounting and payload, kept unless the currents clearly contradict them.
 
     Returns:
@@ -114,7 +114,7 @@ class _Search:
     payload. The width is the number of columns of the load.
 
     Args:
-        columns: of the load, of an arm with n joints.
+        columns: columns of the load, of an arm with n joints.
         gram: Gram matrices of load, viscous and Coulomb friction, current, and 1.
         seconds: time of the motion [s].
         stated: the stated setup.

@@ -52,7 +52,8 @@ class CurrentNull:
     """The null model of the currents of n joints.
 
     Attributes:
-        coefficients: of the currents [n, 6]; NaN for a joint that hardly moved.
+        coefficients: coefficients of the currents [n, 6]; NaN for a joint that hardly
+            moved.
         held_out: RMS error of each joint on blocks of time left out of the fit [n], A.
     """
 
@@ -105,7 +106,7 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
     Each recording is a session with its own friction scale; the mean of the scales is 1.
 
     Args:
-        recordings: of the arm.
+        recordings: recordings of the arm.
     """
     sessions: list[Array] = []  # Gram matrices of each block of time
     for recording in recordings:
@@ -150,7 +151,7 @@ def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
     Args:
         robot: with its resistances and torque constants.
         qd: joint speeds [samples, n], rad/s.
-        current: of the motors [samples, n], A.
+        current: currents of the motors [samples, n], A.
     """
     copper = np.square(current) @ robot.winding_resistance
     shafts = (qd * current) @ (robot.torque_constant * robot.gear_ratio)

@@ -51,11 +51,11 @@ def identify_payload(
     """Payload from the motor currents of a bag, in the mounting that its target_moment shows.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: folder of a bag, or an .mcap file.
         robot: its description; None for the one named in the model.
-        known_mass: of the payload [kg], which calibrates the drives; None where it is not
-            known.
+        known_mass: mass of the payload [kg], which calibrates the drives; None where it
+            is not known.
         empty: bag of the same arm that defines the empty flange; the payload is what is
             added to it, so that errors of links and friction, the same in both runs,
             cancel (Machines 2024, sec. 5).

@@ -213,7 +213,7 @@ def check_together(
     gains, what friction alone changes belongs to this recording.
 
     Args:
-        checks: of each recording alone.
+        checks: checks of each recording alone.
         identified: sources of the recordings whose payloads were identified before.
     """
     if len(checks) < 2:
@@ -242,7 +242,7 @@ class _Evidence:
     conditioned.
 
     Args:
-        check: of the recording alone.
+        check: check of the recording alone.
 
     Attributes:
         check: as given.
@@ -297,8 +297,8 @@ def _given_others(
     """The check of one recording with what the others show of the arm.
 
     Args:
-        evidence: of all recordings.
-        index: of this recording.
+        evidence: evidence of all recordings.
+        index: index of this recording.
         believed: indices of the recordings whose payload is taken to be as set.
     """
     one = evidence[index]
@@ -362,7 +362,7 @@ def payload_contradictions(
     """The contradiction of `wrong_payload`, if there is one.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: folder of a bag, or an .mcap file.
         stated: payload that the user states; None for the one set in the controller.
 
@@ -384,7 +384,7 @@ def wrong_payload(
     takes no longer than a short one.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bag: recording.
         stated: payload that the user states; None for the one set in the controller.
 
@@ -457,7 +457,7 @@ def _shown_by_own_arm(
     """The payload of a recording by the model of its arm; None where the model does not fit.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: as it was read.
         gravity: in the base frame [3], m/s^2.
         sure: whether serial numbers show that the arm is the model's; currents that the

@@ -81,9 +81,9 @@ class PayloadColumns:
         one: place of the closing 1.
         width: number of columns.
         errors: places of the error terms.
-        torque_constant: of the model, motor side [n], N m/A.
+        torque_constant: torque constant of the model, motor side [n], N m/A.
         typical_friction: friction at half a radian per second, joint side [n], N m.
-        masses: of the moving bodies [n], kg.
+        masses: masses of the moving bodies [n], kg.
         tensor_errors: mean of the diagonal of the bodies' tensors beyond the robot file
             [n], kg m^2, and deviation of their entries [n], kg m^2.
 
@@ -230,7 +230,7 @@ class LoadedMotion:
     """One motion with the columns that do not depend on the payload, computed and filtered once.
 
     Args:
-        columns: of the arm, n joints.
+        columns: columns of the arm, n joints.
         motion: without gaps.
         narrow: filter of the recording.
         start: time of the recording's first motion [s].
@@ -292,8 +292,8 @@ def loaded_motions(
     """Motions of one recording with their columns, in order.
 
     Args:
-        columns: of the arm, n joints.
-        motions: of the recording.
+        columns: columns of the arm, n joints.
+        motions: motions of the recording.
         narrow: filter of the recording.
         kept: the first motions of the previous iteration, to which further ones are
             appended while there is room.
@@ -345,9 +345,9 @@ def solve_payload(
         columns: what the entries of a row are.
         blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
         joints: those that moved.
-        prior: of links and drives.
+        prior: prior of links and drives.
         error_std: standard deviations of the error terms [n, errors].
-        known_mass: of the payload [kg], 0 for an empty flange; None where it is not
+        known_mass: mass of the payload [kg], 0 for an empty flange; None where it is not
             known.
 
     Returns:
@@ -391,9 +391,9 @@ class _PayloadProblem:
     Args:
         columns: what the entries of a row are.
         blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
-        prior: of links and drives.
+        prior: prior of links and drives.
         error_std: standard deviations of the error terms [n, errors].
-        known_mass: of the payload [kg]; None where it is not known.
+        known_mass: mass of the payload [kg]; None where it is not known.
 
     Attributes:
         payload: indices of the payload among the unknowns [10].
@@ -401,8 +401,8 @@ class _PayloadProblem:
         errors: indices of the error terms [n, errors].
         totals: sums of the Gram matrices over the blocks [n, width, width].
         counts: number of samples of each joint [n].
-        mean: of the prior [unknowns].
-        precision: of the prior [unknowns, unknowns].
+        mean: mean of the prior [unknowns].
+        precision: precision of the prior [unknowns, unknowns].
     """
 
     def __init__(
@@ -458,7 +458,7 @@ class _PayloadProblem:
         """Residual of one joint and its change with the unknowns, as combinations of columns.
 
         Args:
-            values: of the unknowns.
+            values: values of the unknowns.
             j: index of the joint, from 0.
 
         Returns:
@@ -498,7 +498,7 @@ class _PayloadProblem:
         number of samples that count as one.
 
         Args:
-            values: of the unknowns.
+            values: values of the unknowns.
             j: index of the joint, from 0.
         """
         slopes, residual = self.linearised(values, j)

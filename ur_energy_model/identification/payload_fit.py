@@ -126,14 +126,14 @@ class PayloadEstimate:
         samples: number of torque samples, each joint counted.
         joint: mean and covariance of inertial parameters and calibration together [10 + 6
             n].
-        prior: of the calibration, which is included in `joint`.
+        prior: prior of the calibration, which is included in `joint`.
         gravity: in the base frame [3], m/s^2, as used.
         gravity_source: "model", or "estimated" from the bag's target_moment.
         controller_mass: payload set in the controller, from target_moment [kg]; NaN if
             unknown.
         warnings: for the user, one line each.
-        contradictions: of the payload set in the controller, with the currents; also in
-            `warnings`, in words.
+        contradictions: contradictions of the payload set in the controller, with the
+            currents; also in `warnings`, in words.
     """
 
     payload: Payload
@@ -178,10 +178,10 @@ def estimate_payload(
     payload found until it converges.
 
     Args:
-        model: of the arm, identified from recordings with known or no payload.
+        model: model of the arm, identified from recordings with known or no payload.
         robot: the arm, n joints.
         gravity: in the base frame [3], m/s^2, of this recording.
-        motions: of the recording; iterated several times.
+        motions: motions of the recording; iterated several times.
         narrow: the recording's filter, for model and measurement alike.
         known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
         calibration: from earlier recordings; None for the model's.
@@ -271,8 +271,8 @@ def _accumulated(
     """Data of all motions, their friction that with this payload.
 
     Args:
-        columns: of the arm, n joints.
-        motions: of the recording.
+        columns: columns of the arm, n joints.
+        motions: motions of the recording.
         narrow: filter of the recording.
         kept: motions whose columns are known from the round before; see `loaded_motions`.
         payload: inertial parameters [10].
@@ -324,7 +324,7 @@ def _prior_of_run(
     lets them.
 
     Args:
-        columns: of the arm, n joints.
+        columns: columns of the arm, n joints.
         calibration: from earlier recordings.
         total: sum of the Gram matrices of the payload columns [n, width, width].
         free_drives: see `estimate_payload`.
@@ -346,8 +346,8 @@ def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
 
     Args:
         payload: as identified.
-        mass: of its inertial parameters [kg].
-        covariance: of the unknowns, which begin with the inertial parameters.
+        mass: mass of its inertial parameters [kg].
+        covariance: covariance of the unknowns, which begin with the inertial parameters.
     """
     center = payload.center_of_mass
     if not (payload.mass > 0.0 and center.any()):
@@ -397,9 +397,9 @@ def calibration_prior(
     payload.
 
     Args:
-        columns: of the arm.
+        columns: columns of the arm.
         gain: link gains [n].
-        covariance: of the link gains [n, n].
+        covariance: covariance of the link gains [n, n].
         stated: relative deviations of torque constants that the controller states [n],
             NaN for others; None for none.
         empty: whether the flange counts as empty.

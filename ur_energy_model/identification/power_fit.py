@@ -58,12 +58,12 @@ class PowerFitResult:
         resistance_std, back_emf_std: their standard deviations [n].
         torque_constant, torque_constant_std: from currents and bus power together, and
             standard deviations [n], N m/A.
-        current_delay: of the currents behind the speeds [s].
-        source: of resistances and back-EMF constants: "bus_power", "prior", or the name
-            of a power model that assumes them.
+        current_delay: delay of the currents behind the speeds [s].
+        source: source of resistances and back-EMF constants: "bus_power", "prior", or the
+            name of a power model that assumes them.
         comparison: held-out RMSE by structure [W].
         factors: estimate and standard deviation of each parameter, by name.
-        coefficients: of the power columns [4 n + 4].
+        coefficients: coefficients of the power columns [4 n + 4].
     """
 
     bus: BusModel
@@ -109,7 +109,7 @@ class PowerData:
     """What is accumulated of bus power; the codec stores it.
 
     Attributes:
-        gram: of the power columns and the power [blocks, 4 n + 5, 4 n + 5].
+        gram: Gram matrix of the power columns and the power [blocks, 4 n + 5, 4 n + 5].
         counts: number of samples of each block.
         modes: sum of powers [W] and number of samples by robot mode other than running
             [2].
@@ -185,8 +185,8 @@ class PowerFit:
         """Samples whose power comes from the supply alone: it has not rested for a while.
 
         Args:
-            time: of samples that follow those before [samples], s; a time before the last
-                rest begins another recording.
+            time: times of samples that follow those before [samples], s; a time before
+                the last rest begins another recording.
             expected: power before the fit [samples], W.
         """
         rested = self.data.rested
@@ -241,7 +241,7 @@ class PowerFit:
         """Sum over the samples in motion of what motors and drivers take [W], and their number.
 
         Args:
-            coefficients: of the power columns [4 n + 4].
+            coefficients: coefficients of the power columns [4 n + 4].
         """
         if not self.samples:
             return 0.0, 0.0
@@ -320,7 +320,7 @@ class PowerFit:
         It is what exceeds the noise of the samples; MOTION_STD is its prior.
 
         Args:
-            coefficients: of the power columns [4 n + 4].
+            coefficients: coefficients of the power columns [4 n + 4].
         """
         squares = MOTION_FREEDOM * MOTION_STD**2
         freedom = MOTION_FREEDOM
@@ -362,7 +362,7 @@ class PowerFit:
         """The result of a structure.
 
         Args:
-            structure: of the power.
+            structure: structure of the power.
             comparison: held-out RMSE by structure [W].
             reason: for the model file.
             constant_std: standard deviations of the torque constants from currents [n],
@@ -454,7 +454,7 @@ class PowerFit:
         """Relative errors of the joints' converted power that no coefficient explains [n].
 
         Args:
-            structure: of the power.
+            structure: structure of the power.
             conversion: converted power over current and motor speed [n], V s/rad.
             constant_std: standard deviations of the torque constants from currents [n],
                 N m/A; None for exact ones.
@@ -480,8 +480,8 @@ class PowerFit:
         take up a part, of the other half all but the conversions of single joints.
 
         Args:
-            structure: of the power.
-            solution: of its parameters.
+            structure: structure of the power.
+            solution: solution of its parameters.
             omitted: errors of the power coefficients, a row for each joint [n, width].
 
         Returns:

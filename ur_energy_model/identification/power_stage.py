@@ -54,8 +54,8 @@ def fit_sessions(
     """The power stage over several sessions, each with its own standby power.
 
     Args:
-        powers: of each session.
-        kind: of the power model.
+        powers: powers of each session.
+        kind: kind of the power model.
         joints: with their torque constants.
         stated: joints [n] whose torque constants the controller states; None for none.
         meter: what a meter shows of the joints, in all sessions; None without a meter.
@@ -144,8 +144,8 @@ class CapacitorFit:
 
         Args:
             time: [samples], s.
-            speed: of the joints [samples, n], rad/s.
-            current: of the motors [samples, n], A.
+            speed: speeds of the joints [samples, n], rad/s.
+            current: currents of the motors [samples, n], A.
             watts: power at the supply [samples], W.
         """
         steps = self._gaps(time).bridged

@@ -150,7 +150,7 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
     """Columns (1, i^2, w i, |i|, i di/dt, sum |w|, two delays) [samples, 4 n + 4].
 
     Args:
-        rows: of a batch of telemetry.
+        rows: rows of a batch of telemetry.
         gear_ratio: motor turns per joint turn [n].
         constant: torque constants that weight the columns of the delays [n], N m/A.
     """
@@ -227,9 +227,9 @@ class Structure(NamedTuple):
     """A model of the power, linear in its parameters.
 
     Attributes:
-        names: of the p parameters.
+        names: names of the p parameters.
         basis: coefficients of the power columns = basis @ parameters [4 n + 4, p].
-        prior: of the parameters.
+        prior: prior of the parameters.
         torque: torque constants = base + torque @ parameters [n, p], N m/A.
         base: [n], N m/A.
         own: joints whose conversion has a coefficient of its own [n].
@@ -398,7 +398,7 @@ class _Parameter(NamedTuple):
     """A parameter of the physical structure of an arm with n joints.
 
     Attributes:
-        name: of the parameter.
+        name: name of the parameter.
         place: power columns that it is a part of the coefficients of.
         values: these parts per unit of the parameter.
         prior: mean and standard deviation.
@@ -436,7 +436,7 @@ def physical(
         deviation: their standard deviations [n], N m/A.
         known: prior of the other parameters; None for the robot file's.
         stated: joints [n] whose constants the controller states; None for none.
-        meter: of the joints; None without.
+        meter: meter of the joints; None without.
     """
     n = robot.dof
     known = known or power_prior(robot)
@@ -507,7 +507,7 @@ def with_meter(structure: Structure, meter: JointPowerEvidence) -> Structure:
     """A physical structure whose prior includes what a meter at the joints shows of it.
 
     Args:
-        structure: of n joints.
+        structure: structure of n joints.
         meter: what the voltages at the joints show.
     """
     prior = structure.prior

@@ -90,7 +90,8 @@ class PreslidingFit:
         Args:
             motion: a stretch without gaps.
             link_torque: torque of its links, joint side [samples, n], N m.
-            directions: of friction for every travel [samples, travels, n], -1 to 1.
+            directions: directions of friction for every travel [samples, travels, n], -1
+                to 1.
         """
         speed = motion.qd
         without, middle, forwards = (
@@ -129,7 +130,7 @@ def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
     """A model with other presliding travels.
 
     Args:
-        model: of an arm with n joints.
+        model: model of an arm with n joints.
         travels: [n], rad, joint side.
     """
     joints = []
@@ -148,7 +149,7 @@ def with_presliding(
 
     Args:
         model: with torque constants and friction as fitted in motion.
-        recordings: of the arm.
+        recordings: recordings of the arm.
         dynamics: their setups, in the same order.
     """
     fit = PreslidingFit(model)

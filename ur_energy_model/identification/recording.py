@@ -50,7 +50,7 @@ class SessionData:
     Attributes:
         path: as given by the user, or a name.
         info: what made the recording.
-        cutoff: of the narrow filter [Hz].
+        cutoff: cut-off frequency of the narrow filter [Hz].
         rate: samples per second found [Hz].
         power: accumulated bus power.
         samples: number of samples read.
@@ -68,7 +68,7 @@ class SessionData:
             where unknown.
         constants: torque constants that the controller states in it; None where they were
             not looked for.
-        link_torques: of the links, of the last pass, by its payload; see
+        link_torques: torques of the links, of the last pass, by its payload; see
             `RecordingDynamics`.
     """
 
@@ -147,7 +147,7 @@ class Recording(SessionData):
         quality: verdict.
         controller_time: first and last controller time [s]; None if not recorded.
         host_time: first and last host time [ns]; None if not recorded.
-        delay: of actual_q behind target_q [s], NaN if unknown.
+        delay: delay of actual_q behind target_q [s], NaN if unknown.
         wall: readings of a power meter.
     """
 
@@ -248,7 +248,7 @@ class _Reading:
     them; then they pass the filter, too.
 
     Args:
-        path: of the bag.
+        path: path of the bag.
         robot: the arm, n joints.
         effort: see `read_recording`.
         kept: see `read_recording`.

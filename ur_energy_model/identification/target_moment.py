@@ -77,9 +77,10 @@ class TorqueInformation:
     Attributes:
         source: bag or file.
         stated: mounting and payload as stated.
-        kind: of the reference motion, "target" (recorded targets) or "actual" (filtered
-            measurement).
-        nominal_delay: of target_moment, already compensated [s]; h is the remainder.
+        kind: kind of the reference motion, "target" (recorded targets) or "actual"
+            (filtered measurement).
+        nominal_delay: nominal delay of target_moment, already compensated [s]; h is the
+            remainder.
         samples: number of samples.
         grams: Gram matrices [n, k, k] of the rows, per block of time.
     """
@@ -168,7 +169,7 @@ class TargetMomentSolver:
     number of setups.
 
     Args:
-        columns: of the arm's torques.
+        columns: columns of the arm's torques.
         data: one entry per setup, each with samples.
 
     Attributes:
@@ -176,7 +177,7 @@ class TargetMomentSolver:
         robot: the arm, n joints.
         data: as given.
         moved: joints that moved in any setup [n].
-        mean: of the prior [unknowns].
+        mean: mean of the prior [unknowns].
         spread: standard deviations of the prior [unknowns].
     """
 
@@ -394,7 +395,7 @@ def setup_from(unknowns: Array, mass_std: float) -> Setup:
     """Mounting and physically possible payload; none where the mass does not differ from zero.
 
     Args:
-        unknowns: of a setup as fitted [14].
+        unknowns: unknowns of a setup as fitted [14].
         mass_std: standard deviation of the mass [kg].
     """
     mass = float(unknowns[MASS])

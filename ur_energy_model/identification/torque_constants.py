@@ -69,7 +69,7 @@ class JointEstimate:
         torque_constant, torque_constant_std: motor side, and standard deviation [N m/A].
         friction: motor side.
         friction_std: by parameter name.
-        covariance: of (load factor / k_t, friction parameters / k_t).
+        covariance: covariance of (load factor / k_t, friction parameters / k_t).
         source: "current" or "prior", by quantity.
         residual: RMS error of the current while moving [A], NaN if the joint did not move.
         regressed_constant: torque constant from currents alone, motor side [N m/A].
@@ -186,7 +186,7 @@ def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
     the weight's share.
 
     Args:
-        joints: of the model [n].
+        joints: joints of the model [n].
     """
     data = np.array([deviation_without_links(joint) for joint in joints])
     prior = np.zeros((len(joints), len(joints)))
@@ -214,7 +214,7 @@ def friction_from_coefficients(
 
     Args:
         coefficients: 1/k_t and the friction parameters over k_t [1 + p].
-        covariance: of the coefficients [1 + p, 1 + p].
+        covariance: covariance of the coefficients [1 + p, 1 + p].
     """
     inverse = coefficients[0]
     values = coefficients[1:] / inverse
@@ -229,7 +229,7 @@ def with_torque_constant(
     """The fit with another torque constant [N m/A], friction adjusted by its covariance with it.
 
     Args:
-        fit: of the joint.
+        fit: fit of the joint.
         constant: motor side [N m/A].
         std: its standard deviation [N m/A].
         source: the stage that it comes from.
@@ -263,7 +263,7 @@ def with_stated_constant(
     covariance with them.
 
     Args:
-        fit: of the currents.
+        fit: fit of the currents.
         constant: torque constant [N m/A].
         std: its standard deviation [N m/A].
         load_factor: see `JointModel.load_factor`.
@@ -292,9 +292,9 @@ class TorqueConstantPrior:
 
     Attributes:
         mean: [n].
-        covariance: of the joints [n, n].
+        covariance: covariance of the joints [n, n].
         independent: part of each joint's variance that no other joint shares [n].
-        source: of the constants that come from the prior [n].
+        source: source of the constants that come from the prior [n].
     """
 
     mean: Array
@@ -326,9 +326,9 @@ def with_shared_sizes(
     which is five times less certain, because it depends on the weight of the links.
 
     Args:
-        fits: of the n joints.
+        fits: fits of the n joints.
         robot: the arm; joints with equal torque constants in its file have one size.
-        prior: of a fleet; None for the prior of the type.
+        prior: prior of a fleet; None for the prior of the type.
         stated: constants that the controller states; None for none.
     """
     n = robot.dof

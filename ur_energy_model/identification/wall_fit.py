@@ -128,7 +128,7 @@ def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None
 
     Args:
         recordings: readings of a meter beside bus power.
-        generation: of the controller: "e-series", "cb3" or "other".
+        generation: generation of the controller: "e-series", "cb3" or "other".
     """
     total = WallFit()
     for each in recordings:
@@ -146,7 +146,7 @@ def _without_jitter(blocks: Array, coefficients: Array) -> Array:
 
     Args:
         blocks: Gram matrices of the readings per block of time.
-        coefficients: of a first fit to them.
+        coefficients: coefficients of a first fit to them.
     """
     change = blocks[:, SHIFT, SHIFT]  # of the power's means per second of delay, squared
     left = np.append(coefficients, -1.0)

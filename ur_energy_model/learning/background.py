@@ -64,7 +64,8 @@ class BeginLearning(NamedTuple):
         run: number of the run, which its reports state.
         robot: description of the arm.
         model: with which learning begins.
-        state: of an earlier learner, with which learning continues; None to begin anew.
+        state: state of an earlier learner, with which learning continues; None to begin
+            anew.
     """
 
     run: int
@@ -85,8 +86,8 @@ class Progress:
         attempts: attempts to improve the model since the last Progress.
         changes: changes of the arm since the last Progress.
         needs: what ordinary work has not shown yet.
-        friction: of the joints at present, over that of the model in use; None before it
-            is known.
+        friction: friction of the joints at present, over that of the model in use; None
+            before it is known.
         left_out: samples left out so far because of the limit on computing time.
         cpu_share: mean share of a core that the process has used.
     """
@@ -136,7 +137,7 @@ class BackgroundLearning:
         learner: class of the learner as "module:name".
 
     Attributes:
-        progress: of learning about the present arm.
+        progress: progress of learning about the present arm.
         failures: how often the process has ended by itself.
         problem: why nothing is learned at present; None while something is.
     """

@@ -121,8 +121,8 @@ class ChangeMonitor:
 
         Args:
             window: usable samples.
-            motions: of the window, each with the dynamics of the arm in the setup that
-                the controller states.
+            motions: motions of the window, each with the dynamics of the arm in the setup
+                that the controller states.
         """
         if not len(window):
             return

@@ -45,7 +45,7 @@ class DriftNoise:
             it decreases by a factor e in `RUNNING_IN_SESSIONS`.
         common: between sessions, the same change in all channels.
         wander_time: correlation time of the wander [s].
-        slope: of the effect of temperature, per kelvin.
+        slope: slope of the effect of temperature, per kelvin.
     """
 
     usual: float | Array
@@ -70,8 +70,8 @@ class DriftFilter:
         channels: their number c.
 
     Attributes:
-        mean: of the states [4 c + 1].
-        covariance: of the states [4 c + 1, 4 c + 1].
+        mean: mean of the states [4 c + 1].
+        covariance: covariance of the states [4 c + 1, 4 c + 1].
         sessions: number of sessions so far.
     """
 
@@ -138,8 +138,8 @@ class DriftFilter:
 
         Args:
             value: measured levels [c]; NaN where not measured.
-            covariance: of the measurements [c, c].
-            temperature: of the channels [c], degC; NaN where unknown.
+            covariance: covariance of the measurements [c, c].
+            temperature: temperature of the channels [c], degC; NaN where unknown.
 
         Returns:
             For tests of steps in the k measured channels: their numbers [k], measurement
@@ -168,7 +168,8 @@ class DriftFilter:
         """Level of each channel and its standard deviation [c].
 
         Args:
-            temperature: of the channels [c], degC; NaN for the reference temperature.
+            temperature: temperature of the channels [c], degC; NaN for the reference
+                temperature.
             another_session: whether the levels are those of a session that has not begun,
                 with the spread between sessions.
         """
@@ -194,9 +195,9 @@ class DriftFilter:
         """Move the states by a step.
 
         Args:
-            direction: of the step [4 c + 1].
+            direction: direction of the step [4 c + 1].
             size: of the step, in this direction.
-            variance: of the size.
+            variance: variance of the size.
         """
         self.mean = self.mean + direction * size
         self.covariance = self.covariance + variance * np.outer(direction, direction)
@@ -254,11 +255,11 @@ class LevelChange:
 
     Attributes:
         channel: number of the level.
-        time: of the onset [s].
+        time: time of the onset [s].
         size: the level minus the usual one.
         std: standard deviation of the size.
         usual: the usual level at `temperature`.
-        temperature: of the channel at present, degC; NaN where unknown.
+        temperature: temperature of the channel at present, degC; NaN where unknown.
     """
 
     channel: int
@@ -334,8 +335,8 @@ class LevelDetector:
         Args:
             time: at which the minute ends, later than the last one [s].
             value: measured levels [c]; NaN where not measured.
-            covariance: of the measurements [c, c].
-            temperature: of the channels [c], degC; NaN where unknown.
+            covariance: covariance of the measurements [c, c].
+            temperature: temperature of the channels [c], degC; NaN where unknown.
 
         Returns:
             Changes that are certain now.
@@ -494,8 +495,9 @@ class LevelDetector:
 
         Args:
             onset: number of the onset.
-            channel: of the step.
-            temperature: of the channels at present [c], degC; NaN where unknown.
+            channel: channel of the step.
+            temperature: temperature of the channels at present [c], degC; NaN where
+                unknown.
 
         Returns:
             The change to report; None if the level is back at its usual one.

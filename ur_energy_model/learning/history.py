@@ -25,7 +25,7 @@ class Attempt:
             electrical energy over the motion of the held-out time, percent of that
             energy; NaN without any.
         accepted: whether the refitted model replaced the one before.
-        reason: of the decision, in words.
+        reason: reason of the decision, in words.
     """
 
     time: float

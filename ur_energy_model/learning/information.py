@@ -82,15 +82,16 @@ class _Session:
     """What is kept of a session: motions with the most information, targets, sums of bus power.
 
     Args:
-        name: of the session.
+        name: name of the session.
         power: fit of the power model, which takes the sums of this session.
 
     Attributes:
         dof: number of joints n.
         motions: parts of the motion with the most information, of bounded length.
         targets: samples of the controller's noise-free target moments.
-        info: of the recording, with the session's name as its source.
-        cutoff: of the filter for all motions of the session [Hz]; None before it moves.
+        info: metadata of the recording, with the session's name as its source.
+        cutoff: cut-off frequency of the filter for all motions of the session [Hz]; None
+            before it moves.
         samples: number of samples so far.
         seconds: their duration [s].
         warmth: lowest and highest temperature of each joint in motion [n, 2], degC.
@@ -276,7 +277,7 @@ class ArmInformation:
         the least error.
 
         Args:
-            model: of the arm.
+            model: model of the arm.
             fitted: whether it was fitted to data; only then the errors count.
         """
         self._model = model

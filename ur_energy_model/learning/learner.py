@@ -114,10 +114,10 @@ class Learner:
         robot: the arm, n joints.
         model: to start from, the prior; later the model in use, whose number is
             `version`.
-        serial: of the arm; samples of another one are left out. None takes that of the
-            first samples that state one.
-        state: of an earlier learner of the same arm, from `state`; its model is used
-            instead.
+        serial: serial number of the arm; samples of another one are left out. None takes
+            that of the first samples that state one.
+        state: state of an earlier learner of the same arm, from `state`; its model is
+            used instead.
 
     Raises:
         InputError: the state is damaged, or of another arm.
@@ -455,7 +455,7 @@ class Learner:
 
         Args:
             accepted: whether the candidate replaces the model in use.
-            reason: of the decision, a clause.
+            reason: reason of the decision, a clause.
             shown: record whose errors the attempt states; None for the one of the model
                 that is used from now on.
         """
@@ -557,7 +557,7 @@ def learn(
     """Learn from recordings, one after another, in constant memory.
 
     Args:
-        learner: of the arm; its model is the result.
+        learner: learner of the arm; its model is the result.
         bags: recordings of the arm in order of time, each a session of its own.
         progress: called with NaN and text.
 

@@ -119,7 +119,7 @@ class ReferenceWork:
     """Reference work of an arm with n joints, by one model, with k samples.
 
     Attributes:
-        energy: of the whole arm at the supply [J].
+        energy: energy of the whole arm at the supply [J].
         seconds: duration [s].
         speed: absolute joint speeds [k, n], rad/s.
         cost: change of the energy by the current of each joint in each sample [k, n], J/A.
@@ -149,7 +149,7 @@ def reference_work(
     """The reference work, which takes long to compute and depends on the model alone.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         robot: description of the arm; None loads the one that the model names.
     """
     robot = model.description(robot)
@@ -189,7 +189,7 @@ def needs(
     """Work that would make the energies of the arm more certain, the most useful first.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         coverage: work that the model was learned from.
         work: the reference work by this model; None computes it for the arm that the
             model names.

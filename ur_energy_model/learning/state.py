@@ -182,7 +182,7 @@ def save_learned(model: EnergyModel, path: str | Path) -> None:
 
     Args:
         model: the learned model.
-        path: of the model file; the model in it so far is copied to `kept_path`.
+        path: path of the model file; the model in it so far is copied to `kept_path`.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.

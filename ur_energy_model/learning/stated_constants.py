@@ -157,7 +157,7 @@ def with_new_joints(
     """A model in which some joints are those of another arm of the type.
 
     Args:
-        model: of the arm with its former joints.
+        model: model of the arm with its former joints.
         kind: model of the arm type, which holds for any joint in these places.
         joints: numbers of the exchanged joints.
     """

@@ -130,7 +130,7 @@ class ModelRecord:
     session has shown so far.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         robot: its description.
 
     Attributes:
@@ -253,7 +253,7 @@ class ModelRecord:
 
         Args:
             window: usable samples, a cell of the power at the supply.
-            motions: of the window, each a cell of the currents.
+            motions: motions of the window, each a cell of the currents.
         """
         for part in motions:
             self._observe_currents(part)

@@ -52,8 +52,8 @@ def with_controller_constants(
     than the model's replace the model's.
 
     Args:
-        model: of the arm, of its type, or of another arm (`on_another_arm`).
-        constants: of the arm at hand.
+        model: model of the arm, of its type, or of another arm (`on_another_arm`).
+        constants: constants of the arm at hand.
     """
     known = constants.known
     held = model.controller_constants

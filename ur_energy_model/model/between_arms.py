@@ -80,7 +80,7 @@ class DriveParameters(NamedTuple):
     Attributes:
         values: winding resistances [n], ohm; conversion factors [n], back-EMF over torque
             constant; driver losses [n], W/A; drag, N m: in one vector [3 n + 1].
-        covariance: of `values` [3 n + 1, 3 n + 1].
+        covariance: covariance of `values` [3 n + 1, 3 n + 1].
     """
 
     values: Array
@@ -112,7 +112,7 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
     """Drive parameters expected of another arm.
 
     Args:
-        model: of an identified arm.
+        model: model of an identified arm.
         kind: the generic model of its type.
     """
     of_type = drive_parameters(kind)

@@ -39,7 +39,7 @@ class Cable:
     """Resistances of the segments that end at n joints, with standard deviations.
 
     Attributes:
-        resistance: of the segment that ends at each joint [n], ohm.
+        resistance: resistance of the segment that ends at each joint [n], ohm.
         std: standard deviation of `resistance` [n], ohm.
     """
 
@@ -58,7 +58,7 @@ def typical_cable(joints: int, generation: str) -> Cable:
 
     Args:
         joints: number of joints.
-        generation: of the controller, see `RobotDescription`.
+        generation: generation of the controller, see `RobotDescription`.
     """
     segments = np.minimum(np.arange(joints), len(_TYPICAL) - 1)
     was_measured = generation == "e-series" and joints == len(_TYPICAL)

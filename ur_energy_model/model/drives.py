@@ -49,9 +49,10 @@ class JointModel:
     """Identified constants of one joint.
 
     Attributes:
-        name: of the joint, as in the robot's URDF.
+        name: name of the joint, as in the robot's URDF.
         gear_ratio: motor turns per joint turn.
-        reflected_inertia: of motor and reducer, joint side [kg m^2]; in target_moment.
+        reflected_inertia: reflected inertia of motor and reducer, joint side [kg m^2]; in
+            target_moment.
         torque_constant: motor torque per RTDE ampere [N m/A].
         winding_resistance: copper loss per RTDE ampere squared [ohm].
         back_emf_constant: converted power per RTDE ampere and motor speed [V s/rad].
@@ -188,8 +189,8 @@ class BusModel:
         kind: "physical", or the name of a power model of papers.
         standby: power at standstill, brakes released [W].
         driver: driver loss per ampere [n], W/A.
-        inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical
-            model).
+        inductance: inductance of the windings [n], H (EcBot's L I dI/dt; zero in the
+            physical model).
         capacitor_energy: largest regenerated energy that the bus capacitance stores [J].
         floor: lowest power that the supply delivers [W]; it cannot take power back.
         std: standard deviations of "standby", of "driver", one for all joints, and of the
@@ -262,13 +263,13 @@ class DrivePowers:
 
     Attributes:
         motor_torque: motor side [N m].
-        current: of the motors [A].
+        current: currents of the motors [A].
         mechanical_power: motor speed times motor torque, friction included [W].
         copper_loss: loss in the windings [W].
         friction_loss: friction's part of the mechanical power [W].
-        electrical_power: of the motors [W].
+        electrical_power: electrical power of the motors [W].
         driver_power: of all drivers, and drag [samples], W.
-        standby_power: of the whole arm [samples], W.
+        standby_power: standby power of the whole arm [samples], W.
         demand: of the whole arm, negative while it regenerates [samples], W.
         total_power: at the supply, which takes no power back [samples], W; `BusCapacitor`
             models what the bus capacitance stores of it.
@@ -336,7 +337,7 @@ class Drives:
         session: standby power and friction.
 
     Attributes:
-        friction: of all joints.
+        friction: friction of all joints.
         standby_errors: changes of the standby power by the errors [k], W.
         resistance_errors: changes of the winding resistances [k, n], ohm.
         back_emf_errors: changes of the back-EMF constants [k, n], V s/rad.
@@ -482,11 +483,11 @@ class Drives:
         """Powers of the motors and of the whole arm.
 
         Args:
-            current: of the motors [samples, n], A.
+            current: currents of the motors [samples, n], A.
             qd: joint velocities [samples, n], rad/s.
             friction: torque, motor side [samples, n], N m.
             std: whether the sensitivities are computed.
-            errors: of the currents; None for measured ones.
+            errors: errors of the currents; None for measured ones.
             current_rate: rate of change of the currents [samples, n], A/s, for EcBot's
                 inductive term; None without it.
         """

@@ -86,9 +86,9 @@ class PayloadCalibration:
     Attributes:
         links: deviation of the links' masses and first moments [n, 4], kg and kg m, link
             frames; the last one includes everything on the flange of the unloaded arm.
-        link_gain: of each joint [n].
-        payload_gain: of each joint [n].
-        covariance: of `vector` [6 n, 6 n].
+        link_gain: gain of each joint [n].
+        payload_gain: gain of each joint [n].
+        covariance: covariance of `vector` [6 n, 6 n].
     """
 
     links: Array
@@ -154,7 +154,7 @@ class LinkTensors:
 
     Attributes:
         values: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2.
-        std: of every entry [n, 3, 3], kg m^2.
+        std: standard deviation of every entry [n, 3, 3], kg m^2.
         source: the identification stage, such as "target_moment".
     """
 
@@ -191,14 +191,15 @@ class EnergyModel:
         fit: metrics of the fitted recordings.
         validation: metrics of the recordings held out.
         provenance: recordings, package version and date that the model was made with.
-        current_delay: of recorded currents behind recorded speeds [s] (`MeasuredPowers`).
+        current_delay: delay of recorded currents behind recorded speeds [s]
+            (`MeasuredPowers`).
         link_tensors: identified inertia tensors; None uses those of the robot file.
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
         payload_calibration: from recordings with a known payload; None without.
         wall: power at the mains from a power meter; None without.
-        controller_constants: of the arm, as its controller states them; None where no
-            recording had them.
+        controller_constants: torque constants of the arm, as its controller states them;
+            None where no recording had them.
         cable: that supplies the joints; None without joint voltages.
     """
 
@@ -311,9 +312,10 @@ class EnergyModel:
             q: joint positions [samples, n], rad.
             qd: joint velocities [samples, n], rad/s.
             qdd: joint accelerations [samples, n], rad/s^2.
-            dynamics: of the arm in its setup; None builds that of the model, which takes a
-                millisecond.
-            temperature: of the joints [n] or [samples, n], degC; None if unknown.
+            dynamics: dynamics of the arm in its setup; None builds that of the model,
+                which takes a millisecond.
+            temperature: temperatures of the joints [n] or [samples, n], degC; None if
+                unknown.
             std: whether the sensitivities are computed, which standard deviations need.
         """
         dynamics = self.dynamics() if dynamics is None else dynamics
@@ -346,8 +348,8 @@ class EnergyModel:
             qd: see `predict`.
             qdd: see `predict`.
             temperature: see `predict`.
-            direction: of Coulomb friction [samples, n], between -1 and 1; None derives it
-                from the speed.
+            direction: direction of Coulomb friction [samples, n], between -1 and 1; None
+                derives it from the speed.
             std: see `predict`.
         """
         friction, current, errors = self._currents(

@@ -49,11 +49,12 @@ class OperatingPoint:
         speed: joint side [samples] or [samples, k], rad/s.
         load: torque at the joint without friction, joint side, same shape, N m.
         gear_ratio: motor turns per joint turn, scalar or [k].
-        temperature: of the joint, broadcasts with speed, degC; None if unknown.
+        temperature: temperature of the joint, broadcasts with speed, degC; None if
+            unknown.
         temperature_model: a, b, c, d of a*exp(b*T) + c*exp(d*T), [4] or [4, k]; None if
             unknown.
-        direction: of Coulomb friction between -1 and 1 (see `presliding`), same shape as
-            speed; None or NaN entries derive it from the speed.
+        direction: direction of Coulomb friction between -1 and 1 (see `presliding`), same
+            shape as speed; None or NaN entries derive it from the speed.
     """
 
     speed: Array
@@ -118,7 +119,7 @@ class Term:
     """One term of a law.
 
     Attributes:
-        unit: of its parameter.
+        unit: unit of its parameter.
         function: motor-side torque per unit of the parameter [samples, ...].
         uses: names of the shape constants that it depends on.
     """
@@ -361,7 +362,7 @@ class _Group:
         ratio: gear ratios [k].
         values: parameter values [k, parameters].
         shape: shape constants by name [k].
-        model: of the temperature [4, k]; None where a joint has none.
+        model: model of the temperature dependence [4, k]; None where a joint has none.
         low: lowest temperatures of the fitted data [k], degC.
         high: highest temperatures of the fitted data [k], degC.
         middle: of these ranges [k], degC; None where a joint has no range.
@@ -419,7 +420,7 @@ class FrictionBank:
     of the fitted range. Directions [samples, n]: see `OperatingPoint`.
 
     Args:
-        frictions: of the joints, in order.
+        frictions: frictions of the joints, in order.
         gear_ratio: motor turns per joint turn [n].
     """
 
@@ -453,9 +454,10 @@ class FrictionBank:
         """Friction's part of a known motor torque [samples, n], N m, motor side.
 
         Args:
-            speed: of the joints [samples, n], rad/s.
+            speed: speeds of the joints [samples, n], rad/s.
             motor_torque: load and friction together, motor side [samples, n], N m.
-            temperature: of the joints [n] or [samples, n], degC; None if unknown.
+            temperature: temperatures of the joints [n] or [samples, n], degC; None if
+                unknown.
         """
         out = np.empty_like(speed)
         # The sign of the torque is that of the power flow, which some laws need.

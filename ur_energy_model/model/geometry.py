@@ -71,7 +71,8 @@ class Wall:
     Attributes:
         name: such as "table".
         normal: unit vector towards the free side [3].
-        offset: of the plane from the origin of the base frame, along the normal [m].
+        offset: offset of the plane from the origin of the base frame, along the normal
+            [m].
     """
 
     name: str
@@ -140,7 +141,7 @@ def load_capsules(robot: str, path: Path | None = None) -> Capsules:
 
     Args:
         robot: name of the arm.
-        path: of its geometry file; None for that of the package.
+        path: path of its geometry file; None for that of the package.
 
     Raises:
         RobotFileError: the arm has no geometry file, or the file is damaged (names the

@@ -62,7 +62,7 @@ def load_model(path: str | Path) -> EnergyModel:
     """Read a model file.
 
     Args:
-        path: of the file, of this version or an earlier one.
+        path: path of the file, of this version or an earlier one.
 
     Returns:
         The model, with its joints in the order of the arm.
@@ -114,7 +114,7 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
 
     Args:
         model: what to write.
-        path: of the file, which is replaced.
+        path: path of the file, which is replaced.
         header: comment lines at the beginning of the file.
 
     Raises:

@@ -56,8 +56,8 @@ class RobotDescription:
         generation: "e-series", "cb3" or "other".
         rate: controller rate [Hz].
         joint_names: n names, as in the robot's URDF.
-        convention: of the Denavit-Hartenberg parameters; "standard" is distal, "modified"
-            proximal (Craig). "urdf" has origins instead.
+        convention: convention of the Denavit-Hartenberg parameters; "standard" is distal,
+            "modified" proximal (Craig). "urdf" has origins instead.
         d: DH parameter of each link [links], m.
         a: DH parameter of each link [links], m.
         alpha: DH parameter of each link [links], rad.
@@ -81,7 +81,7 @@ class RobotDescription:
         back_emf_constant: motor side [n], V s/rad.
         friction_temperature_model: [n, 4], see config/robots.
         controller_gravity: magnitude that the controller assumes [m/s^2].
-        nominal_voltage: of the bus [V].
+        nominal_voltage: nominal voltage of the bus [V].
         standby_power: brakes released, standstill [W]; NaN if unknown.
         source: argument for `load_robot`: the name of a description of the package, or
             the absolute path of the user's file.
@@ -147,7 +147,7 @@ def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[st
 
     Args:
         robot: the arm.
-        mass: of the payload [kg].
+        mass: mass of the payload [kg].
         source: who states it, such as the name of the option.
 
     Returns:

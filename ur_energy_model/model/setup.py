@@ -47,9 +47,9 @@ def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -
     It is Rz(-rotation) Rx(-tilt) (0, 0, -magnitude).
 
     Args:
-        tilt: of the base [rad]; pi/2 on a wall, pi on the ceiling.
-        rotation: of the base about its own z axis [rad].
-        magnitude: of gravity [m/s^2].
+        tilt: tilt angle of the base [rad]; pi/2 on a wall, pi on the ceiling.
+        rotation: rotation of the base about its own z axis [rad].
+        magnitude: magnitude of gravity [m/s^2].
     """
     tilted = np.array([0.0, -np.sin(tilt), -np.cos(tilt)])
     cos = np.cos(-rotation)

@@ -41,7 +41,7 @@ def urdf(robot: RobotDescription, *, prefix: str = "") -> str:
 
     Args:
         robot: the arm.
-        prefix: of link and joint names.
+        prefix: prefix of link and joint names.
     """
     root = Xml.Element("robot", name=robot.name)
 

@@ -64,7 +64,7 @@ class _SerialArm:
     """The links and joints of a URDF that describes a serial arm.
 
     Attributes:
-        path: of the URDF.
+        path: path of the URDF.
         root: its element "robot".
         links: elements of the links by name.
         after: joints of each link to the links behind it, by the name of the link.

@@ -52,13 +52,13 @@ class WallModel:
         box: power by state of the box [W].
         proportional: coefficient of the power at the supply [1].
         quadratic: coefficient of the square of this power [1/W].
-        covariance: of box, proportional and quadratic, in this order [5, 5].
+        covariance: covariance of box, proportional and quadratic, in this order [5, 5].
         source: "meter", or "generic" where nothing was measured.
         held_out_error_percent: error of the energy of times held out from the fit, RMS
             over them.
         delay: time of the meter from the end of its averaging time to the reading [s].
         averaging: averaging time of the meter [s].
-        resolution: of the meter [W].
+        resolution: resolution of the meter [W].
     """
 
     box: Mapping[str, float]

@@ -62,13 +62,14 @@ class Powers(Timeline):
     Attributes:
         electrical: electrical power of the motors [n, joints], W.
         mechanical: mechanical power at the shafts, friction included [n, joints], W.
-        electrical_half_width: of the interval of `electrical` [n, joints], W.
+        electrical_half_width: half width of the interval of `electrical` [n,
+            joints], W.
         driver: power of the motor drivers of the whole arm [n], W.
         standby: power of the arm at rest without motors [n], W.
         regeneration: what the supply cannot take back [n], W.
         unexplained: total less model, 0 where the total is modelled [n], W.
         model: sum of the modelled parts [n], W.
-        model_half_width: of the interval of `model` [n], W.
+        model_half_width: half width of the interval of `model` [n], W.
         total: power of the whole arm at the supply [n], W.
         measured: whether the total is measured [n].
         energy: integral of each joint's electrical power since the start [n, joints], J.
@@ -79,8 +80,10 @@ class Powers(Timeline):
         standby_energy: integral of `standby` [J].
         regeneration_energy: integral of `regeneration` [J].
         unexplained_energy: integral of `unexplained` [J].
-        energy_half_width: of the intervals of `electrical_energy` [joints], J.
-        total_energy_half_width: of the interval of the total's energy [J].
+        energy_half_width: half width of the intervals of `electrical_energy`
+            [joints], J.
+        total_energy_half_width: half width of the interval of the total's
+            energy [J].
         duration: time that energy was integrated over, without gaps [s].
     """
 
@@ -112,7 +115,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """Powers and energies of a recording, computed as by `estimate_energy`.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         telemetry: all samples that are shown, with the fields of the calculator.
 
     Raises:
@@ -183,7 +186,7 @@ def gap_indices(time: Array) -> Indices:
     """Where a recording is interrupted.
 
     Args:
-        time: of the samples, ascending [samples], s.
+        time: times of the samples, ascending [samples], s.
 
     Returns:
         Indices of the samples after a gap [gaps].
@@ -220,8 +223,8 @@ class CurrentComparison(Timeline):
             inertia [N m].
         friction_modelled: friction torque of the model [N m].
         moving: whether the joint moves, well away from standstill.
-        temperature: of the joints [degC], NaN where not recorded.
-        cutoff: of the low-pass filter [Hz].
+        temperature: temperatures of the joints [degC], NaN where not recorded.
+        cutoff: cut-off frequency of the low-pass filter [Hz].
     """
 
     q: Array
@@ -246,8 +249,9 @@ class Analysis:
         info: origin of the recording.
         joint_names: from base to tool.
         flange: its path in the base frame, at some samples of `current` [k, 3], m.
-        flange_time: of these samples [k], s.
-        flange_speed: of the tool centre point of a controller without tool [k], m/s.
+        flange_time: times of these samples [k], s.
+        flange_speed: speed of the tool centre point of a controller without tool [k],
+            m/s.
         torque: compared torques; None if target_moment was not recorded.
         current: compared currents, friction and temperatures.
         powers: powers and energies.
@@ -296,7 +300,7 @@ def analyse(
     """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bag: the recording; at most `DRAWN_SECONDS` of it are used.
         label: short name; None for the name of the bag.
         motion: relation to the recordings that the model was fitted to.
@@ -360,7 +364,7 @@ def _current_comparison(
     Args:
         parts: stretches of the recording, at least one.
         start: time of the first sample of the recording [s].
-        cutoff: of the low-pass filter [Hz].
+        cutoff: cut-off frequency of the low-pass filter [Hz].
     """
     whole = np.concatenate([part.motion.time for part in parts])
     shown = whole - start <= DRAWN_SECONDS
@@ -395,7 +399,7 @@ def _torque_comparison(
     They are along the target motion if it was recorded, else along the measured motion.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         recording: as it was read.
         setups: mounting and payloads of the recording.
         parts: stretches of the recording.

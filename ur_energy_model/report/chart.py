@@ -36,7 +36,7 @@ class Line:
         role: what it shows, which determines colour and stroke.
         joint: index of the joint whose colour a line of role "model" has; None for the
             colour of the whole arm.
-        half_width: of a 95 % band about the curve [n]; None for no band.
+        half_width: half width of a 95 % band about the curve [n]; None for no band.
         points: whether single points are drawn in place of a curve.
         base: lower edge of an area up to the curve [n]; None for no area.
     """
@@ -124,7 +124,7 @@ class Bars:
     Attributes:
         label: in legend and tooltip.
         values: in the unit of the chart's axis [categories]; NaN for no bar.
-        half_width: of 95 % intervals [categories]; None for none.
+        half_width: half width of 95 % intervals [categories]; None for none.
         role: what the bars show, which determines colour and outline.
         joint: index of the joint whose colour all of them have; None if each has its own.
     """
@@ -259,7 +259,8 @@ class Timeline:
             values: in the unit of the axis [n].
             role: as in `Line`.
             joint: as in `Line`.
-            half_width: of a 95 % band [n]; none is drawn if it is 0 everywhere.
+            half_width: half width of a 95 % band [n]; none is drawn if it is 0
+                everywhere.
             base: lower edge of an area [n]; None for no area.
         """
         if half_width is not None and not np.any(half_width > 0):

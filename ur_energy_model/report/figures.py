@@ -61,10 +61,10 @@ def save_chart(
     """Draw one chart into files.
 
     Args:
-        chart: of lines, bars or boxes.
+        chart: chart of lines, bars or boxes.
         folder: of the files; it is made if necessary.
         formats: "png", "svg" or both.
-        name: of the files without suffix; None for the chart's key.
+        name: name of the files without suffix; None for the chart's key.
         dpi: resolution of PNG files.
 
     Returns:
@@ -345,8 +345,8 @@ def _curve(axes: Axes, line: Line, *, exact: bool) -> None:
     """Draw a line of a panel: points, an area, or a curve with its band.
 
     Args:
-        axes: of the panel.
-        line: of the chart.
+        axes: axes of the panel.
+        line: line of the chart.
         exact: whether all samples of a curve are drawn; otherwise it is decimated.
     """
     colour, options = _stroke(line)

@@ -106,7 +106,7 @@ def singular_value_charts(
     """Singular values of the regressor, and their cumulative energy (RAAD 2021, Fig. 1).
 
     Args:
-        singular_values: of the stacked regressor, descending [columns].
+        singular_values: singular values of the stacked regressor, descending [columns].
         rank: number of base parameters.
     """
     number = np.arange(1, len(singular_values) + 1, dtype=float)
@@ -147,7 +147,7 @@ def joint_lines(time: Array, values: Array, names: Sequence[str]) -> tuple[Line,
 
     Args:
         time: places on the x axis [samples].
-        values: of the n joints [samples, n].
+        values: values of the n joints [samples, n].
         names: labels of the joints [n].
     """
     return tuple(Line(name, time, values[:, j], joint=j) for j, name in enumerate(names))
@@ -159,11 +159,11 @@ def joints_chart(
     """One panel for each quantity, with the curves of all joints.
 
     Args:
-        key: of the chart.
+        key: key of the chart.
         caption: its heading.
-        time: of the samples [samples], s.
+        time: times of the samples [samples], s.
         values: values [samples, n] by quantity with its unit, such as "speed [rad/s]".
-        names: of the n joints.
+        names: names of the n joints.
     """
     panels = [
         Panel("", joint_lines(time, each, names), y_label=quantity)
@@ -183,11 +183,11 @@ def comparison_chart(
     """One panel for each joint, with a curve of every version of a quantity.
 
     Args:
-        key: of the chart.
+        key: key of the chart.
         caption: its heading.
-        time: of the samples [samples], s.
+        time: times of the samples [samples], s.
         curves: label, role and values [samples, n] of each version.
-        names: of the n joints.
+        names: names of the n joints.
         y_label: quantity and unit.
     """
     panels = []
@@ -207,7 +207,7 @@ def bode_chart(
     """Magnitude and phase of frequency responses.
 
     Args:
-        key: of the chart.
+        key: key of the chart.
         caption: its heading.
         frequency: angular frequencies [m], rad/s.
         responses: complex responses [m], rad per N m, by their labels.

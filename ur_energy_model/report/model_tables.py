@@ -33,7 +33,7 @@ def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
     k_m = k_t / sqrt(R) is the torque per square root of copper loss.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
 
     Returns:
         Title, headings of the columns, and rows, one for each joint.
@@ -76,7 +76,7 @@ def inertia_table(model: EnergyModel) -> Table:
     """Motor and reducer inertia (S0 Table IV), identified and by catalogue.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
     """
     robot = load_robot(model.robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
@@ -114,7 +114,7 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
     """Torque constants and friction (S0 Table VI), and the reasons for the friction laws.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
     """
     # parameters of all laws in the order of their first joint
     names: dict[str, None] = {}
@@ -154,7 +154,7 @@ def provenance_table(model: EnergyModel) -> Table:
     """Origin of the model: robot, software, recordings.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
     """
     made = model.provenance
     payload = model.setup.payload

@@ -273,8 +273,8 @@ class ChartEncoder:
     """Converts all charts of a page to JSON values with a common pool of arrays.
 
     Args:
-        charts: of the page; their number of curves determines the resolution, so that the
-            page has a bounded size.
+        charts: charts of the page; their number of curves determines the resolution, so
+            that the page has a bounded size.
 
     Attributes:
         buckets: number of buckets to which each curve is decimated.
@@ -295,7 +295,7 @@ class ChartEncoder:
         """One chart as JSON values, without its texts, which are part of the page's HTML.
 
         Args:
-            chart: of any kind.
+            chart: chart of any kind.
         """
         out = {name: value for name, value in vars(chart).items() if name not in _TEXTS}
         if isinstance(chart, LineChart):

@@ -51,8 +51,8 @@ def _over_time(
     """A chart that zooms together with the recording's other charts over time.
 
     Args:
-        analysis: of the recording.
-        key: of the chart.
+        analysis: analysis of the recording.
+        key: key of the chart.
         title: heading.
         caption: how to read it.
         panels: in reading order.
@@ -172,7 +172,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
     """Energy of each joint and of the other parts of the arm, which sum to the total.
 
     Args:
-        analysis: of a recording.
+        analysis: analysis of a recording.
         truth: true electrical energy of each joint in a simulation [joints], J; None if it is
             not known.
     """
@@ -213,7 +213,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
     """Measured and modelled power of the whole arm, and their difference (EcBot, Figs. 4-5).
 
     Args:
-        analysis: of the recording.
+        analysis: analysis of the recording.
 
     Returns:
         The chart; None where bus power was not recorded.
@@ -334,11 +334,11 @@ def _compared(
     """One panel per joint: recorded in grey, the model in the joint's colour.
 
     Args:
-        analysis: of the recording.
+        analysis: analysis of the recording.
         signals: with the modelled values.
         label: of the recorded curve.
         recorded: values [samples, joints].
-        unit: of the values.
+        unit: unit of the values.
         counted: samples of the RMS error in the panel's note [samples, joints], those in
             which the joint moves; None for all.
     """
@@ -426,7 +426,7 @@ def _error_chart(
         entries: recordings with their errors [samples, joints].
         what: signal, also first part of the chart's key.
         difference: sign of the errors, in words.
-        unit: of the errors.
+        unit: unit of the errors.
         figure: number of the figure in S0.
 
     Returns:
@@ -495,7 +495,7 @@ def recording_charts(
     """All charts that the data of a recording allow, in the order of the report.
 
     Args:
-        analysis: of the recording.
+        analysis: analysis of the recording.
         true_energy: electrical energy of each joint in a simulation [joints], J; None if it
             is not known.
         joint_power: entry `joint_power` of the recording's METRICS.

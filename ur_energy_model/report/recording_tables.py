@@ -125,7 +125,7 @@ def error_table(
     Args:
         key: "torque" or "current", as in METRICS.
         metrics: METRICS of a recording.
-        names: of the joints.
+        names: names of the joints.
         label: short name of the recording.
 
     Returns:

@@ -128,7 +128,7 @@ class Report:
     """The content of a report.
 
     Attributes:
-        model: of the arm.
+        model: model of the arm.
         bags: the recordings, evaluated.
         shift: the recordings one after another.
         tariff: price and CO2 of energy.
@@ -199,9 +199,10 @@ def make_report(
     motion by its path.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bags: recordings of the arm, at least one.
-        model_path: of the model, to be named in commands to type; None for one without file.
+        model_path: path of the model, to be named in commands to type; None for one
+            without file.
         payload: the actual one, if the controller's setting was another; None for that
             setting.
         tariff: price and CO2 of energy; None for neither.
@@ -272,7 +273,7 @@ def _verdict(
     """The verdict on a model by recordings of other motions, or by all without such ones.
 
     Args:
-        model: of the arm, or generic.
+        model: model of the arm, or generic.
         bags: the recordings.
         another_arm: warning if the model is of another arm than a recording.
     """
@@ -314,7 +315,7 @@ def report_page(report: Report) -> Page:
     """The page of a report.
 
     Args:
-        report: of one or more recordings.
+        report: report of one or more recordings.
     """
     model = report.model
     title = f"Energy of a {arm_name(model.robot_name)}"

@@ -59,7 +59,7 @@ class Shift:
         energy: whole arm, measured where bus power is [J].
         total_source: where `energy` comes from.
         explained_share: modelled over measured energy; None where nothing is measured.
-        half_width: of the 95 % interval of `energy` [J].
+        half_width: half width of the 95 % interval of `energy` [J].
         state_wall: energy at the mains by state of the arm, by the model [J].
         state_time: time in each state [s].
         state_energy: energy at the supply by state [J].
@@ -112,7 +112,7 @@ def read_shift(
     session's final state.
 
     Args:
-        model: of the arm.
+        model: model of the arm.
         bags: recordings of the arm.
         constants: torque constants that the controller states in each recording; None to
             find them in the bags.
@@ -205,10 +205,10 @@ def _follow(
     """Run an estimator over a recording, and add its powers to the curve behind its end.
 
     Args:
-        estimator: of the recorded arm.
+        estimator: estimator of the recorded arm.
         batches: the recording.
         curve: of the recordings before.
-        name: of the recording, for progress.
+        name: name of the recording, for progress.
         progress: called with NaN, as the length is unknown, and a text.
     """
     channels = estimator.channels

@@ -183,7 +183,7 @@ def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -
 
     Args:
         value: to be judged.
-        limits: of "good" and of "fair".
+        limits: limits of "good" and of "fair".
         high: whether larger values are better.
     """
     good, fair = limits
@@ -212,8 +212,8 @@ def _correlation(
     Args:
         metrics: METRICS of recordings.
         key: "torque" or "current".
-        names: of the joints.
-        limits: of R2 for "good" and "fair".
+        names: names of the joints.
+        limits: limits of R2 for "good" and "fair".
         explained: whether a low R2 has a reason that another statement names: a wrong
             payload.
     """

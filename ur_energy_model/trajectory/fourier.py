@@ -62,7 +62,7 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
     Args:
         time: [samples], s.
         harmonics: their number L.
-        period: of the first harmonic [s].
+        period: period of the first harmonic [s].
 
     Returns:
         Three arrays [samples, 1 + 2 L]. Their products with (q0, a_1..a_L, b_1..b_L) are
@@ -100,7 +100,7 @@ class FourierTrajectory:
 
     Attributes:
         robot: name of the arm that it was designed for.
-        period: of the first harmonic [s].
+        period: period of the first harmonic [s].
         repetitions: number of periods.
         q0: constant part [n], rad.
         a: sine coefficients [n, harmonics], rad.

@@ -138,7 +138,7 @@ class StraightLine:
 
     Args:
         path: joint positions at equal steps along the line [points, n], rad.
-        length: of the line [m]; the angle [rad] if the tool only turns.
+        length: length of the line [m]; the angle [rad] if the tool only turns.
         speed: along the line [m/s or rad/s]; it is reduced to keep `max_speed`.
         acceleration: along the line [m/s^2 or rad/s^2].
         max_speed: speed limits of the joints [n], rad/s.
@@ -188,12 +188,12 @@ class LinePlanner:
     """Solves a straight line point by point, one per call, to keep controller cycles short.
 
     Args:
-        kinematics: of the arm, n joints.
+        kinematics: kinematics of the arm, n joints.
         q: joint positions at the begin [n], rad.
-        pose: of the tool centre point at the end [6].
+        pose: pose of the tool centre point at the end [6].
         tool: tool centre point in the flange frame [6].
-        speed: of the tool [m/s]; rad/s if it only turns.
-        acceleration: of the tool [m/s^2]; rad/s^2 if it only turns.
+        speed: speed of the tool [m/s]; rad/s if it only turns.
+        acceleration: acceleration of the tool [m/s^2]; rad/s^2 if it only turns.
         max_speed: speed limits of the joints [n], rad/s.
     """
 

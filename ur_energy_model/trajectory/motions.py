@@ -23,7 +23,7 @@ class Trapezoid:
     Attributes:
         distance: length of the line, not negative, in any unit u.
         speed: highest, u/s.
-        acceleration: of both ramps, u/s^2.
+        acceleration: acceleration of both ramps, u/s^2.
     """
 
     distance: float
@@ -183,9 +183,9 @@ class Chain:
 
     Args:
         moves: from rest to rest, at least one; each starts where the one before it ended.
-        starts: of the moves, increasing [s]; None to start each move when the one before
-            it ends.
-        duration: of the chain [s]; None for the end of the last move.
+        starts: start times of the moves, increasing [s]; None to start each move when the
+            one before it ends.
+        duration: duration of the chain [s]; None for the end of the last move.
     """
 
     def __init__(
@@ -253,10 +253,10 @@ class Sinusoids:
 
     Attributes:
         centre: position around which each joint moves [n], rad.
-        amplitude: of each joint [n], rad.
-        frequency: of each joint [n], Hz.
-        duration: of the motion [s].
-        fade_time: of fading in, and of fading out [s].
+        amplitude: amplitude of each joint [n], rad.
+        frequency: frequency of each joint [n], Hz.
+        duration: duration of the motion [s].
+        fade_time: duration of fading in, and of fading out [s].
     """
 
     centre: Array

@@ -52,10 +52,10 @@ class MotionLimits:
     """Limits of planned moves.
 
     Attributes:
-        speed: of the joints [n], rad/s.
-        acceleration: of the joints [n], rad/s^2.
-        tool_speed: of the flange [m/s].
-        torque: of the joints [n], N m.
+        speed: speeds of the joints [n], rad/s.
+        acceleration: accelerations of the joints [n], rad/s^2.
+        tool_speed: speed of the flange [m/s].
+        torque: torques of the joints [n], N m.
     """
 
     speed: Array
@@ -85,9 +85,9 @@ class Planner:
     Args:
         robot: the arm, n joints.
         setup: mounting and payload, for the torques; upright and unloaded by default.
-        reflected_inertia: of motors and reducers, joint side [n], kg m^2; None for the
-            nominal one. Unknown values count as zero.
-        limits: of the moves; None for those of the test trajectories.
+        reflected_inertia: reflected inertia of motors and reducers, joint side [n], kg
+            m^2; None for the nominal one. Unknown values count as zero.
+        limits: limits of the moves; None for those of the test trajectories.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Planner:
             start: joint positions at the begin [n], rad.
             end: joint positions at the end [n], rad.
             rest: pause after the move [s].
-            limits: of this move; None for those of the planner.
+            limits: limits of this move; None for those of the planner.
         """
         limits = self.limits if limits is None else limits
         speed = limits.speed
@@ -298,7 +298,7 @@ def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> M
     """Three points (home, pick, place) joined by cycloids (Battistini et al.).
 
     Args:
-        planner: of the arm.
+        planner: planner of the arm.
         wrist: angle by which the joints behind the third one turn as well [rad].
         rest: pause at each point [s].
     """

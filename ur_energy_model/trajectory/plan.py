@@ -369,7 +369,7 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
 
     Args:
         plan: as read.
-        max_acceleration: of the joints [n], rad/s^2.
+        max_acceleration: largest acceleration of the joints [n], rad/s^2.
 
     Returns:
         The plan for a prediction, and lines that state what was changed, the reason and
