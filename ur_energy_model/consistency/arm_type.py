@@ -156,7 +156,7 @@ def _contradictions(
         info: metadata of the recording.
         robot: the arm that is stated.
         stated: the statement; None for the one of the recording.
-        remedy: with {options} in place of the option that names the right arm.
+        remedy: remedy with {options} in place of the option that names the right arm.
     """
     if not evidence.doubts(robot):
         return ()

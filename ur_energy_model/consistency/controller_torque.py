@@ -91,7 +91,7 @@ class TorqueColumns:
         """Coefficients of the columns in a setup [width].
 
         Args:
-            gravity: in the base frame [3], m/s^2.
+            gravity: gravity in the base frame [3], m/s^2.
             payload: ten parameters of the body on the flange [10].
             common: reflected inertias, joint side [n], kg m^2, and with `tensors` the
                 deviations of the link tensors [6 n], kg m^2.
@@ -103,7 +103,7 @@ class TorqueColumns:
         """Derivatives of `coefficients` by common unknowns, gravity and payload.
 
         Args:
-            gravity: in the base frame [3], m/s^2.
+            gravity: gravity in the base frame [3], m/s^2.
             payload: ten parameters of the body on the flange [10].
             changes: derivatives of these parameters by the k unknowns of the payload
                 [10, k].
@@ -167,7 +167,7 @@ def torque_rows(
     torque and columns pass the same filter. Blocks are BLOCK long.
 
     Args:
-        telemetry: with target_moment.
+        telemetry: telemetry with target_moment.
         columns: columns of the torque, as those of `TorqueColumns`.
         rate: samples per second that are used of recorded targets [Hz].
 

@@ -122,7 +122,7 @@ class Adviser(Protocol):
                 be identified.
             wrong_payload: the payload that was set, or stated, and the one that the
                 currents show; None where they agree. What is predicted is for the latter.
-            payload: that the user states; None for the one that was set.
+            payload: payload that the user states; None for the one that was set.
             named: the user's recording, where `bag` is a part of it; None for `bag`.
             host: address of the controller, where `bag` has what was seen live and will
                 not stay, so that commands begin with a recording; None for a recording

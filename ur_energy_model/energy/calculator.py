@@ -224,7 +224,7 @@ class EnergyCalculator:
         """Powers of samples that follow those of the last call.
 
         Args:
-            batch: in the order of the clock.
+            batch: batch in the order of the clock.
 
         Returns:
             The powers of the usable samples; None where no sample is usable.

@@ -47,7 +47,7 @@ class EnergyCounters:
 
     Attributes:
         file: the state file, which may hold other values, too; None without one.
-        meter: whose reading is the energy since the state file was created.
+        meter: meter whose reading is the energy since the state file was created.
         stated: the counters when they were loaded, last reset or last read.
         highest: highest lifetime net energy at any publication so far [channels], J. It
             never decreases, also where a joint gives energy back, and over restarts.

@@ -176,7 +176,8 @@ class CycleCounter:
         Args:
             time: host time of the last sample before the mark [ns].
             reading: energies up to this sample.
-            mark: with the number of the last cycle that is complete, where that is known.
+            mark: mark with the number of the last cycle that is complete, where that is
+                known.
 
         Returns:
             The cycles that are complete with the mark, without those whose begin is not

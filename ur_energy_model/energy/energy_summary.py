@@ -95,7 +95,7 @@ class EnergySummary:
         state_time: time in each state [s].
         state_energy: energy of the whole arm in each state [J].
         session: standby power of the session.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         contradictions: statements about the recording that it does not agree with; also
             in `warnings`, in words.
         serials: serial numbers of the arms of model and recording, see

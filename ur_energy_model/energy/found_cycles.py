@@ -277,7 +277,7 @@ def _turned(
     """The cycles turned so that each begins with another move of the cycle.
 
     Args:
-        points: at which all moves of the recording start [moves, n], rad.
+        points: points at which all moves of the recording start [moves, n], rad.
         cycles: first move of each cycle, and the move after its last.
         begin: move of the first cycle that is to begin it.
 

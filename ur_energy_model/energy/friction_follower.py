@@ -164,7 +164,8 @@ class FrictionFollower:
         Args:
             prior: what is known of the session without these samples, standby included;
                 None for the spread between sessions.
-            time: at which friction is needed [s]; None for the time of the last sample.
+            time: time at which friction is needed [s]; None for the time of the last
+                sample.
         """
         prior = self.prior if prior is None else prior
         if not self.moving_seconds.any():

@@ -423,7 +423,7 @@ class LiveEstimator:
         """Continue with a model, matched to the arm at hand.
 
         Args:
-            model: as it was read or learned, before it is matched.
+            model: model as it was read or learned, before it is matched.
             same_session: whether the estimates of the session (standby power, friction)
                 are kept; else they begin anew.
         """

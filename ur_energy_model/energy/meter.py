@@ -290,7 +290,7 @@ class EnergyMeter:
         """Integrate powers of samples whose steps are known.
 
         Args:
-            steps: to the samples [n].
+            steps: steps to the samples [n].
             power: finite [n, channels], W.
             stops: numbers of samples after which the energy is returned, too.
 

@@ -64,8 +64,8 @@ class PlanFollower:
         """Follow the motion of a plan.
 
         Args:
-            key: that verdicts on it carry.
-            plan: with the times of its prediction, speed scaling included.
+            key: key that verdicts on it carry.
+            plan: plan with the times of its prediction, speed scaling included.
             since: controller time when it came [s]; None for that of the next snapshot.
         """
         self._plans = [*self._plans, _Expected(key, plan, since)][-MOST_PLANS:]
@@ -179,7 +179,7 @@ class _Expected:
         margin: the same, with one shift of time of at most TIME_TOLERANCE [n], rad.
         begins: time at which the planned motion leaves its first position [s]; None if it
             never does.
-        motions: that may be the plan's.
+        motions: motions that may be the plan's.
         reported: whether a verdict was returned.
     """
 

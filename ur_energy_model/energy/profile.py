@@ -332,7 +332,7 @@ class ProgramProfile:
         program: name of the program; None if unknown.
         script: script of the program; None without one.
         counted: energies by position in the program.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         contradictions: contradictions of the script, with the recording.
     """
 
@@ -591,7 +591,7 @@ def shift_begins(
     """Starts of the shifts that samples are in, by the first row in each.
 
     Args:
-        samples: with the time of day, ascending.
+        samples: samples with the time of day, ascending.
         shifts: starts in minutes since midnight, see `profile_program`; without any the
             result is empty.
         zone: time zone of these starts.

@@ -140,7 +140,7 @@ class Script:
         threads: names of the functions that run beside the program.
         calls: lines at which functions of the script are called, by the name of the
             calling function and then by that of the called one.
-        nodes: in the order of the script.
+        nodes: nodes in the order of the script.
     """
 
     name: str
@@ -349,8 +349,8 @@ class ProgramPosition(NamedTuple):
     """Where in a program the robot is.
 
     Attributes:
-        path: from the outermost to the innermost call, the name of each function with the
-            index of the node in it; -1 outside of all nodes.
+        path: path from the outermost to the innermost call, the name of each function
+            with the index of the node in it; -1 outside of all nodes.
         line: number of the line; 0 where it is not known.
     """
 

@@ -121,7 +121,7 @@ def energy_at(steps: Array, power: Array, end: float) -> Array:
 
     Args:
         steps: bridged steps to the samples [samples], s.
-        power: at the samples [samples], W.
+        power: powers at the samples [samples], W.
         end: energy up to the last sample [J].
     """
     gains = 0.5 * (power[1:] + power[:-1]) * steps[1:]

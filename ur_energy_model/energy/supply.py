@@ -134,7 +134,7 @@ class BusMeter:
         """The bus power of samples that follow those before.
 
         Args:
-            samples: with voltage and current of the robot bus, or without.
+            samples: samples with voltage and current of the robot bus, or without.
             steps: bridged steps to them [samples], s.
             released: whether the brakes are released [samples].
         """

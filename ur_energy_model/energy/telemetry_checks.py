@@ -370,9 +370,9 @@ class MatchedModel(NamedTuple):
     """A model for the arm of a recording.
 
     Attributes:
-        model: with the torque constants of the arm.
-        warning: that the model was identified on another arm, or that a part of the arm
-            was exchanged; None where nothing shows that.
+        model: model with the torque constants of the arm.
+        warning: warning that the model was identified on another arm, or that a part of
+            the arm was exchanged; None where nothing shows that.
         decided: whether serial numbers or stated torque constants show which arm it is.
         constants: torque constants that the recording's controller states.
         same_arm: whether these are the model's; None where they cannot be compared.
@@ -421,7 +421,7 @@ def model_of_arm(
     Args:
         model: generic, of the arm, or of another arm of the type.
         info: metadata of the recording.
-        constants: that the recording states; None where they are not known yet.
+        constants: constants that the recording states; None where they are not known yet.
         same_arm: the arm is the same whatever serial numbers and constants are, as after
             an exchange of its control box or of a joint.
     """
@@ -535,7 +535,7 @@ def doubt_about_arm(
 
     Args:
         model: model of the arm, or generic, which fits every arm of its type.
-        session: as the recording has shown it.
+        session: session as the recording has shown it.
         misfits: what else contradicts the model, in words.
     """
     if is_generic(model):

@@ -47,7 +47,7 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     """Values of energy for snapshots with the same channels.
 
     Args:
-        snapshots: at least one.
+        snapshots: consecutive snapshots, at least one.
 
     Returns:
         [snapshots, 3, names of `energy_names`], NaN where unknown: energy since reset (J);
@@ -454,7 +454,7 @@ def prediction_statuses(
 
     Args:
         stamp: time stamp of the plan.
-        plan: as planned.
+        plan: the plan as it was planned.
         joints: names, prefix included.
         measured: None before the motion, or if there was none.
         channels: channels of the measurement; given with it.

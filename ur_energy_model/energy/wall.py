@@ -96,7 +96,7 @@ def box_terms(states: Indices, power: Array) -> Array:
 
     Args:
         states: states of the arm [samples].
-        power: at the supply [samples], W.
+        power: power at the supply [samples], W.
     """
     terms = BOX_TERMS[states]
     terms[:, SUPPLY] = power

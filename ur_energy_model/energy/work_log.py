@@ -103,7 +103,7 @@ class Pauses:
     Attributes:
         number: number of pauses.
         seconds: time of the pauses [s].
-        energy: at the supply, in this time [J].
+        energy: energy at the supply, in this time [J].
         braked_seconds: part of `seconds` with the brakes engaged [s].
     """
 
@@ -120,9 +120,9 @@ class _Rest:
     Attributes:
         q: joint positions [n], rad; empty where unknown.
         seconds: time since it began [s].
-        energy: at the supply, in this time [J].
+        energy: energy at the supply, in this time [J].
         settled_seconds: time without the settling at its begin [s].
-        settled_energy: at the supply, in that time [J].
+        settled_energy: energy at the supply in the settled time [J].
         braked_seconds: time with the brakes engaged [s].
     """
 
@@ -144,7 +144,8 @@ class WorkLog:
 
     Attributes:
         cycles: complete ones, in order.
-        places: at which the arm rested, in the order in which they were first reached.
+        places: places at which the arm rested, in the order in which they were first
+            reached.
         pauses: all long pauses together.
         seconds: time integrated over [s].
         moving_seconds: part of it in motion [s].

@@ -338,8 +338,8 @@ def _for_gap(request: DesignRequest, model: EnergyModel, path: Path) -> DesignRe
     Needs that no trajectory can show are reported.
 
     Args:
-        request: for any trajectory.
-        model: that was learned; its provenance lists what it lacks.
+        request: request for any trajectory.
+        model: model that was learned; its provenance lists what it lacks.
         path: path of the model, for errors.
 
     Raises:

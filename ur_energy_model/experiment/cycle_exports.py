@@ -35,8 +35,8 @@ def trajectory_yaml(motion: Chain, robot: RobotDescription) -> str:
     """A motion as trajectory_msgs/JointTrajectory in YAML, as `ros2 topic pub` takes it.
 
     Args:
-        motion: from rest to rest.
-        robot: whose joints are named as in the URDF.
+        motion: motion from rest to rest.
+        robot: robot whose joints are named as in the URDF.
     """
     plan = trajectory_points(motion)
     assert plan.qd is not None

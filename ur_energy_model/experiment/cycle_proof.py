@@ -150,7 +150,7 @@ def measured_saving(bag: str | Path, proof: Proof) -> MeasuredSaving:
 
     Args:
         bag: recording of the run.
-        proof: that was run.
+        proof: proof that was run.
 
     Raises:
         RecordingError: the bag has no voltage or current of the bus, or not the whole
@@ -237,7 +237,7 @@ def _require_near(
 
     Args:
         bag: recording of the run, for the error.
-        cycle: in words.
+        cycle: cycle in words.
         energy: measured in the run [J].
         expected: energy of the same cycle [J].
         origin: of the expected energy, in words.
@@ -261,7 +261,7 @@ def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | Non
 
     Args:
         telemetry: telemetry of the run, with the `FIELDS`.
-        proof: that was run.
+        proof: proof that was run.
 
     Returns:
         Energies [2 cycles], J, NaN where samples or their bus power are missing, and mean
@@ -311,7 +311,7 @@ def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:
     Args:
         time: times of the samples [k], s.
         q: target positions [k, n], rad.
-        proof: that was run.
+        proof: proof that was run.
         source: name of the recording, for the error.
 
     Raises:

@@ -75,7 +75,7 @@ def make_design(problem: DesignProblem, x: Array, begin: float, tried: int) -> D
     """The design of free coefficients, with its figures in the trajectory's metadata.
 
     Args:
-        problem: whose checks the coefficients passed.
+        problem: problem whose checks the coefficients passed.
         x: free coefficients [2 L - 1, n], rad.
         begin: monotonic time at which the search began [s].
         tried: number of descents, or individuals, that were tried.

@@ -64,7 +64,7 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
     """What a learned model lacks, as stated in it.
 
     Args:
-        model: that was learned.
+        model: model that was learned.
         path: path of its file, for the error.
 
     Raises:
@@ -115,7 +115,7 @@ def shown(
     """What one run of a trajectory shows of each gap, for its file and for JSON output.
 
     Args:
-        gaps: that the trajectory was designed for.
+        gaps: gaps that the trajectory was designed for.
         trajectory: all of its repetitions count.
         robot: the arm.
 
@@ -151,7 +151,7 @@ class DesignRequest:
         harmonics: number of harmonics L of the Fourier series.
         period: period of the series [s].
         repetitions: number of periods that are run.
-        objective: to minimise, by its name.
+        objective: objective to minimise, by its name.
         walls: forbidden half-spaces, base frame.
         tool: capsules of the tool, flange frame.
         clearance: minimum distance [m].
@@ -202,7 +202,7 @@ class DesignProblem:
         limits: safety limits of the request.
         regressor: regressor of the arm's parameters.
         bases: choices of base columns whose condition numbers count.
-        objective: to minimise.
+        objective: objective to minimise.
     """
 
     def __init__(self, request: DesignRequest) -> None:

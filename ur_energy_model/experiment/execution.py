@@ -62,7 +62,7 @@ class ExecutionPlan:
         limits: limits of the arm in its workplace.
         warm_up: time to run the trajectory before recording [s].
         speed_fraction: fraction of the designed speed, at most 1.
-        arm: that it was recorded on or planned for; None if unknown.
+        arm: arm on which the trajectory was recorded or for which it was planned; None if unknown.
         another_arm: whether it may run on another arm of the same model, too.
     """
 
@@ -97,7 +97,7 @@ class MotionSummary:
         warm_up: time before the recorded run [s].
         program_running: whether a program runs that will be replaced.
         other_arm: how the robot differs from the expected one; empty if it does not.
-        remarks: on what could not be compared.
+        remarks: remarks on what could not be compared.
     """
 
     host: str

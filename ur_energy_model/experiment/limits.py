@@ -68,7 +68,7 @@ def sample_period(
     """A motion over one repetition, both ends included.
 
     Args:
-        motion: to sample.
+        motion: motion to sample.
         rate: samples per second [Hz].
 
     Returns:
@@ -260,7 +260,7 @@ def check(motion: PeriodicMotion, limits: SafetyLimits) -> TrajectoryVerdict:
     """Check a motion on a fine grid over one repetition.
 
     Args:
-        motion: to be run.
+        motion: motion to be run.
         limits: limits of the arm in its workplace.
     """
     robot = limits.dynamics.robot

@@ -46,7 +46,7 @@ def export_trajectory(
 
     Args:
         path: a .csv is a table for `ur_energy predict`, a .script or .urscript a program.
-        trajectory: to write.
+        trajectory: trajectory to write.
         rate: rows of a table per second [Hz].
 
     Raises:
@@ -147,7 +147,7 @@ class FollowTrajectory(NamedTuple):
     """Follow a trajectory from its start.
 
     Attributes:
-        trajectory: whose start the arm is at.
+        trajectory: trajectory whose start the arm is at.
         speed_fraction: fraction of its speed, at most 1.
     """
 

@@ -53,7 +53,7 @@ class KnownArm:
         source: bag, trajectory or address.
         robot: name of the description, n joints.
         serial: number of the arm.
-        gravity: in the base frame [3], m/s^2; it shows the mounting.
+        gravity: gravity in the base frame [3], m/s^2; it shows the mounting.
         payloads: configured mass and centre of mass [k, 4], kg and m.
         tools: poses of the flange's tool centre point [k, 4, 4].
         positions: positions of the cycle that is run, or the present one [k, n], rad.
@@ -123,7 +123,7 @@ def arm_in(
         telemetry: some samples.
         robot: type of the arm.
         source: bag or address.
-        positions: as in `KnownArm`.
+        positions: positions as in `KnownArm`.
         mounting: gravity [3], m/s^2, which applies as far as the telemetry does not show it;
             None for that of the recording, or an upright arm.
     """

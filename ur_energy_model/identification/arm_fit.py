@@ -55,10 +55,11 @@ class IdentificationOptions:
         friction: name of a friction law, or "auto" to choose one per joint.
         power_model: name of the power model: "physical", or of one that a room adds.
         setup: mounting and payload as stated, a prior for the estimate.
-        payload: on the flange, if another one is set in the controller; None for the one
-            in target_moment, or the one identified where the currents contradict that.
+        payload: payload on the flange, if another one is set in the controller; None for
+            the one in target_moment, or the one identified where the currents contradict
+            that.
         identify_tensors: instead of using the robot file's link tensors.
-        prior: from other arms of a fleet.
+        prior: prior from other arms of a fleet.
         same_arm: the recordings are of one arm, whatever the serial numbers are.
     """
 
@@ -75,7 +76,7 @@ class CheckedFit(NamedTuple):
     """The drives of an arm, and the payloads that were checked for them.
 
     Attributes:
-        drives: as fitted with the payloads that the currents show.
+        drives: drives as fitted with the payloads that the currents show.
         checks: payload of each fitted recording that shows it, compared with the
             currents.
         meter: joint voltages of the fitted recordings with the model of `drives`; None
@@ -110,7 +111,7 @@ class ArmFit:
     Attributes:
         fitted: the given recordings in the order of the fit.
         body: setups, inertias and link tensors.
-        mounting: as found in the currents; None with target_moment.
+        mounting: mounting as found in the currents; None with target_moment.
         contradicted: identified payloads in place of set ones, by the recording's path.
         null: null model of the currents; None beside an earlier model.
         power_null: coefficients of the null model of the power; None without bus power.

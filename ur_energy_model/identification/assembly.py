@@ -69,7 +69,7 @@ class BodyResults:
 
     Attributes:
         robot: the arm, n joints.
-        estimate: from target_moment, None where it was not recorded.
+        estimate: estimate from target_moment, None where it was not recorded.
         stated: setup of the model without an estimate.
         inertia: reflected inertias, joint side.
     """
@@ -84,7 +84,7 @@ class FittedDrives(NamedTuple):
     """The model without metrics, and what currents and bus power show.
 
     Attributes:
-        model: with drives, friction and power model.
+        model: model with drives, friction and power model.
         joints: results of the current stage with shared torque constants.
         power: result of the power stage.
     """

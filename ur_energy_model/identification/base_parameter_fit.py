@@ -130,9 +130,9 @@ class BaseParameterFit:
 
     Args:
         robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2.
-        torque_source: with "measured_torque" the motions carry the torque, joint side, N
-            m, as their current.
+        gravity: gravity in the base frame [3], m/s^2.
+        torque_source: where the torque comes from; with "measured_torque" the motions
+            carry the torque, joint side, N m, in place of their current.
         torque_constant: motor side [n], N m/A, for "current"; None for the robot file's.
         choose: names the base columns; None for the usual ones.
     """
@@ -374,14 +374,14 @@ class BagBaseParameters:
 
     Attributes:
         parameters: identified ones.
-        gravity: in the base frame [3], m/s^2, as used.
+        gravity: gravity in the base frame [3], m/s^2, as used.
         gravity_source: "estimated", "configured" or "default".
         verification: prediction of the held-out bags, None without any.
         published_error: published error of the torques from currents as Raviola et al.
             2021 define it, on the held-out bags or, without any, on the fitted ones; None
             for target_moment.
         cutoff: cut-off frequency of the filter, lowest over the bags [Hz].
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
     """
 
     parameters: BaseParameters
@@ -481,7 +481,7 @@ def _gravity(
     Args:
         recordings: recordings of the arm.
         robot: the arm.
-        warnings: for the user, to which further ones are appended.
+        warnings: warnings for the user, to which further ones are appended.
 
     Raises:
         IdentificationError: the mounting changes between recordings.

@@ -62,7 +62,7 @@ class FullRegressor:
 
     Attributes:
         robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2.
+        gravity: gravity in the base frame [3], m/s^2.
         friction: include the friction columns (target_moment holds no friction).
         motor_inertia: include the motor inertias; Machines 2024, 12(9), 595 does not.
     """
@@ -239,7 +239,7 @@ def snapped_to_axis(gravity: Array) -> Array:
     the mounting the fit would include parameters that the motion does not show.
 
     Args:
-        gravity: as measured [3], m/s^2.
+        gravity: gravity as measured [3], m/s^2.
     """
     size = float(np.linalg.norm(gravity))
     axis = int(np.argmax(np.abs(gravity)))
@@ -262,7 +262,7 @@ class Conditioning:
 
     Args:
         robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2; None for an upright arm.
+        gravity: gravity in the base frame [3], m/s^2; None for an upright arm.
     """
 
     def __init__(self, robot: RobotDescription, gravity: Array | None = None) -> None:

@@ -71,7 +71,7 @@ def compare(
 
     Args:
         model: model of the arm.
-        recording: with its filtered motions.
+        recording: recording with its filtered motions.
         setups: mounting and payloads of the recording.
         anchor: of the same model: it follows the session, so that currents have the
             friction that the recording has shown before; None for the model's friction.
@@ -226,7 +226,7 @@ def compare_target_torque(
 
     Args:
         model: model of the arm.
-        recording: with or without targets.
+        recording: recording with or without targets.
         setups: mounting and payloads of the recording.
         batches: samples with targets; None for the thinned ones that the recording keeps.
 
@@ -277,9 +277,9 @@ class RecordedSamples:
         q, qd: as recorded [samples, n], rad and rad/s.
         qdd: low-passed derivative of qd [samples, n], rad/s^2.
         target_qdd: reference acceleration [samples, n], rad/s^2; NaN where not recorded.
-        current: as recorded [samples, n], A.
+        current: current as recorded [samples, n], A.
         torque: measured torque [samples, n], N m; NaN where not recorded.
-        power: at the supply [samples], W; NaN where not recorded.
+        power: power at the supply [samples], W; NaN where not recorded.
         payload: mass and centre set in the controller [samples, 4], kg and m; NaN where
             not recorded.
     """

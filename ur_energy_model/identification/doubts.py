@@ -80,7 +80,7 @@ def undetermined(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
     """A line for each quantity that the recordings do not determine.
 
     Args:
-        model: as identified, with the metrics of the fitted recordings.
+        model: model as identified, with the metrics of the fitted recordings.
         arm: its fit.
     """
     robot = arm.body.robot
@@ -204,7 +204,7 @@ def not_validating(
     """A line for each held-out recording that does not validate the model.
 
     Args:
-        model: as identified.
+        model: model as identified.
         held_out: recordings that were not fitted.
         validation: metrics of the held-out recordings.
     """

@@ -53,7 +53,7 @@ class EstimatedSetup:
 
     Attributes:
         source: bag or file.
-        stated: as configured or recorded.
+        stated: setup as configured or recorded.
         setup: estimate.
         setup_source: "estimated" where target_moment determines it, else the source of
             `stated`.
@@ -94,7 +94,7 @@ class DynamicsEstimate:
             Reflected inertias and setups refer to them.
         recordings: one entry per recording, or several where its payload changes.
         rms: torque residual per joint over all recordings [n], N m.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
     """
 
     setup: Setup
@@ -302,7 +302,7 @@ def inertia_from_torque(
 
     Args:
         robot: the arm, n joints.
-        estimate: from target_moment; None without.
+        estimate: estimate from target_moment; None without.
         prior: prior from other arms; None for the robot file's.
     """
     expected = expected_inertia(robot) if prior is None else prior
@@ -339,7 +339,8 @@ def stated_for(
     Args:
         info: mounting and payload in the metadata of the recording, as far as they are
             there.
-        controller_payload: as set in the controller; None where not recorded.
+        controller_payload: payload as set in the controller; None where not
+            recorded.
         robot: the arm.
         configured: setup that the user states; None without.
         fallback: setup of other recordings; None without.
@@ -460,7 +461,7 @@ class RecordingDynamics:
         ones with the same payload.
 
         Args:
-            recording: with its filtered motions.
+            recording: recording with its filtered motions.
         """
         key: tuple[float, ...] = ()
         if self.carried is not None:
@@ -503,8 +504,8 @@ class RecordingDynamics:
         """Load with the payload set in the controller [samples, n], N m, joint side.
 
         Args:
-            motion: with one payload.
-            load: with the payload that the arm carries [samples, n], N m.
+            motion: motion with one payload.
+            load: load with the payload that the arm carries [samples, n], N m.
         """
         if self.carried is None:
             return load

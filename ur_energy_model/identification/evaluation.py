@@ -80,8 +80,8 @@ class Metrics:
             moves, with "null_rms", the RMS error of the null model, if there is one; at
             standstill friction, and with it the current, takes any value up to its limit.
         current_all: errors of the currents per joint [A], over all samples.
-        power: at the supply, see `PowerStatistics.entry`: from measured currents, with
-            the errors of the null model if there is one.
+        power: power at the supply, see `PowerStatistics.entry`: from measured currents,
+            with the errors of the null model if there is one.
         power_from_motion: at the supply, from the motion alone, as in EcBot's tests.
         motion_energy_error_percent: relative error of the energy of motion, of
             power_from_motion or else of power.
@@ -90,9 +90,9 @@ class Metrics:
         current_interval: {"std", "coverage"} per joint: share of the currents within
             their stated 95 % intervals, over samples at which the joint moves.
         current_interval_all: {"std", "coverage"} per joint over all samples.
-        session: that the comparison was anchored on.
+        session: session that the comparison was anchored on.
         motion: relation to the recordings that the model was fitted to.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         serials: serial numbers of the arms, see `serials`.
         controller_constants: torque constants that the recording's controller states.
         same_arm: whether model and recording are of one arm; None where unknown.
@@ -242,7 +242,7 @@ def measure(
 
     Args:
         model: model of the arm, or generic.
-        recording: with its filtered motions.
+        recording: recording with its filtered motions.
         setups: mounting and payloads of the recording.
         anchor: whether standby power and friction follow the recording's own session.
     """
@@ -429,8 +429,8 @@ def _compare_power(
     """Errors of the modelled supply power by each method, and the session that the first shows.
 
     Args:
-        model: with setup and friction of the recording.
-        recording: with bus power.
+        model: model with setup and friction of the recording.
+        recording: recording with bus power.
         names: fields of the recording that the methods need.
         methods: ways to compute the power.
         anchor: whether standby power is taken from the recording's own standstill.

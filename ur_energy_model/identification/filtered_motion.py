@@ -118,7 +118,7 @@ class ParallelFilter:
         """Values of a motion's samples, filtered along time.
 
         Args:
-            motion: whose samples the values are of.
+            motion: motion to whose samples the values belong.
             values: [samples, ...], in any unit.
         """
         return low_pass(
@@ -197,7 +197,7 @@ def _cutoff_of_joint(speed: Array, period: float, window: int) -> float:
     """Cut-off [Hz] with the least error of the acceleration of one joint.
 
     Args:
-        speed: on an even grid [samples], rad/s.
+        speed: speed on an even grid [samples], rad/s.
         period: period of the grid [s].
         window: length of the windows of the spectrum, in samples.
     """

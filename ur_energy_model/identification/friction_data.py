@@ -392,7 +392,7 @@ class CurrentColumns:
 
         Args:
             point: speeds, loads and temperatures of the motion [samples, n].
-            motion: with accelerations and currents.
+            motion: motion with accelerations and currents.
         """
         out = np.zeros((*motion.current.shape, self.width))
         out[..., LOAD_COLUMN] = point.load / point.gear_ratio

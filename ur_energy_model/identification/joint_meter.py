@@ -526,7 +526,7 @@ def meter_of(
 
     Args:
         model: model of the arm.
-        recordings: with joint voltages; others show nothing.
+        recordings: recordings with joint voltages; others show nothing.
         cable: prior of its cable; None for the typical cable of the generation.
     """
     meter = JointMeter(model, cable)
@@ -551,7 +551,7 @@ def joint_power(
 
     Args:
         model: model of the arm.
-        recording: with joint voltages; without them the entries have a reason.
+        recording: recording with joint voltages; without them the entries have a reason.
         cable: what is known of the arm's cable from other recordings.
     """
     found = meter_of(model, [recording], cable).result()
@@ -576,7 +576,7 @@ def with_cable(model: EnergyModel, meter: JointMeter) -> EnergyModel:
 
     Args:
         model: model of the arm.
-        meter: with recordings of this arm.
+        meter: meter with recordings of this arm.
     """
     found = meter.result()
     if isinstance(found, NotMeasured):

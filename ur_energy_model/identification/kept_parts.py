@@ -52,8 +52,9 @@ class KeptTime:
     """Time of a recording that the fits use.
 
     Attributes:
-        motions: for torque constants, friction and presliding [s].
-        samples: as recorded, for the bus capacitor and the metrics of the fit [s].
+        motions: motions for torque constants, friction and presliding [s].
+        samples: samples as recorded, for the bus capacitor and the metrics of the fit
+            [s].
     """
 
     motions: float
@@ -73,7 +74,7 @@ class Segment:
     Attributes:
         dof: number of joints n.
         motions: filtered.
-        samples: as recorded; None where they are not kept.
+        samples: samples as recorded; None where they are not kept.
     """
 
     dof: int
@@ -200,7 +201,7 @@ class SegmentSelector:
         limit: time to keep [s].
 
     Attributes:
-        limit: as given.
+        limit: limit as given.
         parts: the parts kept so far, in order.
     """
 

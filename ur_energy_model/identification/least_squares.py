@@ -148,7 +148,7 @@ def _weighted(
     """Least squares with the prior's weight found from the residuals, in turn.
 
     Args:
-        blocks: as in `solve`, with samples in each.
+        blocks: blocks as in `solve`, with samples in each.
         prior: prior of the p coefficients.
         counts: number of samples per block [blocks].
 
@@ -388,7 +388,7 @@ def joint_gram_matrices(
     """Gram matrices [n, k + 1, k + 1] of [rows, 1] and their durations [s], block by block.
 
     Args:
-        motion: without gaps.
+        motion: motion without gaps.
         rows: rows of the motion's samples: columns of a linear model and its measurement
             [samples, n, k].
         narrow: filter for the rows; None for none.

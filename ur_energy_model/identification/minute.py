@@ -161,7 +161,7 @@ class MinuteMeter:
         """Use a motion that follows the previous one.
 
         Args:
-            motion: without gaps.
+            motion: motion without gaps.
             dynamics: dynamics of the arm in the setup configured in the controller.
 
         Returns:

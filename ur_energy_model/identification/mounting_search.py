@@ -56,7 +56,7 @@ class FoundMounting:
     """Setup after the search.
 
     Attributes:
-        setup: as stated, or as found where the currents contradict the stated one.
+        setup: setup as stated, or as found where the currents contradict the stated one.
         contradicted: whether they do.
         tilt: angle between found and stated gravity [rad].
         load_error: relative standard deviation of each joint's load due to the setup [n].
@@ -244,7 +244,7 @@ class _Search:
         The curvature of the deviance, by finite differences, narrows the prior.
 
         Args:
-            setup: as stated or found [7].
+            setup: setup as stated or found [7].
             std: standard deviations of its prior [7].
         """
         size = len(setup)

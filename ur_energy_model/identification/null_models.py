@@ -71,7 +71,7 @@ class CurrentNull:
         """RMS error of a recording's currents while the joint moves [n], A; NaN where unknown.
 
         Args:
-            recording: whose currents are filtered as for the model itself.
+            recording: recording whose currents are filtered as for the model itself.
             anchor: whether friction is scaled on the first ANCHOR_SECONDS of motion.
         """
         n = len(self.coefficients)
@@ -149,7 +149,7 @@ def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
     """1, sum R i^2 and sum k_t N qd i [samples, 3], W, of speeds and currents [samples, n].
 
     Args:
-        robot: with its resistances and torque constants.
+        robot: robot with its resistances and torque constants.
         qd: joint speeds [samples, n], rad/s.
         current: currents of the motors [samples, n], A.
     """
@@ -179,8 +179,8 @@ def power_null_errors(
     """RMSE [W] and energy error [%] of the null model's power by JSON key; empty where unknown.
 
     Args:
-        model: whose file may have a null model.
-        recording: with or without bus power.
+        model: model whose file may have a null model.
+        recording: recording with or without bus power.
         anchor: whether the constant is taken from the recording's own standstill.
     """
     known = _stated(model, "power")

@@ -127,7 +127,7 @@ class _Mounting(NamedTuple):
     """Mounting of a recording, and the payload that its controller computes with.
 
     Attributes:
-        gravity: in the base frame [3], m/s^2.
+        gravity: gravity in the base frame [3], m/s^2.
         source: "estimated" from target_moment, or "model".
         controller_mass: payload set in the controller [kg]; NaN if unknown.
     """
@@ -192,8 +192,8 @@ class ShownPayload(NamedTuple):
     """The payload that the currents of a recording show.
 
     Attributes:
-        mass: without constraint [kg]; below zero by errors, and of a wrong mounting or
-            arm.
+        mass: mass without constraint [kg]; below zero by errors, and of a wrong mounting
+            or arm.
         std: [kg].
         least: smallest difference that counts [kg].
         payload: physically possible, with its centre of mass.

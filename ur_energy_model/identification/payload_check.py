@@ -79,7 +79,7 @@ class PayloadCheck:
         mass: identified mass, without constraint [kg].
         std: standard deviation of the identified mass [kg].
         least: smallest difference that counts [kg].
-        payload: as identified, physically possible.
+        payload: payload as identified, physically possible.
         estimate: payload from this recording alone.
         common: prior of links and drives that all recordings share, without what changes
             from one recording to another.
@@ -143,7 +143,7 @@ def check_payload(
         model: identified from the recording, perhaps with others; its friction counts
             where the arm's type has no generic model.
         robot: the arm.
-        recording: with its currents.
+        recording: recording with its currents.
         own: its setups as used for the currents.
     """
     motions = _first_motions(recording)
@@ -245,7 +245,7 @@ class _Evidence:
         check: check of the recording alone.
 
     Attributes:
-        check: as given.
+        check: check as given.
         unit: units of the unknowns.
         prior: covariance of the arm's unknowns before any recording.
         own: covariance of what changes from one recording to another.
@@ -458,8 +458,8 @@ def _shown_by_own_arm(
 
     Args:
         model: model of the arm.
-        recording: as it was read.
-        gravity: in the base frame [3], m/s^2.
+        recording: recording as it was read.
+        gravity: gravity in the base frame [3], m/s^2.
         sure: whether serial numbers show that the arm is the model's; currents that the
             model does not explain, for instance by another friction, then make the
             payload less certain.

@@ -88,9 +88,9 @@ class PayloadColumns:
             [n], kg m^2, and deviation of their entries [n], kg m^2.
 
     Args:
-        model: with torque constants and friction.
+        model: model with torque constants and friction.
         robot: the arm as its robot file describes it.
-        gravity: in the base frame [3], m/s^2.
+        gravity: gravity in the base frame [3], m/s^2.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class PayloadColumns:
         """Columns that do not depend on the payload.
 
         Args:
-            motion: without gaps.
+            motion: motion without gaps.
             start: time of the recording's first motion [s].
 
         Returns:
@@ -179,7 +179,7 @@ class PayloadColumns:
         """Columns from `loaded` to `one` [samples, n, 4].
 
         Args:
-            motion: without gaps.
+            motion: motion without gaps.
             transmitted: torque that the gears transmit [samples, n], N m, joint side.
         """
         warmth = motion.known_temperature
@@ -231,13 +231,13 @@ class LoadedMotion:
 
     Args:
         columns: columns of the arm, n joints.
-        motion: without gaps.
+        motion: motion without gaps.
         narrow: filter of the recording.
         start: time of the recording's first motion [s].
 
     Attributes:
-        motion: as given.
-        start: as given.
+        motion: motion as given.
+        start: start as given.
         period: time between the samples of the Gram matrices [s].
     """
 

@@ -127,11 +127,11 @@ class PayloadEstimate:
         joint: mean and covariance of inertial parameters and calibration together [10 + 6
             n].
         prior: prior of the calibration, which is included in `joint`.
-        gravity: in the base frame [3], m/s^2, as used.
+        gravity: gravity in the base frame [3], m/s^2, as used.
         gravity_source: "model", or "estimated" from the bag's target_moment.
         controller_mass: payload set in the controller, from target_moment [kg]; NaN if
             unknown.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         contradictions: contradictions of the payload set in the controller, with the
             currents; also in `warnings`, in words.
     """
@@ -180,11 +180,11 @@ def estimate_payload(
     Args:
         model: model of the arm, identified from recordings with known or no payload.
         robot: the arm, n joints.
-        gravity: in the base frame [3], m/s^2, of this recording.
+        gravity: gravity in the base frame [3], m/s^2, of this recording.
         motions: motions of the recording; iterated several times.
         narrow: the recording's filter, for model and measurement alike.
         known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
-        calibration: from earlier recordings; None for the model's.
+        calibration: calibration from earlier recordings; None for the model's.
         free_drives: friction is as uncertain as for an arm not yet identified; for
             calibrations with free torque constants.
 
@@ -325,7 +325,7 @@ def _prior_of_run(
 
     Args:
         columns: columns of the arm, n joints.
-        calibration: from earlier recordings.
+        calibration: calibration from earlier recordings.
         total: sum of the Gram matrices of the payload columns [n, width, width].
         free_drives: see `estimate_payload`.
     """
@@ -345,7 +345,7 @@ def _center_std(payload: Payload, mass: float, covariance: Array) -> Array:
     """Standard deviation of a centre of mass [3], m; NaN where there is none.
 
     Args:
-        payload: as identified.
+        payload: payload as identified.
         mass: mass of its inertial parameters [kg].
         covariance: covariance of the unknowns, which begin with the inertial parameters.
     """

@@ -65,7 +65,7 @@ class Identification:
         power: power stage.
         fit: metrics of the fitted recordings.
         validation: metrics of the recordings held out.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         payload_checks: what the currents of each recording show.
         failed: bags that were left out, with reasons.
         notes: how much of long recordings was used, one line each.

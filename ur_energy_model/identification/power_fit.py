@@ -216,7 +216,7 @@ class PowerFit:
 
         Args:
             other: of another session or recording.
-            standby_shift: by how much its standby power is higher [W].
+            standby_shift: difference by which the standby power of `other` is higher [W].
         """
         gram = other.data.gram
         if standby_shift:
@@ -364,7 +364,7 @@ class PowerFit:
         Args:
             structure: structure of the power.
             comparison: held-out RMSE by structure [W].
-            reason: for the model file.
+            reason: reason for the choice, for the model file.
             constant_std: standard deviations of the torque constants from currents [n],
                 N m/A; None for exact ones.
             added: the room's power model that the structure is of; None for the physical

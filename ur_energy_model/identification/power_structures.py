@@ -292,7 +292,8 @@ class PowerModel:
     Rooms add them with an `Extension` of the subject POWER_MODELS and the same name.
 
     Attributes:
-        name: as in `--power-model`, and as `BusModel.kind` of the models that have it.
+        name: name as in `--power-model`, and as `BusModel.kind` of the models that have
+            it.
         reason: what the model is, one line for the model file.
         structure: makes it of the robot and the torque constants [n], N m/A, motor side.
         fits_motors: whether bus power determines the motors' constants. Then the physical
@@ -315,7 +316,7 @@ def added_power_model(name: str) -> PowerModel | None:
     """The power model of a room by its name; None for the physical one.
 
     Args:
-        name: as in `--power-model`.
+        name: name as in `--power-model`.
 
     Raises:
         InputError: no room provides it.

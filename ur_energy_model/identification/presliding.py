@@ -37,7 +37,7 @@ class PreslidingFit:
     """Accumulates current errors for every travel, and chooses one for each of n joints.
 
     Args:
-        model: with torque constants and friction as fitted in motion.
+        model: model with torque constants and friction as fitted in motion.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -148,7 +148,7 @@ def with_presliding(
     """The model with presliding travels that fit the currents at standstill.
 
     Args:
-        model: with torque constants and friction as fitted in motion.
+        model: model with torque constants and friction as fitted in motion.
         recordings: recordings of the arm.
         dynamics: their setups, in the same order.
     """

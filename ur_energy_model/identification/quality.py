@@ -123,7 +123,7 @@ class Quality:
         condition_number: condition number of the regressor of the base parameters; None
             if the robot is unknown.
         refusal: why identification refuses the recording, or None.
-        warnings: for the user, one line each.
+        warnings: warnings for the user, one line each.
         contradictions: statements about the recording that the samples contradict.
         visited: joint angles that the motion passes through.
     """

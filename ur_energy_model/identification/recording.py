@@ -48,13 +48,13 @@ class SessionData:
     """What the fits use of a session of the arm, recorded in a bag or as it was learned from.
 
     Attributes:
-        path: as given by the user, or a name.
+        path: path as given by the user, or a name.
         info: what made the recording.
         cutoff: cut-off frequency of the narrow filter [Hz].
         rate: samples per second found [Hz].
         power: accumulated bus power.
         samples: number of samples read.
-        duration: without gaps [s].
+        duration: duration without gaps [s].
         warmth: lowest and highest joint temperatures [n, 2], degC; NaN where not
             recorded.
         controller_payload: first payload set there, mass and centre [4], kg and m; NaN if
@@ -63,7 +63,7 @@ class SessionData:
         kept: time that motions and samples cover, where the recording is longer; None
             where motions cover all of it and samples are not kept.
         motions: filtered, in order.
-        samples_kept: as recorded, in parts; see `kept`.
+        samples_kept: samples as recorded, in parts; see `kept`.
         began: when it began, by a clock or count that all sessions of a fit share; None
             where unknown.
         constants: torque constants that the controller states in it; None where they were

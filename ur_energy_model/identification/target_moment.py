@@ -173,9 +173,9 @@ class TargetMomentSolver:
         data: one entry per setup, each with samples.
 
     Attributes:
-        columns: as given.
+        columns: columns as given.
         robot: the arm, n joints.
-        data: as given.
+        data: data as given.
         moved: joints that moved in any setup [n].
         mean: mean of the prior [unknowns].
         spread: standard deviations of the prior [unknowns].
@@ -251,7 +251,7 @@ class TargetMomentSolver:
         """Physically possible tensors nearest to those found.
 
         Args:
-            unknowns: as found.
+            unknowns: unknowns as found.
             std: their standard deviations.
             where: places of the deviations of the tensors.
         """

@@ -68,13 +68,13 @@ class JointEstimate:
     Attributes:
         torque_constant, torque_constant_std: motor side, and standard deviation [N m/A].
         friction: motor side.
-        friction_std: by parameter name.
+        friction_std: standard deviations of the friction parameters by name.
         covariance: covariance of (load factor / k_t, friction parameters / k_t).
         source: "current" or "prior", by quantity.
         residual: RMS error of the current while moving [A], NaN if the joint did not move.
         regressed_constant: torque constant from currents alone, motor side [N m/A].
         regressed_std: its standard deviation [N m/A].
-        reason: for the choice of the law, in words.
+        reason: reason for the choice of the law, in words.
         comparison: held-out RMS [A] by law name.
         unexplained_over_load: RMS of the residual's systematic part over the RMS of the
             current for the load; infinite if the joint did not move.
@@ -170,8 +170,8 @@ class LoadErrors(NamedTuple):
     """Relative errors of what n joints hold of their own links per ampere.
 
     Attributes:
-        data: from the currents that the model was identified with [n].
-        prior: from what was known before of the weight of links [n, n], covariance.
+        data: errors from the currents that the model was identified with [n].
+        prior: covariance of the errors of the weight of links, as known before [n, n].
     """
 
     data: Array
@@ -382,10 +382,10 @@ def _with_stated_constants(
     Joints whose currents hardly show it have the common one.
 
     Args:
-        fits: from the currents [n].
+        fits: fits from the currents [n].
         shared: with the constants of joints without a stated one [n].
         given: stated torque constants, motor side [n], N m/A.
-        stated: by the controller.
+        stated: torque constants that the controller states.
     """
     known = np.flatnonzero(stated.known).tolist()
     if not known:

@@ -122,7 +122,7 @@ def motion_of(
     """Relation of a recording to those that a model was fitted to.
 
     Args:
-        path: that the recording visits.
+        path: path that the recording visits.
         sha256: hash of the recording.
         fitted: entries "bags" of the model's provenance; entries of older models have no
             path, and only their hash counts.

@@ -63,7 +63,7 @@ class BeginLearning(NamedTuple):
     Attributes:
         run: number of the run, which its reports state.
         robot: description of the arm.
-        model: with which learning begins.
+        model: model with which learning begins.
         state: state of an earlier learner, with which learning continues; None to begin
             anew.
     """
@@ -109,7 +109,7 @@ class LearningUpdate:
     """Results of learning since the last call of `poll`.
 
     Attributes:
-        model: to be used from now on; None for the present one.
+        model: model to be used from now on; None for the present one.
         attempts: refits and their results.
         changes: changes of the arm.
         troubles: problems of learning, a line each.
@@ -132,7 +132,7 @@ class BackgroundLearning:
 
     Args:
         robot: the arm, n joints.
-        model: with which learning begins.
+        model: model with which learning begins.
         file: state file that keeps what was learned; None for none.
         learner: class of the learner as "module:name".
 
@@ -234,7 +234,8 @@ class BackgroundLearning:
         """Begin anew with the present arm.
 
         Args:
-            model: with which learning begins from now on, such as a newly identified one.
+            model: model with which learning begins from now on, such as a newly
+                identified one.
         """
         self._model = model
         serial = self.serial
@@ -245,8 +246,8 @@ class BackgroundLearning:
         """Note that a learned model was written to the model file.
 
         Args:
-            model: as it was written. After a restart, learning continues with it as with
-                the one that learning began with.
+            model: model as it was written. After a restart, learning continues with it as
+                with the one that learning began with.
         """
         state = self._states[self._run]
         state.models = (state.models[0], fingerprint(model))
@@ -478,7 +479,7 @@ class Worker:
     passes: without any, samples are left out, and no candidate is fitted.
 
     Args:
-        pipe: to the parent.
+        pipe: pipe to the parent.
         make: class of the learner.
         used: returns the computing time of the process [s].
     """

@@ -82,7 +82,7 @@ class ChangeMonitor:
     without one.
 
     Args:
-        model: to which the levels are relative.
+        model: model that the levels refer to.
 
     Attributes:
         model: the model in use.
@@ -387,7 +387,7 @@ class ChangeMonitor:
         """Report an undeclared payload, once in a session.
 
         Args:
-            time: since when it is carried [s].
+            time: begin of the time in which the payload is carried [s].
             size: mass above the usual or the declared one [kg].
             std: standard deviation of the size [kg].
             declared: mass that is set in the controller [kg]; None where the size is above

@@ -333,7 +333,7 @@ class LevelDetector:
         """Use the levels of a minute.
 
         Args:
-            time: at which the minute ends, later than the last one [s].
+            time: time at which the minute ends, later than the last one [s].
             value: measured levels [c]; NaN where not measured.
             covariance: covariance of the measurements [c, c].
             temperature: temperature of the channels [c], degC; NaN where unknown.

@@ -112,7 +112,7 @@ class Learner:
 
     Args:
         robot: the arm, n joints.
-        model: to start from, the prior; later the model in use, whose number is
+        model: model to start from, the prior; later the model in use, whose number is
             `version`.
         serial: serial number of the arm; samples of another one are left out. None takes
             that of the first samples that state one.

@@ -165,7 +165,7 @@ def _with_constant(
     with the first one.
 
     Args:
-        joint: with the torque constant before.
+        joint: joint with the torque constant before.
         change: natural logarithm of the factor.
         deviation: relative standard deviation of the new torque constant.
         stated: whether the controller has stated it.

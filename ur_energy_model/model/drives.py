@@ -271,8 +271,8 @@ class DrivePowers:
         driver_power: of all drivers, and drag [samples], W.
         standby_power: standby power of the whole arm [samples], W.
         demand: of the whole arm, negative while it regenerates [samples], W.
-        total_power: at the supply, which takes no power back [samples], W; `BusCapacitor`
-            models what the bus capacitance stores of it.
+        total_power: power at the supply, which takes no power back [samples], W;
+            `BusCapacitor` models what the bus capacitance stores of it.
         sensitivity: change of each electrical power per standard deviation of each
             independent parameter error [samples, n, errors], W. The standard deviation of
             a power is its norm over the errors; that of an energy is the norm of its time

@@ -196,11 +196,12 @@ class EnergyModel:
         link_tensors: identified inertia tensors; None uses those of the robot file.
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
-        payload_calibration: from recordings with a known payload; None without.
+        payload_calibration: payload calibration from recordings with a known payload;
+            None without.
         wall: power at the mains from a power meter; None without.
         controller_constants: torque constants of the arm, as its controller states them;
             None where no recording had them.
-        cable: that supplies the joints; None without joint voltages.
+        cable: cable that supplies the joints; None without joint voltages.
     """
 
     robot: str

@@ -207,9 +207,9 @@ class FrictionLaw:
     """One friction law.
 
     Attributes:
-        name: in `--friction` and in the model file.
+        name: name in `--friction` and in the model file.
         description: one line.
-        terms: by parameter name.
+        terms: terms by parameter name.
     """
 
     name: str

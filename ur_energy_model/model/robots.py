@@ -66,13 +66,14 @@ class RobotDescription:
             rotates about its z axis. Only for "urdf".
         fixed: whether the link's joint is fixed [links].
         mass: links [links], kg.
-        center_of_mass: in the link's frame (DH frame, or URDF joint frame) [links, 3], m.
+        center_of_mass: centre of mass in the link's frame (DH frame, or URDF joint frame)
+            [links, 3], m.
         inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
         max_position: largest joint position to either side [n], rad.
         max_velocity: largest joint velocity [n], rad/s.
         max_acceleration: largest joint acceleration [n], rad/s^2.
         max_torque: rated torque, joint side [n], N m.
-        max_payload: by the data sheet [kg]; NaN if it is not published.
+        max_payload: largest payload by the data sheet [kg]; NaN if it is not published.
         gear_ratio: motor turns per joint turn [n].
         rotor_inertia: motor side, reducer included [n], kg m^2.
         reducer_inertia: motor side, catalogue [n], kg m^2.

@@ -196,7 +196,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
     """Friction of an unloaded joint over speed, joint side.
 
     Args:
-        joint: with its friction.
+        joint: joint with its friction.
         spread: relative standard deviation of friction between sessions.
         speed: joint speeds [k], rad/s.
 

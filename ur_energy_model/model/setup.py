@@ -18,7 +18,7 @@ class Payload:
 
     Attributes:
         mass: kg.
-        center_of_mass: in the flange frame [3], m.
+        center_of_mass: centre of mass in the flange frame [3], m.
         inertia: about its centre of mass, flange axes [3, 3], kg m^2.
     """
 

@@ -247,7 +247,7 @@ class Analysis:
         label: short name of the recording in headings and legends.
         motion: relation to the recordings that the model was fitted to.
         info: origin of the recording.
-        joint_names: from base to tool.
+        joint_names: names of the joints from base to tool.
         flange: its path in the base frame, at some samples of `current` [k, 3], m.
         flange_time: times of these samples [k], s.
         flange_speed: speed of the tool centre point of a controller without tool [k],
@@ -400,7 +400,7 @@ def _torque_comparison(
 
     Args:
         model: model of the arm.
-        recording: as it was read.
+        recording: recording as it was read.
         setups: mounting and payloads of the recording.
         parts: stretches of the recording.
         start: time of the first sample of the recording [s].

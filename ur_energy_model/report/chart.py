@@ -92,7 +92,7 @@ class LineChart(Chart):
     Attributes:
         x_label: quantity and unit of the x axes.
         y_label: quantity and unit of the y axes, unless a panel has its own.
-        panels: in reading order.
+        panels: panels in reading order.
         columns: at most this many panels side by side on a wide page.
         equal: one scale for x and y (paths in space).
         log_y: logarithmic y axis.
@@ -215,7 +215,7 @@ class HeatMap(Chart):
 
     Attributes:
         value_label: quantity and unit of the values.
-        panels: from top to bottom.
+        panels: panels from top to bottom.
     """
 
     value_label: str
@@ -236,7 +236,7 @@ class Timeline:
     """Times of samples as the x axis of curves that are broken at gaps.
 
     Attributes:
-        time: since the first sample of the recording [n], s.
+        time: times since the first sample of the recording [n], s.
         breaks: indices of the samples after a gap [gaps].
     """
 
@@ -257,8 +257,8 @@ class Timeline:
         Args:
             label: in legend and tooltip.
             values: in the unit of the axis [n].
-            role: as in `Line`.
-            joint: as in `Line`.
+            role: role as in `Line`.
+            joint: joint as in `Line`.
             half_width: half width of a 95 % band [n]; none is drawn if it is 0
                 everywhere.
             base: lower edge of an area [n]; None for no area.

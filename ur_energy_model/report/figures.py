@@ -145,7 +145,7 @@ def _sheet(
     """Figure with a title, a caption, a legend and its axes, row by row.
 
     Args:
-        chart: whose texts are shown.
+        chart: chart whose texts are shown.
         rows: number of rows of axes.
         columns: number of columns of axes.
         height: of a row [inch].

@@ -30,7 +30,7 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
     """All identified constants with their 95 % intervals, beside the robot file's values.
 
     Args:
-        model: whose constants are shown.
+        model: model whose constants are shown.
         robot: the same type of arm.
     """
     # title and unit of each quantity, friction parameters in the order of their first joint

@@ -154,11 +154,11 @@ class Page:
     Attributes:
         title: heading.
         subtitle: origin of the data, in sentences.
-        verdict: on the model or the result; None for no verdict.
+        verdict: verdict on the model or the result; None for no verdict.
         tiles: key figures.
         joint_names: joints that the reader can choose; empty for no choice.
         recordings: labels of the recordings, which `Item.recording` is an index of.
-        sections: in their order.
+        sections: sections in their order.
     """
 
     title: str
@@ -522,7 +522,7 @@ def _figure(chart: Chart, place: str, recording: str) -> str:
     """The place of a chart as HTML.
 
     Args:
-        chart: whose texts are shown.
+        chart: chart whose texts are shown.
         place: anchor in the page.
         recording: label of the recording that it shows; empty for none.
     """

@@ -113,7 +113,7 @@ def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Tab
 
     Args:
         title: heading.
-        profile: that they belong to.
+        profile: energy profile that the parts belong to.
         parts: rows of `ProgramProfile.lines` or `ProgramProfile.nodes`.
     """
     rows: list[tuple[Cell, ...]] = []

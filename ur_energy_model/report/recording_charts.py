@@ -55,7 +55,7 @@ def _over_time(
         key: key of the chart.
         title: heading.
         caption: how to read it.
-        panels: in reading order.
+        panels: panels in reading order.
         more: further attributes of `LineChart`.
     """
     return LineChart(
@@ -335,7 +335,7 @@ def _compared(
 
     Args:
         analysis: analysis of the recording.
-        signals: with the modelled values.
+        signals: signals with the modelled values.
         label: of the recorded curve.
         recorded: values [samples, joints].
         unit: unit of the values.

@@ -132,7 +132,7 @@ class Report:
         bags: the recordings, evaluated.
         shift: the recordings one after another.
         tariff: price and CO2 of energy.
-        verdict: on the model.
+        verdict: verdict on the model.
         cycles: whether the user asked for cycles, by a trigger.
     """
 

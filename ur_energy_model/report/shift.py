@@ -51,8 +51,8 @@ class Shift:
     """Energy of one arm over one or more recordings, one after another.
 
     Attributes:
-        joint_names: from base to tool.
-        time: since the start [bins], s.
+        joint_names: names of the joints from base to tool.
+        time: times since the start [bins], s.
         power: mean total power between the previous time and this one [bins], W.
         model: mean power of the sum of the modelled parts in the same time [bins], W.
         starts: first bin of each recording but the first, and behind each gap.
@@ -258,7 +258,7 @@ def kinds_of_cycles(
     motion and about the same energy of every joint. Their time at standstill does not count.
 
     Args:
-        cycles: in order.
+        cycles: cycles in order.
         channels: layout of their readings.
 
     Returns:
@@ -430,7 +430,7 @@ def cycle_table(shift: Shift) -> Table | None:
     Cycles with an outage are left out, because a part of their energy is unknown.
 
     Args:
-        shift: with its cycles.
+        shift: shift with its cycles.
 
     Returns:
         The table; None without cycles, and for cycles of different work, which have no

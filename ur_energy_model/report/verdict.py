@@ -100,7 +100,7 @@ def judge(
     Args:
         metrics: METRICS of recordings of other motions than the fitted ones, or of all
             recordings if there are no others.
-        joint_names: from base to tool.
+        joint_names: names of the joints from base to tool.
         motions: how the motions of these recordings are related to the fitted ones.
         simulated: whether a recording is of a simulated controller.
         generic: statement about a generic model; None for an identified one.

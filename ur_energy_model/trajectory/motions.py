@@ -88,7 +88,7 @@ class Cycloid:
 
     Attributes:
         distance: length of the line, in any unit u.
-        duration: from rest to rest [s].
+        duration: duration from rest to rest [s].
     """
 
     distance: float
@@ -182,7 +182,8 @@ class Chain:
     """Moves one after the other, at rest before, between and after them.
 
     Args:
-        moves: from rest to rest, at least one; each starts where the one before it ended.
+        moves: moves from rest to rest, at least one; each starts where the one before it
+            ended.
         starts: start times of the moves, increasing [s]; None to start each move when the
             one before it ends.
         duration: duration of the chain [s]; None for the end of the last move.
@@ -214,7 +215,7 @@ class Sampled:
     """A motion interpolated between samples, such as the targets of a recording.
 
     Args:
-        time: increasing [m], s; the first is the start.
+        time: increasing times [m], s; the first is the start.
         q: joint positions [m, n], rad.
         qd: joint velocities [m, n], rad/s.
         qdd: joint accelerations [m, n], rad/s^2.

@@ -258,7 +258,7 @@ def named_motion(
         name: one of `MOTIONS`, or a path.
         robot: the arm.
         setup: mounting and payload.
-        reflected_inertia: as `Planner` takes it.
+        reflected_inertia: reflected inertia as `Planner` takes it.
 
     Raises:
         InputError: there is no such motion, or the file is for another arm.

@@ -38,7 +38,7 @@ class MotionSamples:
     """Consecutive samples of a plan.
 
     Attributes:
-        time: from the start of the plan [samples], s.
+        time: times from the start of the plan [samples], s.
         q: positions [samples, n], rad.
         qd: velocities [samples, n], rad/s.
         qdd: accelerations [samples, n], rad/s^2.
@@ -59,7 +59,7 @@ class Plan:
             or times that do not increase.
 
     Attributes:
-        time: increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most.
+        time: increasing times [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most.
         q: joint positions [k, n], rad.
         qd: joint velocities [k, n], rad/s.
         qdd: joint accelerations [k, n], rad/s^2.
@@ -368,7 +368,7 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     measured positions or velocities is smoothed.
 
     Args:
-        plan: as read.
+        plan: plan as read.
         max_acceleration: largest acceleration of the joints [n], rad/s^2.
 
     Returns:
