@@ -48,7 +48,7 @@ class TorqueFit:
         r2: explained share of the variance of each joint's torque [n].
         gravity: magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one.
         mass: mass of the payload found [kg].
-        measured: by the measured motion, in place of recorded targets.
+        measured: whether the measured motion was used in place of recorded targets.
         samples: number of samples used; FILTERED_RATE a second of measured motion.
     """
 

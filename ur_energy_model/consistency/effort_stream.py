@@ -62,7 +62,7 @@ class EffortStream:
 
     Args:
         model: model of the arm, identified or generic.
-        robot: its description.
+        robot: description of the arm.
         stated: unit of the efforts, or "auto" to decide it from the motion.
         required: whether samples without efforts are of no use; they are then held back
             until the unit is decided, MOST_HELD of them.

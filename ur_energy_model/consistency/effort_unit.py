@@ -175,7 +175,7 @@ class EffortEvidence:
 
     Args:
         model: model of the arm, identified or generic.
-        robot: its description; None for the one that the model names.
+        robot: description of the arm; None for the arm that the model names.
 
     Attributes:
         seconds: time of the blocks so far [s].

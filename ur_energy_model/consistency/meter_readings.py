@@ -41,9 +41,9 @@ class AveragingGrid:
     """Pairs of delay and averaging time that are tried, on a grid of time.
 
     Args:
-        step: of the grid [s].
-        delays: from the end of the averaging time to the reading, in steps, at least 1.
-        averaging: in steps.
+        step: step of the grid [s].
+        delays: times from the end of the averaging to the reading, in steps, at least 1.
+        averaging: averaging times in steps.
         longest: time between two readings beyond which the second one is not compared
             [s].
 

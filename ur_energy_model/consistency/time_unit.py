@@ -25,7 +25,7 @@ class _Mistake:
     """A usual mistake, its effect on the times, and its remedy.
 
     Attributes:
-        factor: by which the steps of the clock must be multiplied to correct the mistake.
+        factor: factor on the steps of the clock that corrects the mistake.
         shown: the mistake in words.
         options: options of an import that correct it.
     """

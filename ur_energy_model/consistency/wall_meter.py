@@ -81,8 +81,8 @@ class Expectation(NamedTuple):
     """Power of usual cells, by pair of delay and averaging time, or by other cases [n], W.
 
     Attributes:
-        bus: at the robot's bus, as measured.
-        wall: at the mains.
+        bus: power at the robot's bus, as measured.
+        wall: power at the mains.
         std: standard deviation of `wall` between cells, calibration included.
     """
 

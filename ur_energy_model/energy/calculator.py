@@ -76,7 +76,7 @@ class EnergyCalculator:
 
     Args:
         model: identified model of the arm.
-        robot: its description.
+        robot: description of the arm.
         options: how powers are computed.
 
     Attributes:
@@ -224,7 +224,7 @@ class EnergyCalculator:
         """Powers of samples that follow those of the last call.
 
         Args:
-            batch: batch in the order of the clock.
+            batch: samples in the order of the clock.
 
         Returns:
             The powers of the usable samples; None where no sample is usable.
@@ -396,7 +396,7 @@ class EnergyCalculator:
             steps: bridged steps to them [samples], s.
             states: states of the arm [samples].
             motors: powers of motors and drivers.
-            errors: their sensitivities.
+            errors: sensitivities of these powers.
             standby: standby power.
             bus: measured power of the robot bus.
         """

@@ -45,7 +45,7 @@ class Mark(NamedTuple):
     """A sample at which a cycle may begin, and the cycles that are complete with it.
 
     Attributes:
-        ends: where consecutive cycles begin, the last of which ends here, counted in marks
+        ends: begins of consecutive cycles, the last of which ends here, counted in marks
             before this one: (5, 2) are a cycle of three marks and one of two. Empty
             without a complete cycle.
         program: name of the loaded program; None if unknown.

@@ -78,12 +78,12 @@ class EnergySummary:
         copper: loss in the windings of each motor [n], J.
         friction: friction loss of each joint [n], J.
         regenerated: electrical energy that each joint returned [n], J.
-        driver: of all motor drivers [J].
+        driver: energy of all motor drivers [J].
         standby: standby energy of the whole arm [J].
         regeneration: what the supply cannot take back, stored or burnt [J].
         supply: total at the supply, measured where bus power is, else modelled [J].
         supply_std: standard deviation of `supply` [J].
-        total_source: where `supply` comes from.
+        total_source: source of `supply`, measured or modelled.
         model: modelled energy at the supply, the sum of all parts above [J].
         model_std: standard deviation of `model` [J].
         unexplained: `supply` less `model` [J].
@@ -206,7 +206,7 @@ def summarise(
     """Energies that a meter has counted of a calculator's powers.
 
     Args:
-        calculator: after the last sample.
+        calculator: the calculator after the last sample.
         meter: meter of the channels of the calculator.
         bus_complete: whether the bus power was measured throughout.
         wall: readings of a power meter at the mains; None without any.

@@ -38,7 +38,7 @@ class MoveAndRest(NamedTuple):
     """A move of a recording with the rest after it.
 
     Attributes:
-        move: its samples.
+        move: samples of the move.
         until: sample at which the rest ends.
     """
 
@@ -54,7 +54,7 @@ class FoundCycles(NamedTuple):
         moves: moves of each cycle, the same number in all.
         ends: samples at which the dwells after the last moves of the cycles end.
         closed: whether a cycle ends where it starts.
-        runs: for each move of a cycle, all the times that it was run: in the complete cycles,
+        runs: for each move of a cycle, all runs of the move: in the complete cycles,
             and in incomplete ones beside them.
         others: moves between the cycles that are other work.
         lead: standstill before the first move that belongs to its begin [s].

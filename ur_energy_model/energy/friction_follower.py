@@ -204,7 +204,7 @@ class FrictionFollower:
         """What sums of samples show of scale and tilt.
 
         Args:
-            sums: as `_sums` [..., n, 4, 4], A^2 s.
+            sums: sums of samples as in `_sums` [..., n, 4, 4], A^2 s.
             prior: what is known without these samples.
             changes: standard deviation by which the scale changes from these samples on.
 

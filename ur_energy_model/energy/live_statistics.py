@@ -85,7 +85,7 @@ class RunningMean:
 
         Args:
             duration: how long the value lasted [s]; without any it does not count.
-            value: in the unit of the quantity.
+            value: mean value over the time, in the unit of the quantity.
 
         Returns:
             The weight of the value in the mean, 0 to 1.

@@ -69,7 +69,7 @@ class MotorPowers(NamedTuple):
 
     Attributes:
         joints: quantities of `QUANTITIES` of every joint, in this order [samples, 4 n], W.
-        driver: of all drivers, and drag [samples], W.
+        driver: power of all drivers, and drag [samples], W.
         demand: electrical power of all motors, and `driver` [samples], W.
     """
 
@@ -92,9 +92,10 @@ class MotorErrors(NamedTuple):
     """Changes of powers per error of a parameter, one standard deviation each.
 
     Attributes:
-        joints: joints of the electrical power of every joint [samples, n times errors],
-            W.
-        shared: of the demand, with the standby power of the model [samples, errors], W.
+        joints: sensitivities of the electrical power of every joint [samples, n times
+            errors], W.
+        shared: sensitivities of the power demand, with the standby power of the model
+            [samples, errors], W.
     """
 
     joints: Array

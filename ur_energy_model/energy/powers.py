@@ -398,7 +398,7 @@ class PowerOptions:
             predicts, "auto" for measured ones where the source has them.
         track_standby: whether the standby power of the session is followed.
         standby_limit: largest deviation from the model's standby power [W].
-        idle_power: with brakes engaged, where neither bus nor model has it [W]; None for
+        idle_power: power with brakes engaged, where neither bus nor model shows it [W]; None for
             the standby power.
         gap_limit: longest step between samples that is bridged at any sample rate [s].
     """
@@ -418,7 +418,7 @@ class PowerTable:
     """Powers of consecutive samples.
 
     Attributes:
-        samples: usable ones, without repeated timestamps.
+        samples: the usable samples, without repeated timestamps.
         steps: time to each sample.
         states: ArmState of each sample [samples].
         power: power of every channel [samples, channels], W.

@@ -141,7 +141,7 @@ class ProgramEnergy:
             begins.
 
     Attributes:
-        tracker: where the program is, and how often lines and nodes were begun.
+        tracker: position in the program, and how often lines and nodes were begun.
         places: positions in the program, in the order in which they were first reached,
             and their numbers.
         here: the position at the last sample.

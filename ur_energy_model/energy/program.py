@@ -55,8 +55,8 @@ class ProgramNode:
     """A node of the program tree.
 
     Attributes:
-        number: as in the script.
-        label: as in the script.
+        number: number of the node in the script.
+        label: label of the node in the script.
         lines: numbers of its first and its last own line; nodes within it have lines in
             between.
         parent: index of the node around it in the same function; -1 without one.

@@ -458,7 +458,7 @@ def prediction_statuses(
         joints: names, prefix included.
         measured: None before the motion, or if there was none.
         channels: channels of the measurement; given with it.
-        optimized: the same path and duration for less energy; None if there is no such
+        optimized: plan of the same path and duration for less energy; None if there is no such
             plan yet.
         reasons: why something was changed or is missing, by key.
     """

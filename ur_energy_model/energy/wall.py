@@ -152,7 +152,7 @@ class RecordedMeter:
     """The meter of a recording or of a live source, checked against the bus power.
 
     Args:
-        meter: its address; None for that which the recording names.
+        meter: address of the meter; None for the meter that the recording names.
 
     Attributes:
         contradictions: statements that the readings contradict, by the samples up to

@@ -67,7 +67,7 @@ def check_execution(
     """Refuse an incomplete --execute, and its options without it, as usage errors.
 
     Args:
-        given: of the command.
+        given: options of the command.
         options: how the robot is to be moved.
         output: path of -o.
         execute: whether a robot is to be moved.

@@ -168,7 +168,7 @@ def saving_of(
     Args:
         energy: energy of the cycles in turns [2 cycles], J; NaN where samples are
             missing.
-        new: which of the cycles are the new one [2 cycles].
+        new: whether each of the cycles is the new one [2 cycles].
         temperature: mean temperatures of the joints in each cycle [2 cycles, n], degC; None
             where they were not recorded.
         source: name of the recording, for the error.
@@ -237,10 +237,10 @@ def _require_near(
 
     Args:
         bag: recording of the run, for the error.
-        cycle: cycle in words.
+        cycle: name of the cycle, in words.
         energy: measured in the run [J].
         expected: energy of the same cycle [J].
-        origin: of the expected energy, in words.
+        origin: source of the expected energy, in words.
         limit: largest relative difference.
 
     Raises:

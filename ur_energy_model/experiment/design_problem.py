@@ -85,8 +85,8 @@ def gaps_among(
     Speeds beyond 0.9 of the arm's limits are left out.
 
     Args:
-        needs: of a learned model.
-        robot: its arm.
+        needs: what a learned model lacks.
+        robot: arm of the model.
         path: path of the model, for the error.
 
     Raises:

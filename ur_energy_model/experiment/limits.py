@@ -30,8 +30,8 @@ class RepeatedMotion:
 
     Args:
         robot: name of the arm.
-        motion: one repetition.
-        repetitions: their number.
+        motion: motion of one repetition.
+        repetitions: number of repetitions.
     """
 
     starts_smoothly = False

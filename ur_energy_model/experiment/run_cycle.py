@@ -76,7 +76,7 @@ class CycleRun:
         Without --execute, the cycle is returned as it is.
 
         Args:
-            given: of the command.
+            given: options of the command.
             optimized: the cycle.
             model: model of the arm.
             bag: recording of the cycle, by which the arm is recognised.

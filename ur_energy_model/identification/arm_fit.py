@@ -58,7 +58,7 @@ class IdentificationOptions:
         payload: payload on the flange, if another one is set in the controller; None for
             the one in target_moment, or the one identified where the currents contradict
             that.
-        identify_tensors: instead of using the robot file's link tensors.
+        identify_tensors: whether link tensors are identified; else the robot file has them.
         prior: prior from other arms of a fleet.
         same_arm: the recordings are of one arm, whatever the serial numbers are.
     """

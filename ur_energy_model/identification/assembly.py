@@ -225,7 +225,7 @@ def _expected_friction(
     Args:
         joints: results of the current stage.
         count: number of the sessions.
-        order: their numbers in order of time; None where that is not known.
+        order: numbers of the sessions in order of time; None where it is not known.
     """
     levels = np.full((count, len(joints)), np.nan)
     errors = np.full((count, len(joints)), np.nan)
@@ -250,7 +250,7 @@ def spread_between_sessions(values: Array, prior: float) -> float:
 
     Args:
         values: values of the sessions compared [m].
-        prior: the same deviation where only one session is known.
+        prior: deviation between sessions where only one session is known.
     """
     m = len(values)
     if not m:

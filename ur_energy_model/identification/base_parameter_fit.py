@@ -84,8 +84,8 @@ class BaseParameters(Verification):
         regrouping: base parameters as combinations of full parameters.
         torque_source: "current" (measured current times torque constant), "target_moment"
             or "measured_torque".
-        ordinary: by ordinary least squares [rank].
-        values: by least squares weighted with each joint's noise [rank].
+        ordinary: base parameters by ordinary least squares [rank].
+        values: base parameters by least squares weighted with each joint's noise [rank].
         std: standard deviations of `values` [rank], correlated residuals allowed for.
         consistent: physically possible full parameters nearest to them [parameters].
         condition_number: condition number of the stacked base regressor of the data.

@@ -155,7 +155,7 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     """Resistances and factors that explain the bus current and the drops of voltage.
 
     Args:
-        sums: of losses over voltage [n], converted power over voltage [n], bus current,
+        sums: sums of losses over voltage [n], converted power over voltage [n], bus current,
             drops [n].
         cable: prior of the resistances.
     """
@@ -217,7 +217,7 @@ def factors_without_bus(
     power; nothing is assumed of these factors before.
 
     Args:
-        sums: that the cable was fitted to.
+        sums: sums to which the cable was fitted.
         cable: prior of the resistances.
         fit: fit of the cable.
 
@@ -318,7 +318,7 @@ def _score_covariance(
     Args:
         sums: products of the channels with the channels of later blocks.
         coefficients: coefficients of bus current and drops [1 + n, 2 n].
-        slopes: their change with the values [3 n, 1 + n, 2 n].
+        slopes: derivatives of the coefficients by the values [3 n, 1 + n, 2 n].
         weight: inverse covariance of the residuals [1 + n, 1 + n].
         freedom: degrees of freedom of the residuals.
     """

@@ -73,7 +73,7 @@ def compare(
         model: model of the arm.
         recording: recording with its filtered motions.
         setups: mounting and payloads of the recording.
-        anchor: of the same model: it follows the session, so that currents have the
+        anchor: calculator of the same model: it follows the session, so that currents have the
             friction that the recording has shown before; None for the model's friction.
     """
     if anchor is not None:  # friction has no error but the anchor's
@@ -274,7 +274,7 @@ class RecordedSamples:
 
     Attributes:
         time: controller clock [samples], s.
-        q, qd: as recorded [samples, n], rad and rad/s.
+        q, qd: positions and speeds as recorded [samples, n], rad and rad/s.
         qdd: low-passed derivative of qd [samples, n], rad/s^2.
         target_qdd: reference acceleration [samples, n], rad/s^2; NaN where not recorded.
         current: current as recorded [samples, n], A.

@@ -81,7 +81,7 @@ def undetermined(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
 
     Args:
         model: model as identified, with the metrics of the fitted recordings.
-        arm: its fit.
+        arm: fit of the arm.
     """
     robot = arm.body.robot
     if arm.body.estimate is None:

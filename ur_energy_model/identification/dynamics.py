@@ -92,7 +92,7 @@ class DynamicsEstimate:
             kept.
         link_tensors: identified in place of the robot file's; None unless requested.
             Reflected inertias and setups refer to them.
-        recordings: one entry per recording, or several where its payload changes.
+        recordings: setups by recording: one entry, or several where the payload changes.
         rms: torque residual per joint over all recordings [n], N m.
         warnings: warnings for the user, one line each.
     """
@@ -256,7 +256,7 @@ def estimate_setups(
 
     Args:
         recordings: all of them.
-        fitted: those that are fitted.
+        fitted: recordings that are fitted.
         robot: the arm as its robot file describes it.
         setup: the one stated by the user; None without.
         identify_tensors: whether to find the tensors of the links, too.

@@ -82,7 +82,7 @@ class Metrics:
         current_all: errors of the currents per joint [A], over all samples.
         power: power at the supply, see `PowerStatistics.entry`: from measured currents,
             with the errors of the null model if there is one.
-        power_from_motion: at the supply, from the motion alone, as in EcBot's tests.
+        power_from_motion: power at the supply, from the motion alone, as in EcBot's tests.
         motion_energy_error_percent: relative error of the energy of motion, of
             power_from_motion or else of power.
         cutoff: cut-off frequency of the filter [Hz].
@@ -300,8 +300,8 @@ class _Errors(NamedTuple):
 
     Attributes:
         torque: errors of the torque without friction, joint side [N m].
-        moving: of the currents while the joint moves [A].
-        all_samples: of the currents at all samples [A].
+        moving: errors of the currents while the joint moves [A].
+        all_samples: errors of the currents at all samples [A].
     """
 
     torque: ErrorStatistics

@@ -60,7 +60,7 @@ class FrictionCandidate(NamedTuple):
 
     Attributes:
         law: friction law.
-        shape: its shape constants by name.
+        shape: shape constants of the law by name.
     """
 
     law: FrictionLaw

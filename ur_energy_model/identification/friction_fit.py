@@ -201,7 +201,7 @@ class CurrentRegression:
 
         Args:
             motion: a stretch without gaps.
-            load: its torque without friction, joint side [samples, n], N m.
+            load: torque of the motion without friction, joint side [samples, n], N m.
             narrow: filter for columns and currents.
         """
         inside = narrow.inside(motion)
@@ -612,7 +612,7 @@ def current_regression(
 
     Args:
         recordings: each a session.
-        dynamics: their setups, in the same order.
+        dynamics: setups of the recordings, in the same order.
         robot: the arm, n joints.
         inertia: prior of the reflected inertias.
         friction: name of a law, or "auto".

@@ -113,7 +113,7 @@ class JointEnergy(NamedTuple):
     Attributes:
         joint: name of the joint.
         modelled, modelled_std: energy by the model, and its standard deviation [J].
-        measured, measured_std: the same by the joint's voltage [J].
+        measured, measured_std: the same energies by the joint's voltage [J].
     """
 
     joint: str
@@ -164,7 +164,7 @@ class NotMeasured(NamedTuple):
     """Why joint voltages show nothing of an arm.
 
     Attributes:
-        reason: one line.
+        reason: reason in one line.
     """
 
     reason: str

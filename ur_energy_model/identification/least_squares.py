@@ -64,7 +64,7 @@ class Prior:
 
         Args:
             mean: mean of this coefficient.
-            std: its standard deviation.
+            std: standard deviation of this coefficient.
         """
         covariance = None
         if self.covariance is not None:

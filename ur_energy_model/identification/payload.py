@@ -53,7 +53,7 @@ def identify_payload(
     Args:
         model: model of the arm.
         bag: folder of a bag, or an .mcap file.
-        robot: its description; None for the one named in the model.
+        robot: description of the arm; None for the arm named in the model.
         known_mass: mass of the payload [kg], which calibrates the drives; None where it
             is not known.
         empty: bag of the same arm that defines the empty flange; the payload is what is
@@ -254,7 +254,7 @@ def _doubts(
 
     Args:
         bag: the recording.
-        estimate: its payload.
+        estimate: estimated payload.
         known: serial numbers of model and recording.
         in_controller: mass set in the controller [kg]; NaN where it is not compared.
         least: smallest difference that counts [kg].

@@ -144,7 +144,7 @@ def check_payload(
             where the arm's type has no generic model.
         robot: the arm.
         recording: recording with its currents.
-        own: its setups as used for the currents.
+        own: setups of the recording as used for the currents.
     """
     motions = _first_motions(recording)
     if robot.source in generic_models():
@@ -348,8 +348,8 @@ class WrongPayload(NamedTuple):
     """A payload that was set in the controller, or stated by the user, and the actual one.
 
     Attributes:
-        contradiction: in words, with what the user can do.
-        shown: by the currents.
+        contradiction: the contradiction in words, with what the user can do.
+        shown: what the currents show.
     """
 
     contradiction: Contradiction

@@ -344,7 +344,7 @@ def solve_payload(
     Args:
         columns: what the entries of a row are.
         blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
-        joints: those that moved.
+        joints: joints that moved.
         prior: prior of links and drives.
         error_std: standard deviations of the error terms [n, errors].
         known_mass: mass of the payload [kg], 0 for an empty flange; None where it is not

@@ -120,7 +120,7 @@ class PayloadEstimate:
             torque constants [n], N m, joint side; NaN for joints that did not move.
         misfit: `torque_rms` over the residual in the model's own recordings, median of
             the joints; NaN where the model has no such residual.
-        torque_constants, torque_constants_std: from links and payload together, and
+        torque_constants, torque_constants_std: values from links and payload together, and
             standard deviations [n], N m/A.
         calibration: posterior of links and drives after this recording.
         samples: number of torque samples, each joint counted.

@@ -55,8 +55,8 @@ class PowerFitResult:
     Attributes:
         bus: model of the supply.
         winding_resistance, back_emf_constant: effective constants [n], ohm and V s/rad.
-        resistance_std, back_emf_std: their standard deviations [n].
-        torque_constant, torque_constant_std: from currents and bus power together, and
+        resistance_std, back_emf_std: standard deviations of both [n].
+        torque_constant, torque_constant_std: values from currents and bus power together, and
             standard deviations [n], N m/A.
         current_delay: delay of the currents behind the speeds [s].
         source: source of resistances and back-EMF constants: "bus_power", "prior", or the
@@ -215,7 +215,7 @@ class PowerFit:
         """Include the data of another accumulator, its standby power lower by the shift [W].
 
         Args:
-            other: of another session or recording.
+            other: normal equations of another session or recording.
             standby_shift: difference by which the standby power of `other` is higher [W].
         """
         gram = other.data.gram
@@ -266,7 +266,8 @@ class PowerFit:
         Args:
             kind: "physical", or the name of a power model that a room adds.
             torque_constant: motor side [n], N m/A.
-            torque_constant_std: their deviations [n], N m/A; None for exact ones.
+            torque_constant_std: standard deviations of the torque constants [n], N m/A;
+                None if they are exact.
             stated: joints [n] whose constants the controller states; None for none.
             meter: what a meter at the joints shows; used by the physical model.
 

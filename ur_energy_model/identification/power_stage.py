@@ -56,7 +56,7 @@ def fit_sessions(
     Args:
         powers: powers of each session.
         kind: kind of the power model.
-        joints: with their torque constants.
+        joints: results of the current regression, with the torque constants.
         stated: joints [n] whose torque constants the controller states; None for none.
         meter: what a meter shows of the joints, in all sessions; None without a meter.
 
@@ -111,7 +111,7 @@ def with_capacitor_energy(
 
     Args:
         model: all other parameters identified.
-        recordings: those it was identified from.
+        recordings: recordings from which the model was identified.
     """
     if model.bus.kind != PHYSICAL:
         return model

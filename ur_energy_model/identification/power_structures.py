@@ -434,7 +434,7 @@ def physical(
     Args:
         robot: the arm.
         constant: torque constants identified from currents, or stated [n], N m/A.
-        deviation: their standard deviations [n], N m/A.
+        deviation: standard deviations of the torque constants [n], N m/A.
         known: prior of the other parameters; None for the robot file's.
         stated: joints [n] whose constants the controller states; None for none.
         meter: meter of the joints; None without.

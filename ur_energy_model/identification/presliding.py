@@ -150,7 +150,7 @@ def with_presliding(
     Args:
         model: model with torque constants and friction as fitted in motion.
         recordings: recordings of the arm.
-        dynamics: their setups, in the same order.
+        dynamics: setups of the recordings, in the same order.
     """
     fit = PreslidingFit(model)
     for recording, own in zip(recordings, dynamics, strict=True):

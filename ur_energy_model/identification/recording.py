@@ -64,7 +64,7 @@ class SessionData:
             where motions cover all of it and samples are not kept.
         motions: filtered, in order.
         samples_kept: samples as recorded, in parts; see `kept`.
-        began: when it began, by a clock or count that all sessions of a fit share; None
+        began: begin of the recording, by a clock or count that all sessions of a fit share; None
             where unknown.
         constants: torque constants that the controller states in it; None where they were
             not looked for.

@@ -170,7 +170,7 @@ class TargetMomentSolver:
 
     Args:
         columns: columns of the arm's torques.
-        data: one entry per setup, each with samples.
+        data: data of the setups, one entry each, with samples.
 
     Attributes:
         columns: columns as given.
@@ -252,7 +252,7 @@ class TargetMomentSolver:
 
         Args:
             unknowns: unknowns as found.
-            std: their standard deviations.
+            std: standard deviations of the unknowns.
             where: places of the deviations of the tensors.
         """
         _, _, information = self._normal_equations(unknowns)

@@ -73,7 +73,7 @@ class JointEstimate:
         source: "current" or "prior", by quantity.
         residual: RMS error of the current while moving [A], NaN if the joint did not move.
         regressed_constant: torque constant from currents alone, motor side [N m/A].
-        regressed_std: its standard deviation [N m/A].
+        regressed_std: standard deviation of `regressed_constant` [N m/A].
         reason: reason for the choice of the law, in words.
         comparison: held-out RMS [A] by law name.
         unexplained_over_load: RMS of the residual's systematic part over the RMS of the
@@ -230,8 +230,8 @@ def with_torque_constant(
 
     Args:
         fit: fit of the joint.
-        constant: motor side [N m/A].
-        std: its standard deviation [N m/A].
+        constant: torque constant, motor side [N m/A].
+        std: standard deviation of the constant [N m/A].
         source: the stage that it comes from.
     """
     coefficients = np.append(1.0, fit.friction.values) / fit.torque_constant
@@ -264,8 +264,8 @@ def with_stated_constant(
 
     Args:
         fit: fit of the currents.
-        constant: torque constant [N m/A].
-        std: its standard deviation [N m/A].
+        constant: torque constant, motor side [N m/A].
+        std: standard deviation of the constant [N m/A].
         load_factor: see `JointModel.load_factor`.
         load_error: standard deviation of the load over the constant, relative.
     """
@@ -383,7 +383,7 @@ def _with_stated_constants(
 
     Args:
         fits: fits from the currents [n].
-        shared: with the constants of joints without a stated one [n].
+        shared: estimates that are final for joints without a stated constant [n].
         given: stated torque constants, motor side [n], N m/A.
         stated: torque constants that the controller states.
     """
@@ -487,7 +487,7 @@ def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Arr
     where the reducer's inertia is unknown.
 
     Args:
-        reflected: of motor and reducer, joint side [n], kg m^2.
+        reflected: inertia of motor and reducer, joint side [n], kg m^2.
         robot: the arm, with the catalogue's inertia of the reducers.
     """
     motor_side = reflected / robot.gear_ratio**2
@@ -506,7 +506,7 @@ def inertia_with_currents(
     Wrong masses or mounting scale the load alone: that part of the change is left out.
 
     Args:
-        before: from target_moment, or priors.
+        before: inertias from target_moment, or priors.
         joints: what the currents show.
     """
     value = before.value.copy()

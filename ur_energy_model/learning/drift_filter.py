@@ -36,16 +36,16 @@ class DriftNoise:
     """Spreads of a level: standard deviations in its unit, a number or one per channel [c].
 
     Attributes:
-        usual: of the usual level before the first measurement.
-        wear: of the random walk of the usual level, per square root of a day.
-        session: between sessions, of each channel.
-        wander: within a session.
-        least: least of a measurement of one minute.
-        running_in: of the change of the usual level from the first session to the second;
-            it decreases by a factor e in `RUNNING_IN_SESSIONS`.
-        common: between sessions, the same change in all channels.
+        usual: spread of the usual level before the first measurement.
+        wear: spread of the random walk of the usual level, per square root of a day.
+        session: spread between sessions, independent in each channel.
+        wander: spread within a session.
+        least: smallest standard deviation of a measurement of one minute.
+        running_in: spread of the change of the usual level from the first session to the
+            second; it decreases by a factor e in `RUNNING_IN_SESSIONS`.
+        common: spread between sessions that is the same in all channels.
         wander_time: correlation time of the wander [s].
-        slope: slope of the effect of temperature, per kelvin.
+        slope: spread of the slope of the effect of temperature, per kelvin.
     """
 
     usual: float | Array
@@ -67,7 +67,7 @@ class DriftFilter:
 
     Args:
         noise: spreads of the levels.
-        channels: their number c.
+        channels: number of channels c.
 
     Attributes:
         mean: mean of the states [4 c + 1].
@@ -196,7 +196,7 @@ class DriftFilter:
 
         Args:
             direction: direction of the step [4 c + 1].
-            size: of the step, in this direction.
+            size: size of the step in this direction.
             variance: variance of the size.
         """
         self.mean = self.mean + direction * size

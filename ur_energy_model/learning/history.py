@@ -48,7 +48,7 @@ class Change:
         what: "friction", "torque_constant", "standby", "payload" or "mounting".
         size: relative change (friction and torque constant, 0.22 for 22 % above the
             usual), else in W, kg or rad.
-        interval: its 95 % interval (low, high), same unit.
+        interval: 95 % interval (low, high) in the same unit.
         words: the sentence for people, with the value, the usual one and the temperature.
     """
 

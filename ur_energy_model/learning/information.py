@@ -93,7 +93,7 @@ class _Session:
         cutoff: cut-off frequency of the filter for all motions of the session [Hz]; None
             before it moves.
         samples: number of samples so far.
-        seconds: their duration [s].
+        seconds: duration of the samples [s].
         warmth: lowest and highest temperature of each joint in motion [n, 2], degC.
         payload: mass [kg] and centre of mass [3], m, that the controller states first.
         payloads: up to two different masses that it states [kg].
@@ -151,7 +151,7 @@ class _Session:
         """The session as the fits take one, in memory.
 
         Args:
-            place: of the session in the order of time, from 0.
+            place: place of the session in the order of time, from 0.
         """
         motions = Buffer[FilteredMotion](most=0)
         for segment in self.motions.parts:

@@ -40,7 +40,7 @@ class Coverage:
     """What work has shown of an arm, in constant memory.
 
     Args:
-        joints: their number n.
+        joints: number of joints n.
 
     Attributes:
         speed_seconds: time of motion in each range between SPEED_EDGES [n, ranges], s.

@@ -131,7 +131,7 @@ class ModelRecord:
 
     Args:
         model: model of the arm.
-        robot: its description.
+        robot: description of the arm.
 
     Attributes:
         supply: mean error of the power at the supply in each cell [W].

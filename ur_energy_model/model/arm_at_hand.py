@@ -144,7 +144,7 @@ def _posterior(
         errors: changes of the torque constants per error [k, n], relative.
         measured: deviations of the stated constants from the model's [n], natural
             logarithm.
-        noise: their standard deviations [n].
+        noise: standard deviations of these values [n].
         known: joints whose constant was stated [n].
     """
     of_known = errors[:, known]

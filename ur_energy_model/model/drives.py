@@ -117,7 +117,7 @@ class JointModel:
         """The joint with the part of its friction that depends on the session multiplied.
 
         Args:
-            factor: for all parameters of this part, or for each parameter of the law [p].
+            factor: factor for all parameters of this part, or for each parameter of the law [p].
         """
         names = self.friction.law.parameters
         factors = np.where(scaled_parameters(names), factor, 1.0)
@@ -268,16 +268,16 @@ class DrivePowers:
         copper_loss: loss in the windings [W].
         friction_loss: friction's part of the mechanical power [W].
         electrical_power: electrical power of the motors [W].
-        driver_power: of all drivers, and drag [samples], W.
+        driver_power: power of all drivers, and drag [samples], W.
         standby_power: standby power of the whole arm [samples], W.
-        demand: of the whole arm, negative while it regenerates [samples], W.
+        demand: power demand of the whole arm, negative while it regenerates [samples], W.
         total_power: power at the supply, which takes no power back [samples], W;
             `BusCapacitor` models what the bus capacitance stores of it.
         sensitivity: change of each electrical power per standard deviation of each
             independent parameter error [samples, n, errors], W. The standard deviation of
             a power is its norm over the errors; that of an energy is the norm of its time
             integral. No errors if they were not requested.
-        total_sensitivity: the same for the total power [samples, all errors], W.
+        total_sensitivity: sensitivity of the total power [samples, all errors], W.
         current_std: standard deviation of predicted currents, scatter of single samples
             included [samples, n], A; empty for measured currents or if not requested.
     """
@@ -309,8 +309,8 @@ class CurrentErrors(NamedTuple):
     """Change of predicted currents per independent error, one standard deviation each.
 
     Attributes:
-        own: of each of n joints [samples, p + 5], A.
-        shared: of all joints per error of the bus model [samples, n, k], A.
+        own: sensitivities of each of n joints to its own errors [samples, p + 5], A.
+        shared: sensitivities of all joints per error of the bus model [samples, n, k], A.
         std: standard deviation of single samples, their scatter included [samples, n], A.
     """
 

@@ -56,7 +56,7 @@ class CalibrationLayout:
     """Places of the values of a `PayloadCalibration` of n joints in one vector [6 n].
 
     Attributes:
-        size: of the vector.
+        size: length of the vector.
         links: places of the links, one by one [4 n].
         link_gain: places of the link gains [n].
         payload_gain: places of the payload gains [n].

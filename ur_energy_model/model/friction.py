@@ -207,9 +207,9 @@ class FrictionLaw:
     """One friction law.
 
     Attributes:
-        name: name in `--friction` and in the model file.
-        description: one line.
-        terms: terms by parameter name.
+        name: name of the law in `--friction` and in the model file.
+        description: description in one line.
+        terms: terms of the law by parameter name.
     """
 
     name: str
@@ -356,16 +356,16 @@ class _Group:
 
     Attributes:
         joints: numbers of the joints, ascending; k of them.
-        columns: the same as a selection of columns; for consecutive joints it is a slice,
+        columns: these joints as a selection of columns; for consecutive joints a slice,
             which copies nothing.
-        law: of all of them.
+        law: friction law of these joints.
         ratio: gear ratios [k].
         values: parameter values [k, parameters].
         shape: shape constants by name [k].
         model: model of the temperature dependence [4, k]; None where a joint has none.
         low: lowest temperatures of the fitted data [k], degC.
         high: highest temperatures of the fitted data [k], degC.
-        middle: of these ranges [k], degC; None where a joint has no range.
+        middle: middles of the ranges of temperature [k], degC; None where a joint has no range.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ def model_from_document(content: dict[str, Any], source: str) -> EnergyModel:
 
     Args:
         content: what `document` returned, for example after a way through JSON.
-        source: where it comes from, for error messages.
+        source: origin of the text, for error messages.
 
     Raises:
         ModelFileError: names the key at fault.

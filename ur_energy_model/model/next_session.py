@@ -69,11 +69,11 @@ class _Covariances(NamedTuple):
     one session to the next.
 
     Attributes:
-        drift: by drift [m, m].
-        scatter: by scatter [m, m].
+        drift: covariance by drift [m, m].
+        scatter: covariance by scatter [m, m].
         same_joint: 1 where two levels are of one joint, else 0 [m, m].
         same_session: 1 where two levels are of one session, else 0 [m, m].
-        drift_ahead: by drift, with the levels to expect [n, m].
+        drift_ahead: covariance by drift with the levels to expect [n, m].
         joint_ahead: 1 where a level is of the joint to expect, else 0 [n, m].
         drift_then: variance by drift of a level to expect.
     """

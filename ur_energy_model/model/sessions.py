@@ -85,9 +85,9 @@ class Session:
 
     Attributes:
         standby: standby power [W].
-        standby_std: its standard deviation [W].
+        standby_std: standard deviation of the standby power [W].
         friction_scale: friction of this session over that of the model [n].
-        friction_std: its standard deviation [n].
+        friction_std: standard deviation of the friction scale [n].
         still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
         moving_seconds: motion that the friction scales were anchored on [s]; 0 if they
             were not.
@@ -139,7 +139,7 @@ class SessionFriction:
     Attributes:
         scale: friction over that of the model at these temperatures [n]; NaN where
             unknown.
-        std: its standard deviation [n].
+        std: standard deviation of the scale [n].
         moving_seconds: motion of this session that it was measured in [s]; 0 for an
             expectation from earlier sessions.
     """

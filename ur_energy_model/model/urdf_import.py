@@ -65,7 +65,7 @@ class _SerialArm:
 
     Attributes:
         path: path of the URDF.
-        root: its element "robot".
+        root: element "robot" of the URDF.
         links: elements of the links by name.
         after: joints of each link to the links behind it, by the name of the link.
         chain: joints from the base to the last moving one, and the fixed ones with mass

@@ -200,7 +200,7 @@ class TorqueComparison(Timeline):
 
     Attributes:
         recorded: target_moment.
-        modelled: of links, payload and motor inertia.
+        modelled: torque of links, payload and motor inertia.
     """
 
     recorded: Array
@@ -248,7 +248,7 @@ class Analysis:
         motion: relation to the recordings that the model was fitted to.
         info: origin of the recording.
         joint_names: names of the joints from base to tool.
-        flange: its path in the base frame, at some samples of `current` [k, 3], m.
+        flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
         flange_time: times of these samples [k], s.
         flange_speed: speed of the tool centre point of a controller without tool [k],
             m/s.

@@ -94,9 +94,9 @@ class LineChart(Chart):
         y_label: quantity and unit of the y axes, unless a panel has its own.
         panels: panels in reading order.
         columns: at most this many panels side by side on a wide page.
-        equal: one scale for x and y (paths in space).
+        equal: whether x and y have one scale (paths in space).
         log_y: logarithmic y axis.
-        common_y: one y range for all panels.
+        common_y: whether all panels have one y range.
         group: charts of one group zoom together; "" for a chart that does not zoom.
         from_zero: y axes begin at 0 at the latest.
         dates: x is in days since 1970, and shown as dates.
@@ -122,8 +122,8 @@ class Bars:
     """One bar per category.
 
     Attributes:
-        label: in legend and tooltip.
-        values: in the unit of the chart's axis [categories]; NaN for no bar.
+        label: label in legend and tooltip.
+        values: values in the unit of the chart's axis [categories]; NaN for no bar.
         half_width: half width of 95 % intervals [categories]; None for none.
         role: what the bars show, which determines colour and outline.
         joint: index of the joint whose colour all of them have; None if each has its own.
@@ -255,8 +255,8 @@ class Timeline:
         """A curve that is not drawn across gaps.
 
         Args:
-            label: in legend and tooltip.
-            values: in the unit of the axis [n].
+            label: label in legend and tooltip.
+            values: values in the unit of the axis [n].
             role: role as in `Line`.
             joint: joint as in `Line`.
             half_width: half width of a 95 % band [n]; none is drawn if it is 0
@@ -284,7 +284,7 @@ class Timeline:
 
         Args:
             joints: names of the joints.
-            values: in the unit of the axis [n, joints].
+            values: values in the unit of the axis [n, joints].
         """
         return tuple(
             self.curve(joint, values[:, j], joint=j) for j, joint in enumerate(joints)
@@ -299,7 +299,7 @@ class Timeline:
             standby: power of the arm without motors and drivers [n], W.
             driver: power of the drivers [n], W.
             electrical: power of the motors [n, joints], W.
-            joints: their names.
+            joints: names of the joints.
         """
         layers: list[tuple[str, Array, Role, int | None]] = [
             ("standby", standby, "aside", None),

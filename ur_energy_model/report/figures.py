@@ -62,7 +62,7 @@ def save_chart(
 
     Args:
         chart: chart of lines, bars or boxes.
-        folder: of the files; it is made if necessary.
+        folder: folder of the files; it is created if necessary.
         formats: "png", "svg" or both.
         name: name of the files without suffix; None for the chart's key.
         dpi: resolution of PNG files.
@@ -148,7 +148,7 @@ def _sheet(
         chart: chart whose texts are shown.
         rows: number of rows of axes.
         columns: number of columns of axes.
-        height: of a row [inch].
+        height: height of a row [inch].
         handles: entries of the legend.
         shared: which axes have common ranges, as for `Figure.subplots`.
     """

@@ -31,7 +31,7 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
 
     Args:
         model: model whose constants are shown.
-        robot: the same type of arm.
+        robot: description of the arm type.
     """
     # title and unit of each quantity, friction parameters in the order of their first joint
     shown = {name: (title, unit) for name, title, unit in _CONSTANTS}
@@ -160,7 +160,7 @@ def joints_chart(
 
     Args:
         key: key of the chart.
-        caption: its heading.
+        caption: heading of the chart.
         time: times of the samples [samples], s.
         values: values [samples, n] by quantity with its unit, such as "speed [rad/s]".
         names: names of the n joints.
@@ -184,7 +184,7 @@ def comparison_chart(
 
     Args:
         key: key of the chart.
-        caption: its heading.
+        caption: heading of the chart.
         time: times of the samples [samples], s.
         curves: label, role and values [samples, n] of each version.
         names: names of the n joints.
@@ -208,7 +208,7 @@ def bode_chart(
 
     Args:
         key: key of the chart.
-        caption: its heading.
+        caption: heading of the chart.
         frequency: angular frequencies [m], rad/s.
         responses: complex responses [m], rad per N m, by their labels.
     """

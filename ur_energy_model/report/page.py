@@ -49,7 +49,7 @@ class Lock:
     """A cell with a box to tick: whether a step of a cycle stays as it is.
 
     Attributes:
-        step: its number, from 1.
+        step: number of the step, from 1.
         kept: whether the box is ticked at first.
     """
 
@@ -88,7 +88,7 @@ class Markup:
 
     Attributes:
         title: heading, as text.
-        html: its texts are escaped, and it has neither script nor style.
+        html: HTML with escaped texts, without script and style.
     """
 
     title: str
@@ -177,8 +177,8 @@ def with_interval(value: float, std: float | None) -> Cell:
     """A value with its 95 % interval, with two digits of the half width.
 
     Args:
-        value: in the unit of the column.
-        std: its standard deviation; None, 0 or not finite if it is unknown.
+        value: value in the unit of the column.
+        std: standard deviation of the value; None, 0 or not finite if it is unknown.
 
     Returns:
         A text such as "12.3 ± 1.1"; the value alone if its standard deviation is unknown.
@@ -578,7 +578,7 @@ def _row(row: Sequence[Cell], digits: Sequence[int | None]) -> str:
     """A row of a table as HTML.
 
     Args:
-        row: its cells.
+        row: cells of the row.
         digits: decimals of the numbers in each column; None for a power of ten.
     """
     cells = []

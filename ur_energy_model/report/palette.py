@@ -20,8 +20,8 @@ class Theme:
     """Colours of one theme, in hexadecimal notation.
 
     Attributes:
-        ground: of the page.
-        raised: of boxes on it.
+        ground: colour of the page.
+        raised: colour of boxes on the page.
         ink: main text, and true values.
         muted: secondary text, and context.
         data: recorded curves.
@@ -30,7 +30,7 @@ class Theme:
         good: verdict "good".
         fair: verdict "fair".
         poor: verdict "poor".
-        joints: from base to tool, repeated for longer arms.
+        joints: colours of the joints from base to tool, repeated for longer arms.
     """
 
     ground: str

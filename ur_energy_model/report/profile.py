@@ -46,7 +46,7 @@ def profile_page(
     Args:
         profile: energies by node and line.
         changes: what changed beside another version of the program; may be empty.
-        recording: its name, for people.
+        recording: name of the recording as shown.
         compared: what is compared with the other version, in words.
     """
     nodes = profile.nodes()

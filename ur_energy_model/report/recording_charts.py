@@ -336,7 +336,7 @@ def _compared(
     Args:
         analysis: analysis of the recording.
         signals: signals with the modelled values.
-        label: of the recorded curve.
+        label: label of the recorded curve.
         recorded: values [samples, joints].
         unit: unit of the values.
         counted: samples of the RMS error in the panel's note [samples, joints], those in

@@ -25,7 +25,7 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
 
     Args:
         summary: energies of a recording.
-        label: its short name.
+        label: short name of the recording.
     """
     columns = (
         "",
@@ -148,7 +148,7 @@ def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
 
     Args:
         metrics: METRICS of a recording.
-        label: its short name.
+        label: short name of the recording.
 
     Returns:
         The table; None where the metrics have no entry of the joints.
@@ -186,7 +186,7 @@ def power_table(
 
     Args:
         metrics: METRICS of the recordings.
-        labels: their short names.
+        labels: short names of the recordings.
 
     Returns:
         The table; None where power was not recorded.

@@ -57,7 +57,7 @@ class Shift:
         model: mean power of the sum of the modelled parts in the same time [bins], W.
         starts: first bin of each recording but the first, and behind each gap.
         energy: whole arm, measured where bus power is [J].
-        total_source: where `energy` comes from.
+        total_source: source of `energy`, measured or modelled.
         explained_share: modelled over measured energy; None where nothing is measured.
         half_width: half width of the 95 % interval of `energy` [J].
         state_wall: energy at the mains by state of the arm, by the model [J].
@@ -207,7 +207,7 @@ def _follow(
     Args:
         estimator: estimator of the recorded arm.
         batches: the recording.
-        curve: of the recordings before.
+        curve: curve of the recordings before.
         name: name of the recording, for progress.
         progress: called with NaN, as the length is unknown, and a text.
     """

@@ -106,7 +106,7 @@ def judge(
         generic: statement about a generic model; None for an identified one.
         another_arm: warning if the model is of another arm than the recordings; None if not.
         doubts: other warnings about the recorded arm.
-        contradictions: those among the doubts that the recordings themselves show.
+        contradictions: the doubts that the recordings themselves show.
     """
     warnings = list(doubts)
     if another_arm:
@@ -182,7 +182,7 @@ def grade_of(value: float, limits: tuple[float, float], *, high: bool = False) -
     """Grade of a value.
 
     Args:
-        value: to be judged.
+        value: value to be graded.
         limits: limits of "good" and of "fair".
         high: whether larger values are better.
     """

@@ -61,7 +61,7 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
 
     Args:
         time: [samples], s.
-        harmonics: their number L.
+        harmonics: number of harmonics L.
         period: period of the first harmonic [s].
 
     Returns:
