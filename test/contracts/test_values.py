@@ -77,17 +77,16 @@ RUNS: dict[str, Run] = {
     "predict_session": Run(("predict", MODEL, MOTION, "--session", WORK)),
     "payload": Run(("payload", MODEL, WORK)),
     "payload_empty": Run(("payload", MODEL, WORK, "--empty", EXCITATION)),
-    # The optimum is flat: durations vary by 2e-4, and energies on the curve by 1e-3 with the
-    # last bit of a step of the search. Savings are differences.
+    # The optimum is flat: durations and energies on the curve vary by 3e-4 with the last bit
+    # of a step of the search. Savings are differences.
     "optimize": Run(
         ("optimize", MODEL, WORK, "-o", "cheaper"),
         1e-3,
         loose={
-            "saving_percent": 0.02,
-            "saving_percent_interval": 0.02,
-            "most_saving_percent": 0.02,
-            "wall_most_saving_percent": 0.02,
-            "pareto": 3e-3,
+            "saving_percent": 0.01,
+            "saving_percent_interval": 0.01,
+            "most_saving_percent": 0.01,
+            "wall_most_saving_percent": 0.01,
         },
     ),
     "learn": Run(("learn", WORK, "--model", MODEL, "-o", "learned.yaml")),
