@@ -13,6 +13,7 @@ import pytest
 
 from test.absent_rooms import needs_room
 from test.identification.exact_arm import ExactArm
+from test.truth import first_fast
 from ur_energy_model import scripts
 from ur_energy_model.rooms import has_room
 
@@ -80,7 +81,7 @@ OF_PLANT = {"pyarrow", "deltalake", "duckdb", "distributed"}
 """Packages that only the history and many bags on many machines need."""
 
 
-@pytest.mark.parametrize("package", NEEDS)
+@pytest.mark.parametrize("package", first_fast(NEEDS, 3))
 def test_commands_name_what_they_need(
     package: str, bags: list[str], tmp_path: Path
 ) -> None:

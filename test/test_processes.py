@@ -168,11 +168,11 @@ ROOMS = {"excite": "experiment", "protocol": "papers", "demo": "demo"}
         [
             ("excite", signal.SIGTERM),
             ("protocol", signal.SIGKILL),
-            ("demo", signal.SIGHUP),
             ("excite", signal.SIGKILL),
+            ("demo", signal.SIGHUP),
             ("demo", signal.SIGKILL),
         ],
-        3,
+        2,
     ),
 )
 def test_commands_leave_no_process_whenever_and_however_they_end(

@@ -96,7 +96,9 @@ def test_measured_differences_are_those_of_the_cycles(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("bus", [(False, False), (True, False)])
+@pytest.mark.parametrize(
+    "bus", [(True, False), pytest.param((False, False), marks=pytest.mark.truth)]
+)
 def test_without_bus_power_the_model_is_compared(
     tmp_path: Path, bus: tuple[bool, bool]
 ) -> None:

@@ -132,6 +132,7 @@ def model(bags: list[Path]) -> EnergyModel:
     return identify(bags[1:2], "ur5e", OPTIONS).model
 
 
+@pytest.mark.truth
 def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> None:
     together = identify(bags, "ur5e", OPTIONS)
     truth = ExactArm()

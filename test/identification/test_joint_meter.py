@@ -282,6 +282,14 @@ def modelled_error(model: EnergyModel, telemetry: Telemetry) -> np.ndarray:
     return np.asarray(modelled / truth(telemetry, np.ones(N)) - 1.0)
 
 
+def test_a_model_identified_from_joint_voltages_has_the_cable(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", recording(40.0, 60.0, 1, of_losses=np.ones(N)))
+    cable = identify([bag], "ur5e").model.cable
+    assert cable is not None
+    assert np.abs((cable.resistance - SEGMENTS) / cable.std).max() < 4.0
+
+
+@pytest.mark.truth
 def test_identified_joint_energies_follow_the_joint_voltages(tmp_path: Path) -> None:
     telemetry, other = (
         recording(60.0, 125.0, seed, of_losses=np.ones(N)) for seed in (1, 2)

@@ -273,7 +273,6 @@ def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(
             ("ur10e", None, 0.0, 3),
             ("ur3e", 1, 0.0, 3),
         ],
-        2,
     ),
 )
 def test_recordings_of_one_arm_with_a_payload_set_wrongly(

@@ -177,7 +177,7 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
 
     def bag(seed: int, *, metered: bool) -> tuple[Path, float]:
         """A recording, and its energy at the wall [J]."""
-        telemetry = arm.record(60.0, seed=seed)
+        telemetry = arm.record(40.0, seed=seed)
         power = wall.power(np.full(len(telemetry), 7), np.asarray(telemetry.bus_power))
         columns = wall.readings(telemetry.time, power) if metered else {}
         made = changed(telemetry, **columns)
@@ -251,17 +251,23 @@ def test_the_generic_interval_covers(generation: str) -> None:
     assert boxes == sorted(boxes)
 
 
-def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path) -> None:
-    """A reversed clamp: the energy is the model's, and the other recordings give the wall."""
+def reversed_and_right(folder: Path, seconds: float) -> list[Path]:
+    """Recordings of a cell, the first with a reversed clamp."""
     arm = ExactArm(power_noise=0.5)
     wall = SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
     bags = []
     for seed, factor in ((1, -1.0), (2, 1.0)):
-        telemetry = arm.record(60.0, seed=seed)
+        telemetry = arm.record(seconds, seed=seed)
         power = wall.power(np.full(len(telemetry), 7), np.asarray(telemetry.bus_power))
         columns = wall.readings(telemetry.time, power)
         columns["wall_power"] = factor * columns["wall_power"]
-        bags.append(write_bag(tmp_path / str(seed), changed(telemetry, **columns)))
+        bags.append(write_bag(folder / str(seed), changed(telemetry, **columns)))
+    return bags
+
+
+def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path) -> None:
+    """The energy at the wall is the model's, and an identified model has no wall."""
+    bags = reversed_and_right(tmp_path, 30.0)
     reversed_clamp, right = (estimate_energy(generic_model("ur5e"), bag) for bag in bags)
     assert right.wall.source == "meter"
     assert reversed_clamp.wall.source == "generic"
@@ -275,11 +281,17 @@ def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path)
     assert [each["subject"] for each in both["contradictions"]] == ["wall_meter"]
     assert both["wall_source"] == "generic"
     alone = identify(bags[:1], "ur5e")
-    together = identify(bags, "ur5e")
     assert alone.model.wall is None
     assert [each.subject for each in alone.contradictions] == ["wall_meter"]
     assert contradiction.words() in alone.warnings
     save_model(alone.model, tmp_path / "model.yaml")  # and not "more motion"
+
+
+@pytest.mark.truth
+def test_recordings_with_a_right_meter_give_the_wall_beside_one_with_a_wrong_meter(
+    tmp_path: Path,
+) -> None:
+    together = identify(reversed_and_right(tmp_path, 60.0), "ur5e")
     assert together.model.wall is not None
     assert together.model.wall.box["running"] == pytest.approx(36.0, abs=10.0)
     assert len(identification_json(together)["contradictions"]) == 1

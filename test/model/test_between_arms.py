@@ -33,6 +33,7 @@ GENERIC = generic_model("ur5e")
 N = GENERIC.dof
 
 
+@pytest.mark.truth
 def test_errors_for_another_arm_are_as_large_as_stated() -> None:
     random = np.random.default_rng(3)
     size = 4

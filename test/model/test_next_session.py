@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from test.truth import first_fast
 from ur_energy_model.model.next_session import expected_friction
 from ur_energy_model.model.sessions import FRICTION_SPREAD
 from ur_energy_model.typing import Array
@@ -45,12 +46,14 @@ def running_in(random: np.random.Generator) -> Array:
 
 @pytest.mark.parametrize(
     ("friction", "of_last", "of_mean"),
-    [
-        (wearing, 0.9, 0.35),
-        (wandering, 1.12, 0.9),
-        (scattering, 0.85, 1.08),
-        (running_in, 1.0, 0.8),
-    ],
+    first_fast(
+        [
+            (wearing, 0.9, 0.35),
+            (wandering, 1.12, 0.9),
+            (scattering, 0.85, 1.08),
+            (running_in, 1.0, 0.8),
+        ]
+    ),
 )
 def test_the_next_session_is_expected_at_least_as_well_as_by_the_last_or_the_mean(
     friction, of_last, of_mean
@@ -99,6 +102,7 @@ def test_a_joint_that_varies_more_has_a_wider_spread_and_one_that_never_moved_th
     assert (found.factor[5], found.spread[5]) == (1.0, FRICTION_SPREAD)
 
 
+@settings(max_examples=40)
 @given(
     arrays(float, st.tuples(st.integers(1, 45), st.integers(1, 7)),
            elements=st.floats(-1.7, 1.7) | st.just(float("nan"))),

@@ -107,7 +107,6 @@ NAMES = [
             *(("added", name) for name in NAMES[1:] if ": file" in name),
             *(("compacted", name) for name in NAMES[:-1]),
         ],
-        2,
     ),
 )
 def test_what_is_lost_is_made_again_by_following_the_advice(

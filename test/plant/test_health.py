@@ -264,6 +264,7 @@ def test_another_model_a_winter_and_few_days_show_no_change() -> None:
     assert follow(colder, FRICTION).changes == ()
 
 
+@pytest.mark.truth
 def test_the_level_now_has_an_interval_that_holds() -> None:
     covered = []
     for seed in range(7200, 7205):

@@ -74,6 +74,7 @@ def test_measured_totals_of_the_files(
     assert content["interval"][0] < -LOWER * CYCLE < content["interval"][1]
 
 
+@pytest.mark.truth
 def test_days_are_what_scatters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
