@@ -32,7 +32,7 @@ TARGET_SAMPLES = 600
 _THINNED = 4  # rows of filtered motion per row that is used: the filter passes 2.5 Hz
 FILTERED_RATE = 12.5  # samples used of a second of filtered motion [Hz]
 _ROUNDS = 6  # iterations of the joints' noise levels
-# smallest noise level [N m], about that of rounding in the controller
+# smallest noise level [N m], about the rounding in the controller
 _LEAST_NOISE = 1e-3
 _DEPENDENT = 1e-9  # smaller eigenvalues of the scaled information are not determined
 _LEAST_SCALE = 0.01
@@ -146,7 +146,7 @@ def tool_scatter(robot: RobotDescription, q: Array, position: Array) -> float:
     whatever the tool is.
 
     Args:
-        robot: the arm, whose base frame is that of the controller.
+        robot: the arm, with the base frame of the controller.
         q: joint positions at different poses [poses, n], rad.
         position: position of the tool in the base frame [poses, 3], m.
     """

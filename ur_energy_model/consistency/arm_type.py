@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The type of the arm: whether the samples are those of the arm that a recording names.
+"""The type of the arm: whether the samples belong to the type that a recording names.
 
 Two kinds of samples depend on the type and on little else. target_moment is the
 controller's own inverse dynamics: the rigid bodies of the right arm explain it almost
@@ -185,7 +185,7 @@ def _contradictions(
 class ArmTypeMonitor:
     """Compares a connected arm with the one that is stated, as soon as its samples decide.
 
-    The comparison runs in a thread of its own, so that it does not delay reading: after
+    The comparison runs in a separate thread, so that it does not delay reading: after
     FIRST_LOOK, and then each time that three times as much was observed.
 
     Args:
@@ -479,7 +479,7 @@ def _joints(part: Telemetry) -> int:
 def _torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
     """Windows with target_moment and the motion it belongs to; none if they show too little.
 
-    The motion is that of the targets where they were recorded, else the measured one.
+    The motion is the target motion where it was recorded, else the measured one.
     """
     usable = []
     for part in windows:

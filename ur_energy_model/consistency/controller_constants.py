@@ -46,7 +46,7 @@ MOVING_SPEED = 0.05
 """Speed from which the friction compensation is a smooth curve [rad/s]: around a reversal
 it switches sign within a cycle or two."""
 OFFSET = 6e-4
-"""Deviation of a target current at rest from the relation, over that of the rated torque:
+"""Deviation of a target current at rest from the relation, over the current of the rated torque:
 one of four arms has 13 mA on its base and 3 mA on a wrist, the others below 0.2 mA."""
 OFFSET_WEIGHT = 4.0  # stretches of standstill that the assumed deviation counts as
 FORM_ERROR = 0.3
@@ -471,7 +471,7 @@ each next time is twice it."""
 # of motion; with less, joints that gravity does not load may be open still
 ENOUGH_BLOCKS = 20
 LEAST_GAIN = 0.7
-"""Ratio of a motor's deviation, calibration included, to that of the look before up to
+"""Ratio of a motor's deviation, calibration included, to the deviation found before, up to
 which reading on is worthwhile."""
 
 

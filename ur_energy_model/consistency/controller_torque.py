@@ -168,7 +168,7 @@ def torque_rows(
 
     Args:
         telemetry: telemetry with target_moment.
-        columns: columns of the torque, as those of `TorqueColumns`.
+        columns: columns of the torque, in the order of `TorqueColumns`.
         rate: samples per second that are used of recorded targets [Hz].
 
     Returns:

@@ -340,7 +340,7 @@ class EffortEvidence:
         return np.asarray(squares > least[:, None])
 
     def _payload_gain(self) -> Array:
-        """Gravity torque of a usual payload over that of the arm [n]: mean and deviation."""
+        """Gravity torque of a usual payload over the arm's gravity torque [n]: mean and std."""
         squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
         return np.asarray(self._payload * self._sums[:, _GRAVITY, _PAYLOAD] / squares)
 

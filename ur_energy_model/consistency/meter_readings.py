@@ -300,7 +300,7 @@ class MeterReadings:
         return self._grams(held)
 
     def waiting(self) -> Array:
-        """Gram matrices of readings that may yet be those of a frozen meter [pairs, 7, 7]."""
+        """Gram matrices of readings that may be from a frozen meter [pairs, 7, 7]."""
         waiting = np.zeros_like(self._gram)
         for part in _parts(self._held):
             waiting += _compared(part).gram

@@ -36,7 +36,7 @@ class RecordedArm(NamedTuple):
     constants: ControllerConstants | None = None
 
     def same_constants(self, other: RecordedArm) -> bool | None:
-        """Whether the stated torque constants are those of one arm; None where unknown."""
+        """Whether the stated torque constants belong to one arm; None where unknown."""
         if self.constants is None or other.constants is None:
             return None
         if self.constants.std.shape != other.constants.std.shape:

@@ -3,7 +3,7 @@
 
 """Power meters at the mains whose readings contradict the power of the robot's bus.
 
-Whatever a control box takes, the power at the mains is above that of the bus, is never
+Whatever a control box takes, the power at the mains is above the power at the bus, is never
 negative, changes with it, and is the bus power over the supply's efficiency plus some
 tens of watts (`generic_wall`). A meter that contradicts this has a reversed or wrong
 clamp, another unit or ratio, one phase of three, or belongs to another machine. Delay and
@@ -41,7 +41,7 @@ FEWEST_READINGS = 3
 LEAST_NEGATIVE = 5.0
 """Negative power that noise of a large clamp without load does not explain [W]."""
 SURE = 4.0
-"""Deviations of the power at the wall from that of usual cells that no cell has."""
+"""Deviations of the power at the wall from usual cells that no cell has."""
 CALIBRATION = 0.05
 """Relative error that meter and bus voltage and current have together, one standard
 deviation."""
@@ -141,7 +141,7 @@ class MeterVerdict(NamedTuple):
     """What the readings of a meter show about it.
 
     Attributes:
-        usable: whether readings, other than those of a frozen meter, can be those of this
+        usable: whether readings, other than readings of a frozen meter, can belong to this
             robot.
         contradictions: what contradicts that it is the meter of this arm.
     """
@@ -373,8 +373,8 @@ def _of_slopes(slopes: Sequence[MeterSlope]) -> tuple[str, str, str] | None:
     """The contradiction of changes of the power, its evidence and its remedy; None without one.
 
     Args:
-        slopes: slopes of the readings as those of a quick and of a slow meter; in neither
-            case may they follow the bus power.
+        slopes: slopes of the readings, taken as readings of a quick and of a slow meter;
+            in neither case may they follow the bus power.
     """
     for each in slopes:
         follows = each.slope + SURE * each.std >= LEAST_SLOPE

@@ -30,7 +30,7 @@ class AdviceTable(NamedTuple):
 
     Attributes:
         title: heading, without a full stop.
-        columns: headings of the columns; that of the first one is empty.
+        columns: headings of the columns; the first one is empty.
         rows: cells of each row, the first of which names it.
         note: how to read the table, in sentences; none if empty.
     """
@@ -64,7 +64,7 @@ class Advice(Protocol):
     """
 
     def as_json(self, tariff: Tariff) -> Mapping[str, Any]:
-        """The entries of JSON output; they are those of the top level of a command's JSON.
+        """The entries of JSON output, which belong to the top level of a command's JSON.
 
         Args:
             tariff: price, CO2 and hours of work, by which savings in a year are stated.

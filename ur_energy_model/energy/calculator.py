@@ -65,8 +65,8 @@ from ur_energy_model.typing import Array, Indices, Mask
 _STANDSTILL = int(ArmState.STANDSTILL)
 _MOVING = int(ArmState.MOVING)
 RESTING_SHARE = 0.3
-"""Share of the standby power below which the bus power shows nothing of it: the supply rests,
-because the joints regenerate more than the arm needs."""
+"""Bus powers below this share of the standby power do not show the standby power: the supply
+rests, because the joints regenerate more than the arm needs."""
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
 
@@ -182,7 +182,7 @@ class EnergyCalculator:
         self._measured.friction = self.session.friction()
 
     def use_friction(self, friction: SessionFriction | None) -> None:
-        """Use this friction from now on; None for that of the model."""
+        """Use friction from learning from now on; None for the friction of the model."""
         self.session.use_friction(friction)
 
     def model_in_session(self) -> EnergyModel:
@@ -458,7 +458,7 @@ class EnergyCalculator:
     def _braked_power(self, modes: Array, bus: BusPower) -> Array:
         """Power of an arm that is off or has its brakes engaged [samples], W.
 
-        It is that of the bus where it is measured, else that of the model in each mode.
+        It is the power of the bus where that is measured, else the model's power in each mode.
         Modes are RTDE codes [samples].
         """
         idle = self.options.idle_power

@@ -30,7 +30,7 @@ def time_zone(name: str) -> ZoneInfo:
 def shift_starts(text: str) -> tuple[int, ...]:
     """Starts of the shifts of a day in minutes since midnight, ascending.
 
-    The first one is that of the last shift of the day before, and negative: this shift
+    The first begin is negative, the begin of the last shift of the day before: this shift
     goes on until the first one of the day.
 
     Args:

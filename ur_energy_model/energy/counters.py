@@ -52,8 +52,7 @@ class EnergyCounters:
         highest: highest lifetime net energy at any publication so far [channels], J. It
             never decreases, also where a joint gives energy back, and over restarts.
         cycles: number of the last work cycle, over restarts.
-        note: why the counters are not those of before, for their users; None for no
-            reason.
+        note: why other counters are in use than before, for users; None if they are the same.
 
     Raises:
         InputError: the state file is damaged, in use, cannot be read or belongs to
@@ -149,11 +148,11 @@ class EnergyCounters:
     def bind(self, serial: str) -> bool:
         """Count for the arm with this serial number.
 
-        Counters of an unknown arm become its own. Those of another arm are kept in the
-        state file, and those of this arm continue, or begin at zero.
+        Counters of an unknown arm become the counters of this arm. Counters of another arm
+        are kept in the state file, and the counters of this arm continue, or begin at zero.
 
         Returns:
-            Whether the counters are others now.
+            Whether other counters are in use now.
         """
         if self.stated.serial in (None, serial):
             self.stated = replace(self.stated, serial=serial)

@@ -44,12 +44,12 @@ ADDED = (
 
 @dataclass(frozen=True)
 class Cycle:
-    """Energy of one cycle: from the last sample before it to its own last sample.
+    """Energy of one cycle, from the last sample before the cycle to the last sample in it.
 
     Attributes:
         number: 1 for the first one; numbers go on with the energy counters, over restarts
             of the program.
-        start: host time, which is that of ROS [ns since 1970]; that of the controller's
+        start: host time, which is the time of ROS [ns since 1970]; time of the controller's
             clock where the samples have no host time.
         end: likewise.
         reading: energies of all channels during the cycle.
@@ -76,7 +76,7 @@ class Cycle:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it was seen, so that its energy is that of the whole cycle."""
+        """Whether the whole cycle was seen, so that no part of its energy is missing."""
         return self.unaccounted == 0.0
 
     def words(self, energy: float) -> str:
@@ -240,8 +240,8 @@ LONGEST_HEADER = 10_000  # most bytes of the first line of a log
 class CycleLog:
     """Appends a row when a cycle ends; rows that cannot be written wait.
 
-    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks;
-    its earlier totals are those of the model.
+    A log of an earlier version keeps its columns, and gets the columns of ADDED that it
+    lacks; its earlier totals are modelled ones.
 
     Args:
         path: path of the CSV file; its folder is created if missing.

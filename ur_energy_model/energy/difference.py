@@ -5,7 +5,7 @@
 
 Welch, "The generalization of Student's problem when several different population
 variances are involved", Biometrika 34 (1947): the two sides may scatter differently. The
-number of degrees of freedom is that of Satterthwaite, Biometrics Bulletin 2 (1946).
+number of degrees of freedom is Satterthwaite's approximation, Biometrics Bulletin 2 (1946).
 """
 
 from __future__ import annotations

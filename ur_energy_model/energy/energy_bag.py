@@ -139,9 +139,9 @@ def write_energy_bag(
 ) -> None:
     """Write the topics that the estimator publishes, for a recording, at the times of its samples.
 
-    The standby power is that of the whole recording, as in `estimate_energy`. Topics are
-    in the namespace of the recording, and joint names have its prefix. Cycles are those
-    that `CycleDetector` finds by itself.
+    The standby power is the estimate from the whole recording, as in `estimate_energy`.
+    Topics are in the namespace of the recording, and joint names have its prefix. Cycles
+    are those that `CycleDetector` finds by itself.
 
     Args:
         model: model of the arm.

@@ -4,7 +4,7 @@
 """Energies of a recording as one record, its JSON form, and sums over several recordings.
 
 Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the
-integral of the motors' electrical powers, mechanical energy that of motor speed times
+integral of the motors' electrical powers, mechanical energy the integral of motor speed times
 motor torque, and the efficiency their ratio.
 """
 
@@ -89,7 +89,7 @@ class EnergySummary:
         unexplained: `supply` less `model` [J].
         unexplained_std: standard deviation of `unexplained` [J].
         bus: measured energy at the supply [J]; None where bus power is incomplete.
-        measured: measured part of `supply`, that of the time in which bus power is
+        measured: measured part of `supply`, in the time in which bus power is
             known [J].
         wall: energy at the mains: control box and supply included.
         state_time: time in each state [s].
@@ -289,7 +289,7 @@ _NOT_SUMMED = (
 def _summed(name: str, values: Sequence[Any]) -> Any:
     """Sum of entries of this name of several recordings, part by part; None where one lacks it.
 
-    Names are those of the first recording, and efficiencies the ratio of the sums.
+    Names come from the first recording; efficiencies are ratios of the sums.
     """
     first = values[0]
     if isinstance(first, dict):
@@ -307,7 +307,7 @@ def _summed(name: str, values: Sequence[Any]) -> Any:
 
 
 def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
-    """Where the sum of the totals comes from, and the share of it that the model explains."""
+    """Source of the sum of the totals, and the share of the sum that the model explains."""
     seconds = sum(each.duration for each in summaries)
     measured = sum(each.total_source.share * each.duration for each in summaries)
     source = TotalSource.of(measured, seconds)

@@ -121,7 +121,7 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
 
 
 def _same_point(one: Array, other: Array) -> bool:
-    """Whether joint positions [..., n], rad, are those of the same point or points of rest."""
+    """Whether joint positions [..., n], rad, belong to the same point or points of rest."""
     return bool(np.abs(one - other).max() < SAME_POINT)
 
 
@@ -135,7 +135,7 @@ def _with_rest(moves: Sequence[MoveSpan], number: int) -> MoveAndRest:
 def _places_in_cycle(
     motion: RecordedMotion, moves: Sequence[MoveSpan], cycles: Sequence[tuple[int, int]]
 ) -> dict[int, int]:
-    """Number in the cycle of each move of a recording that belongs to a cycle, by its own number.
+    """Number in the cycle of each move that belongs to a cycle, by its number in the recording.
 
     Beside complete cycles there are incomplete ones: at the ends of the recording, and
     where other work follows. Their moves have the points of the cycle as long as they
@@ -370,7 +370,7 @@ def _turned_lines(lines: Sequence[int], number: int) -> list[int]:
 
 
 def _is_program(lines: Sequence[int]) -> bool:
-    """Whether lines can be those of the moves of a program's loop from its begin on."""
+    """Whether lines can belong to the moves of a program's loop, from the begin of the loop on."""
     first = lines[0]
     called = [line for line in lines if line < first]
     if called and first - max(called) < LINES_BETWEEN:

@@ -80,9 +80,9 @@ UR10e."""
 FADING = 900.0
 """Time constant with which samples count less [s]: joints warm up within minutes to an hour."""
 USUAL_MISFIT = 3.0
-"""Error of currents in a session over that of filtered currents in the fit, which vibration, noise
-and another day explain: 1.6 to 3 in nine of ten pairs of UR10e recordings, 7 and more
-where payload or arm are others."""
+"""Error of currents in a session over the error of filtered currents in the fit. Vibration, noise
+and another day explain ratios up to this one: 1.6 to 3 in nine of ten pairs of UR10e recordings, 7
+and more where payload or arm differ."""
 ANCHOR_BLOCK = 0.25  # time of samples that are used together [s]
 
 

@@ -24,8 +24,8 @@ from ur_energy_model.typing import Array, Mask
 # where it is longer than both a fixed limit and 2.5 sample periods. The period is the
 # median of the steps before it. So the same rule fits recordings of 5 Hz and of 500 Hz, a
 # single missing sample is bridged, and the result depends neither on how samples are
-# batched nor on later samples. Before there are steps enough, the period is that of the
-# rate that the recording states, if it states one: the first steps of a recording of one
+# batched nor on later samples. Before there are enough steps, the period follows from
+# the rate that the recording states, if it states one: the first steps of a recording of one
 # sample a second are bridged, too. Where the controller's clock started again, the
 # recorded gaps or the host's stamps show for how long samples were missing.
 
@@ -34,7 +34,7 @@ PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample per
 WINDOW = 15  # number of steps whose median is the sample period
 FEWEST = 5  # least number of steps that determines the sample period
 FIRST_LIMIT = 2.5
-"""Longest step that is bridged before anything is known about the period [s]: that of 1 Hz."""
+"""Longest step that is bridged while the period is unknown [s]: 2.5 periods of 1 Hz."""
 LONGEST_GAP = 1.0e8
 """Longest step that is a gap [s], three years; a longer one leads to another clock."""
 

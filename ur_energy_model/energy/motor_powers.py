@@ -105,7 +105,7 @@ class MotorErrors(NamedTuple):
     def of(cls, found: DrivePowers, counts: tuple[int, int]) -> MotorErrors:
         """The changes of powers, filled up with zeros to some numbers of errors.
 
-        The errors of powers from measured currents are those of the bus model, which are
+        The errors of powers from measured currents are the errors of the bus model, which are
         the last ones of the demand where there is room for the errors of predicted
         currents, too.
 

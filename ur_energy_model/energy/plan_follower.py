@@ -3,11 +3,11 @@
 
 """Measured energy of planned motions that the arm has carried out.
 
-A motion is that of a plan if it starts from rest at the plan's first position, between
+A motion belongs to a plan if it starts from rest at the plan's first position, between
 EARLIEST and LATEST after the plan has come, and is at the plan's positions at the plan's
 times: at every moment within tolerance, with one shift of time of at most TIME_TOLERANCE
-for the whole motion. Times are those of the prediction, with the speed scaling at which
-the plan has come: a motion at another speed is not that of the plan.
+for the whole motion. Times are the predicted ones, with the speed scaling at which
+the plan has come: a motion at another speed does not belong to the plan.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class PlanFollower:
         Args:
             key: key that verdicts on it carry.
             plan: plan with the times of its prediction, speed scaling included.
-            since: controller time when it came [s]; None for that of the next snapshot.
+            since: controller time at which the plan arrived [s]; None for the time of the
+                next snapshot.
         """
         self._plans = [*self._plans, _Expected(key, plan, since)][-MOST_PLANS:]
 
@@ -134,7 +135,7 @@ class PlanFollower:
 
 
 class _Motion:
-    """A motion from rest that may be that of one plan, from its last position at rest on.
+    """A motion from rest that may belong to one plan, from its last position at rest on.
 
     Attributes:
         rest: begin and end of the standstill, and the first moments of motion.

@@ -165,7 +165,7 @@ class Channels:
     the sensitivities of the powers to the model's parameter errors, whose integrals give
     the standard deviations of the energies. There are sensitivities of the power of each
     joint, of the modelled power, and of the total, where they are 0 while it is measured.
-    The last error of the modelled power is that of standby.
+    The last error of the modelled power is the error of the standby power.
 
     Args:
         joints: names, n.
@@ -181,8 +181,8 @@ class Channels:
         state_energies: all columns of total power by state.
         state_times: all columns of time by state.
         joint_errors: columns of the sensitivities of the joints' powers.
-        model_errors: columns of those of the modelled power.
-        total_errors: columns of those of the total.
+        model_errors: columns of the errors of the modelled power.
+        total_errors: columns of the errors of the total.
         motion_variance: variance of the energy per second of motion, as of `BusModel`,
             J^2/s.
         wall: model of the power at the mains.

@@ -59,7 +59,7 @@ class PlanPowers:
     def __call__(
         self, motion: MotionSamples, dynamics: ArmDynamics
     ) -> tuple[DrivePowers, Array]:
-        """Powers of a motion that follows that of the last call, on the same clock.
+        """Powers of a motion that follows the motion of the last call, on the same clock.
 
         Args:
             motion: positions, velocities and accelerations at consecutive times.

@@ -214,7 +214,8 @@ class ProgramEnergy:
             own_places = self._places_of(lines[rows])
             places = np.append(self._last_place, own_places)
             powers = np.concatenate((self._last_power, power))
-            # One row of weights per position: those of its samples in the integral, else 0.
+            # One row of weights per position: the weights of its samples in the integral,
+            # else 0.
             known, place_rows = np.unique(places, return_inverse=True)
             weights = np.zeros((len(known), len(places)))
             steps = table.steps.bridged[rows]
@@ -313,8 +314,8 @@ PART_ENERGIES: dict[str, str] = {
     "unexplained_energy": "unexplained",
     "model_energy": "model",
 }
-"""Energies of a row beside those of the joints, by their columns of the whole arm: the first four
-and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
+"""Energies of a row beside the energies of the joints, by their columns of the whole arm: the
+first four and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
 Row = dict[str, Any]
 """What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
 integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and
@@ -344,7 +345,7 @@ class ProgramProfile:
 
     @property
     def energy(self) -> float:
-        """Energy of the whole arm at the supply, equal to that of `estimate_energy` [J]."""
+        """Energy of the whole arm at the supply, as `estimate_energy` computes it [J]."""
         return float(self._total(self.counted.net.sum(axis=0)))
 
     @property
@@ -398,7 +399,7 @@ class ProgramProfile:
         return found
 
     def _labels_around(self, node: int) -> list[str]:
-        """Labels of the nodes around a node and its own, from the outermost inwards; -1: none."""
+        """Labels of a node and of the nodes around it, from the outermost inwards; none for -1."""
         labels: list[str] = []
         while self.script is not None and node >= 0:
             labels.insert(0, self.script.nodes[node].label)
@@ -476,7 +477,7 @@ class ProgramProfile:
         return shifts
 
     def _row(self, part: ProgramPart, own: Mask) -> Row:
-        """What a part took at its own positions [places]."""
+        """Energies of a part at the positions that belong to it alone [places], J."""
         counted = self.counted
         channels = counted.channels
         net = counted.net[own].sum(axis=0)
@@ -548,7 +549,7 @@ def profile_program(
     Args:
         model: model of the arm.
         bag: recording.
-        script: script of the program; without it every line number is a part of its own.
+        script: script of the program; without it every line number is a separate part.
         options: how powers are computed.
         shifts: starts of shifts in minutes since midnight, ascending, the first on the day
             before, as from `calendar.shift_starts`; empty for energies without shifts.

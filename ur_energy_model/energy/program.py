@@ -4,7 +4,7 @@
 """A robot program: its lines and nodes, and where in it the robot is.
 
 PolyScope writes each node of a program tree into the script that it generates as a
-comment of its own, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the
+comment line, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the
 number of the line that is executed as `script_control_line`.
 """
 
@@ -139,7 +139,7 @@ class Script:
         node: index of the node of each line; -1 without one.
         threads: names of the functions that run beside the program.
         calls: lines at which functions of the script are called, by the name of the
-            calling function and then by that of the called one.
+            calling function and then by the number of the called one.
         nodes: nodes in the order of the script.
     """
 
@@ -384,7 +384,7 @@ class ProgramTracker:
     the script does not have, are NOWHERE.
 
     Attributes:
-        script: script of the program; without it every line is a position of its own.
+        script: script of the program; without it every line is a separate position.
         executions: how often each line and each node was begun, returns from calls not
             counted. Keys are numbers of lines, and -1 less the index for nodes.
     """

@@ -88,7 +88,7 @@ def read_motion(
     Raises:
         RecordingError: unusable values, or the arm was moved by hand (freedrive).
         WrongRobotError: it was recorded on another robot.
-        ContradictionError: its samples are those of another robot.
+        ContradictionError: its samples show another robot.
         MissingFieldError: neither target nor measured positions are recorded.
     """
     telemetry, cut = _read(Path(path), robot, longest)
@@ -159,7 +159,7 @@ NEARLY_STILL = 0.03
 [rad/s]."""
 SETTLING = 0.1  # time for which a move may begin and end more slowly than that [s]
 SHORTEST_MOVE = 0.02
-"""Distance below which a motion is no move, as that of a joint that settles [rad]."""
+"""Distance below which a motion is no move, as while a joint settles [rad]."""
 TURN = 0.05
 """Change of direction at which a slow instant counts as a stop between two moves [rad]."""
 LONGEST_GAP = 0.1  # gap in a move from which on the move is not complete [s]
@@ -226,7 +226,7 @@ def _with_slow_ends(
 ) -> MoveSpan:
     """A move with its slow beginning and end, so that each move starts where one ended.
 
-    `speed` is that of the fastest joint [k], rad/s. The move stays between the samples
+    `speed` is the speed of the fastest joint [k], rad/s. The move stays between the samples
     `earliest` and `latest`.
     """
     most = round(SETTLING / motion.period)
@@ -241,7 +241,7 @@ def _with_slow_ends(
 
 
 def _moves(q: Array) -> bool:
-    """Whether positions [samples, n], rad, are those of a motion."""
+    """Whether positions [samples, n], rad, move."""
     return bool(np.ptp(q, axis=0).max() > SHORTEST_MOVE)
 
 

@@ -243,7 +243,7 @@ def measured_powers(
     Args:
         calculator: calculator of the arm; keeps the state of the session.
         bag: recording.
-        fields: RTDE fields to read beside those of the calculator.
+        fields: RTDE fields to read beside the fields of the calculator.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
@@ -286,7 +286,7 @@ def estimate_energy(
         series: CSV file for the powers over time, or None.
         same_arm: see `model_of_arm`; only used where `matched` is None.
         matched: the model for the arm of the recording; None to match it here.
-        fields: RTDE fields that `observe` uses beside those of the calculator.
+        fields: RTDE fields that `observe` uses beside the fields of the calculator.
         observe: called with the powers of each batch, in order, and their layout.
         progress: called with fraction (NaN if unknown) and text.
 

@@ -46,7 +46,7 @@ PATIENCE = 1.2
 LONG_PATIENCE = 2.2
 """The same where shorter cycles repeat within the cycle: a search that begins within one of them
 passes up to two others before the first complete cycle."""
-LONGEST_PATIENCE = 5.0  # the same where the cycle is that of the whole recording
+LONGEST_PATIENCE = 5.0  # the same where the whole recording repeats with the cycle
 _SPEED_PER_PERIOD = 5.0
 _STILL = (0.01, 0.05)
 """Speed below which an arm rests: the change of speed within a sample at an acceleration of
@@ -182,7 +182,7 @@ class _Periodic(NamedTuple):
 
     period: int  # departures of a cycle
     first: int  # departure that begins the first cycle
-    last: int  # last departure whose point is that of the one a cycle before
+    last: int  # last departure from the same point as a cycle before
     path: Array  # of every joint in a cycle [joints], rad
     inside: Mask  # which departures begin a part of such cycles [departures]
 
@@ -441,7 +441,7 @@ class Repetition:
             if begin is not None and begin in self._marks:
                 since = [self._marks[k] for k in range(begin, now)]
                 left = [mark.q for mark in since if DEPARTURE in mark.kinds]
-                # Clients that send every move as a program of its own start no cycle with
+                # Clients that send every move as a separate program start no cycle with
                 # each.
                 is_move = bool(left) and all(
                     np.abs(q - left[0]).max() < SAME_POINT for q in left
@@ -530,7 +530,7 @@ class Repetition:
         return begins
 
     def _lengthen(self, shape: _Stretch) -> None:
-        """Go on with longer cycles if those of this shape are only a part of what repeats.
+        """Go on with longer cycles if cycles of this shape are only a part of what repeats.
 
         That may be so where a cycle does not begin with the end of the one before it.
         """

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Energy counters of one arm as a record: what the state file holds of them, and checks of it.
+"""Energy counters of one arm as a record in the state file, and the checks of this record.
 
 The state holds a `Counters` as JSON. The journal holds, in binary form, only what changes
 with every publication; such an entry names the counters that it continues by their number.

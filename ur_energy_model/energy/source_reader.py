@@ -23,7 +23,7 @@ was none for samples, but one for the processor."""
 
 
 class SourceReader:
-    """Reads a source in its own thread until it is stopped.
+    """Reads a source in a separate thread until it is stopped.
 
     A controller that cannot be reached is tried again; other errors end the thread and
     are kept in `failure`. `consume` takes each batch, in the thread, where `on_end` is
@@ -86,7 +86,7 @@ class SourceReader:
     def link(self) -> LinkStatus:
         """State of the connection, with the reason where there is none; once stopped, the last.
 
-        The losses are those of all sources that were opened one after the other.
+        The losses of all sources that were opened one after the other are summed.
         """
         if self._final is not None:
             return self._final

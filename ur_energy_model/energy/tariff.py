@@ -90,7 +90,7 @@ class Tariff:
         return paid / JOULES_PER_KWH
 
     def note(self, words: str = "by the models of control boxes and supplies") -> str:
-        """A sentence on what is paid; `words` are those of the energy at the wall."""
+        """A sentence on what is paid; `words` state the energy at the wall."""
         if (share := self.supply_efficiency) is not None:
             words = f"with {100 * share:.0f} % of the power reaching the bus, without control box"
         return f"Cost and CO₂ are at the wall, {words}."

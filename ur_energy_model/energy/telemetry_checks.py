@@ -63,7 +63,8 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
 
     Positions: four turns to either side (endless joints count on; arms have reported more
     than two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor
-    currents: five times that of the rated torque, at least 20 A; 200 A where the motor is
+    currents: five times the current of the rated torque, at least 20 A; 200 A where the
+        motor is
     unknown.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
@@ -292,7 +293,7 @@ class UsableSamples:
 
 
 def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
-    """Check that the joints of a model are those of its robot.
+    """Check that a model has the joints of its robot.
 
     Raises:
         WrongRobotError: they are not.
@@ -412,11 +413,11 @@ def model_of_arm(
     """A model for the arm of a recording, which may have been identified on another one.
 
     Serial numbers decide; where one is unknown, the torque constants that the controllers
-    state (the arm's fingerprint) do. Another arm's model becomes one between its type's
-    and its own, with the spread between arms. The torque constants are those of the arm
-    at hand, wherever its controller states them. Where they differ on one arm, by its
-    serial number or with `same_arm`, a joint or the control box was exchanged: only the
-    constants are replaced.
+    state (the arm's fingerprint) do. The model of another arm becomes one between this
+    model and the model of its type, with the spread between arms. The torque constants
+    are the constants of the arm at hand, wherever its controller states them. Where they
+    differ on one arm, by its serial number or with `same_arm`, a joint or the control box
+    was exchanged: only the constants are replaced.
 
     Args:
         model: generic, of the arm, or of another arm of the type.
@@ -468,15 +469,15 @@ def model_of_arm(
 
 
 IDENTIFIED_CONSTANT_ERROR = 2.0
-"""Error of an identified torque constant over its stated deviation, where only this constant can be
-compared with that of a controller."""
+"""Error of an identified torque constant over its stated deviation, where no constant stated by
+the controller of the model's arm is known, and the identified one must be compared instead."""
 
 
 def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool | None:
-    """Whether stated torque constants are those of the model's arm; None where that is open.
+    """Whether stated torque constants belong to the model's arm; None where it is not known.
 
-    Identified constants are too uncertain to show that they are, but may show that they
-    are not.
+    Identified constants are too uncertain to show that two arms are the same, but may
+    show that they differ.
     """
     if is_generic(model):
         return None
@@ -487,8 +488,8 @@ def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool 
 def _constants_of(model: EnergyModel) -> ControllerConstants:
     """Torque constants of the model's arm: those that its controller stated, else as identified.
 
-    Constants that come from the type of the arm are unknown. So are those of a model that
-    was learned while it worked, perhaps on the present arm.
+    Constants that come from the type of the arm count as unknown. So do the constants of a
+    model that was learned while the arm worked, perhaps on the present arm.
     """
     if model.controller_constants is not None:
         return model.controller_constants
@@ -559,7 +560,7 @@ def doubt_about_arm(
 def check_width(
     path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int
 ) -> None:
-    """Check that a batch has these fields, and those of joints a column per joint.
+    """Check that a batch has these fields, and that fields of joints have a column per joint.
 
     Args:
         path: path of the recording, for messages.
@@ -585,8 +586,7 @@ def check_batch(
 ) -> None:
     """Check the fields of a batch as `check_width` does, and their values.
 
-    Values of these fields must be finite, those of all fields within what any arm can
-    have.
+    Values of these fields must be finite, and values of all fields possible for some arm.
 
     Args:
         path: path of the recording, for messages.

@@ -34,8 +34,8 @@ PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
 """Parts that sum to the total with the joints, with their channels: the modelled parts, and what
 they leave unexplained of a measured total."""
 ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
-"""Names behind those of the joints: those of earlier versions at the places that they had, since
-plots of Foxglove have places. The place of `unexplained` was that of `residual`."""
+"""Names behind the names of the joints. Names of earlier versions keep their places, since plots
+of Foxglove refer to places. `unexplained` has the place that `residual` had."""
 
 
 def energy_names(joints: Sequence[str]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
     "bus": (topics.BUS_ENERGY, topics.BUS_POWER),
     "wall": (topics.WALL_ENERGY, topics.WALL_POWER),
 }
-"""Topics of energy and power by name; those of the joints and PARTS sum to the total's."""
+"""Topics of energy and power by name; values of the joints and PARTS sum to the total."""
 
 
 @lru_cache(maxsize=8)
@@ -423,7 +423,7 @@ def _status(
 
 
 def cycle_status(cycle: Cycle, channels: Channels) -> Status:
-    """The status of a finished cycle; a warning where a part of it was not seen."""
+    """The status of a finished cycle; a warning where a part of the cycle was not seen."""
     summary = cycle.summary(channels)
     values: dict[str, object] = {"cycle": cycle.number}
     if cycle.program is not None:

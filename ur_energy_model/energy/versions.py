@@ -4,7 +4,7 @@
 """Two versions of a program: what changed in the energy of each node or line, and in the script.
 
 Measured totals are compared where both recordings are measured; the interval of a
-difference is then that of the scatter of the cycles. Else the energies of the model are
+difference is then the uncertainty by the scatter of the cycles. Else the energies of the model are
 compared, whose errors are common to both versions as far as the motion is the same.
 """
 

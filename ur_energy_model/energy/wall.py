@@ -4,7 +4,7 @@
 """Energy at the wall: of a power meter's readings, and of a model where there are none.
 
 Readings are compared with what the wall depends on in `consistency.meter_readings`, and
-are used only where they can be those of this robot (`consistency.wall_meter`).
+are used only where they can belong to this robot (`consistency.wall_meter`).
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class RecordedWall:
     """Energy at the wall of a recording: by readings of a meter where it has some, else modelled.
 
     A reading covers the time of its mean. The rest of the time (before the first reading,
-    in gaps, the delay at the end) is modelled. Readings that cannot be those of this robot
+    in gaps, the delay at the end) is modelled. Readings that cannot belong to this robot
     are not used.
 
     Args:

@@ -4,7 +4,7 @@
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
 A log takes the powers that the calculator computes, batch by batch, in bounded memory. It
-is the same for a recording and for a live arm. Energies are those of the total, which is
+is the same for a recording and for a live arm. Energies refer to the total, which is
 measured where the source has bus power.
 """
 
@@ -34,7 +34,7 @@ LOG_FIELDS: tuple[str, ...] = (
 """RTDE fields that a log uses beside those of the calculator, where the source has them."""
 
 SETTLING = 0.15
-"""Time at the begin of a rest whose power is not that of holding: the arm still swings [s]."""
+"""Begin of a rest that is left out of the power of holding, as the arm still swings [s]."""
 SHORTEST_REST = 0.5  # shortest rest that shows the power of holding [s]
 LONGEST_STOP = 60.0
 """Rest from which on it is a pause, in which an arm could be switched off [s]."""
@@ -148,7 +148,7 @@ class WorkLog:
             reached.
         pauses: all long pauses together.
         seconds: time integrated over [s].
-        moving_seconds: part of it in motion [s].
+        moving_seconds: part of the time in motion [s].
         program: energy by line of the program; None before the first sample.
     """
 

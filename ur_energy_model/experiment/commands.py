@@ -139,7 +139,7 @@ def tool_of(options: SurroundingsOptions, robot: RobotDescription) -> tuple[Caps
     return (Capsule(robot.dof, np.zeros(3), end, radius),)
 
 
-# Running a motion: confirmation, recording, and what is printed of it.
+# Running a motion: confirmation, recording, and what is printed.
 
 
 def run_recorded(

@@ -38,7 +38,7 @@ FIELDS = (
 TEMPLATE_STEP = 0.02  # step of the comparison of recorded and planned motion [s]
 SHIFTS = np.arange(-0.1, 0.5, 0.01)
 FINER = np.arange(-0.01, 0.0101, 1e-3)
-"""Delays that a cycle may have beyond that of the one before it, and about the best of them [s]."""
+"""Largest delay of a cycle beyond the delay of the cycle before, and about the best delay [s]."""
 DEPARTURE = 2e-3
 LARGEST_MISFIT = 0.02
 """Distance from the start at which the motion counts as begun, and root mean square of recorded
@@ -55,7 +55,7 @@ MARGIN = 1.02
 class Proof:
     """Cycles before and after in turns: A B B A, or A B for an odd number.
 
-    The order A B B A cancels a steady change, such as that of warming joints.
+    The order A B B A cancels a steady change, such as warming joints.
 
     Attributes:
         robot: name of the arm.

@@ -179,7 +179,7 @@ class DesignRequest:
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
-    """Safety limits of a request: those of its arm among its walls, with its tool."""
+    """Safety limits of a request: the limits of its arm among its walls, with its tool."""
     return SafetyLimits(
         ArmDynamics(request.robot, request.setup),
         ArmGeometry(request.robot, request.walls, request.tool),

@@ -123,10 +123,10 @@ def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Arra
     """Common choices of base regressors.
 
     The choice of base parameters is not unique, and the condition number depends on it.
-    The first choice is that of the identification (`regroup`), whose condition number is
-    reported. The others are QR with column pivoting of the regressor over uniform random
-    states within the limits, the first and the last independent columns, and the singular
-    vectors.
+    The first choice is the grouping of the identification (`regroup`), whose condition
+    number is reported. The others are QR with column pivoting of the regressor over
+    uniform random states within the limits, the first and the last independent columns,
+    and the singular vectors.
 
     Args:
         dynamics: the arm in its setup, n joints.

@@ -125,7 +125,7 @@ def arm_in(
         source: bag or address.
         positions: positions as in `KnownArm`.
         mounting: gravity [3], m/s^2, which applies as far as the telemetry does not show it;
-            None for that of the recording, or an upright arm.
+            None for the mounting of the recording, or an upright arm.
     """
     info = telemetry.info
     payloads = _payloads(telemetry)

@@ -221,7 +221,7 @@ def not_validating(
 
 
 def note_of_used_time(recording: Recording) -> Iterator[str]:
-    """A line for a recording that is longer than what the fits use of it; none for others."""
+    """A line for a recording of which the fits use only a part; none for others."""
     kept = recording.kept
     whole = recording.duration
     if kept is not None and kept.samples < _WHOLE * whole:

@@ -118,8 +118,8 @@ def estimate_dynamics(
     """Gravity vector, payload and reflected inertias from target_moment.
 
     target_moment is the controller's own frictionless inverse dynamics, so that what the
-    links do not explain of it is reflected inertia times acceleration (Clochiatti et al.
-    2024, eq. 2 and 7-9).
+    links do not explain of target_moment is reflected inertia times acceleration
+    (Clochiatti et al. 2024, eq. 2 and 7-9).
 
     Parts of one recording (same `info.source`) share a setup while its payload fields do
     not change; the reflected inertias are common to all. Parts are read once and not

@@ -338,7 +338,7 @@ class CurrentColumns:
     Args:
         laws: the candidates.
         accelerations: add a column for the motor inertia.
-        known: a model known before, whose friction has columns of its own.
+        known: a model known before, whose friction has separate columns.
     """
 
     def __init__(

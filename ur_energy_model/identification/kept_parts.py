@@ -162,8 +162,8 @@ def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
     """Indices of the parts that cover about a wanted time, in order; always the first one.
 
     One part is chosen from each of several stretches of the recording, then further ones
-    from all of it, each time the part that adds the most information. All parts are chosen
-    where they do not cover more than the wanted time.
+    from the whole recording, each time the part that adds the most information. All parts
+    are chosen where they do not cover more than the wanted time.
 
     Args:
         information: Gram matrices of each part [parts, n, k, k].

@@ -111,7 +111,7 @@ class PayloadEstimate:
     Attributes:
         payload: mass, centre (flange frame), physically possible inertia (uncertain).
         shown_mass: estimate without constraint [kg]; negative where the torque is lower
-            than that of the links.
+            than the torque of the links.
         mass_std: standard deviation of the mass [kg], which includes correlated residuals
             and errors of links and torque constants.
         center_std: standard deviation of the centre of mass [3], m; NaN where the mass is

@@ -288,7 +288,7 @@ class _BagWork:
             bags: recordings to read.
             robot: the arm.
             opened: closes the recordings at its end.
-            kept: time that is kept of a long recording; None for all of it.
+            kept: time that is kept of a long recording [s]; None to keep the whole recording.
 
         Raises:
             IdentificationError: no bag can be used.

@@ -6,7 +6,7 @@
 The physical structure keeps the relations that energy conservation and the robot file
 give: standby power, a copper factor (R = factor * winding resistance), a conversion factor of all
 joints, the driver loss, the delays. The conversions of the joints relative to each other
-lie between those of the robot file's torque constants, which the null model has, and
+lie between the values by the robot file's torque constants, which the null model has, and
 those identified from currents: bus power decides where. Where the controller states the
 torque constants, these take the place of both.
 """
@@ -232,7 +232,7 @@ class Structure(NamedTuple):
         prior: prior of the parameters.
         torque: torque constants = base + torque @ parameters [n, p], N m/A.
         base: [n], N m/A.
-        own: joints whose conversion has a coefficient of its own [n].
+        own: joints whose conversion has a separate coefficient [n].
         single: conversions of single joints among the parameters [p].
     """
 
@@ -505,7 +505,7 @@ def physical(
 
 
 def with_meter(structure: Structure, meter: JointPowerEvidence) -> Structure:
-    """A physical structure whose prior includes what a meter at the joints shows of it.
+    """A physical structure whose prior includes what a meter at the joints shows.
 
     Args:
         structure: structure of n joints.

@@ -61,7 +61,7 @@ class SessionData:
             unknown.
         payloads: distinct payload masses set in the controller [kg].
         kept: time that motions and samples cover, where the recording is longer; None
-            where motions cover all of it and samples are not kept.
+            where motions cover the whole recording and samples are not kept.
         motions: filtered, in order.
         samples_kept: samples as recorded, in parts; see `kept`.
         began: begin of the recording, by a clock or count that all sessions of a fit share; None

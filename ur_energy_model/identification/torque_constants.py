@@ -500,7 +500,7 @@ def inertia_with_currents(
     """Reflected inertias with those unknown before updated by the currents.
 
     An inertia counts as identified from currents if they halve its standard deviation.
-    One that is known from target_moment stays, and what currents show of it is in
+    An inertia that is known from target_moment stays, and what currents show of it is in
     `actual`. Inertia and torque constant share the errors of one regression, so that a
     torque constant known better since (from bus power) corrects the inertia as well.
     Wrong masses or mounting scale the load alone: that part of the change is left out.

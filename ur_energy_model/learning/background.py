@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Learning beside a live estimator, in a process of its own.
+"""Learning beside a live estimator, in a separate process.
 
 `BackgroundLearning` never delays the thread that offers samples, starts the process again
 after a crash, and keeps what was learned of each arm apart. In the process, a `Worker`
@@ -86,8 +86,8 @@ class Progress:
         attempts: attempts to improve the model since the last Progress.
         changes: changes of the arm since the last Progress.
         needs: what ordinary work has not shown yet.
-        friction: friction of the joints at present, over that of the model in use; None
-            before it is known.
+        friction: friction of the joints at present, over the friction of the model in
+            use; None before it is known.
         left_out: samples left out so far because of the limit on computing time.
         cpu_share: mean share of a core that the process has used.
     """
@@ -124,7 +124,7 @@ class LearningUpdate:
 
 
 class BackgroundLearning:
-    """Learns about the arm that samples come from, in a process of its own.
+    """Learns about the arm that samples come from, in a separate process.
 
     One thread offers samples; another one polls for updates about once a second. What is
     learned about an arm is kept apart from what is learned about others (by serial

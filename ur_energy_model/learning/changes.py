@@ -65,7 +65,7 @@ _LEAST_SETUP = np.array([0.4, 0.035, 0.035])
 _SETUP_SESSION_RATIO = 14.0
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
-_GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of it
+_GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of the difference
 _REBASED = 0.005
 _REBASED_STANDBY = 0.1
 _REBASED_SETUP = np.array([0.02, 0.002, 0.002])
@@ -170,7 +170,7 @@ class ChangeMonitor:
 
         Returns:
             Factors of the joints [n] with their uncertainty; before the first samples
-            those of a session that has not begun.
+            levels of a session that has not begun.
         """
         at = self._temperature
         moving = self._moving_seconds

@@ -170,7 +170,7 @@ class DriftFilter:
         Args:
             temperature: temperature of the channels [c], degC; NaN for the reference
                 temperature.
-            another_session: whether the levels are those of a session that has not begun,
+            another_session: whether the levels are expected for a session that has not begun,
                 with the spread between sessions.
         """
         rows = self._rows(temperature)

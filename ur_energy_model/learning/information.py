@@ -241,7 +241,7 @@ class ArmInformation:
     """Data of the last sessions of one arm, and what they determine.
 
     Up to MOST_SESSIONS sessions are kept. Each has a standby power, a friction level and
-    a payload of its own; links, torque constants, friction laws and the power model are
+    a separate payload; links, torque constants, friction laws and the power model are
     common to all.
 
     Args:
@@ -491,7 +491,7 @@ class ArmInformation:
         self._estimate = self._of_this_session(found)
 
     def _of_this_session(self, estimate: DynamicsEstimate) -> DynamicsEstimate:
-        """An estimate whose setup is that of the present session, if it has one."""
+        """An estimate with the setup of the present session, if the session has one."""
         own = [entry for entry in estimate.recordings if entry.source == self.session]
         if not own:
             return estimate

@@ -74,7 +74,7 @@ _NUMBERS = (
 
 
 def first_model(robot: RobotDescription) -> EnergyModel:
-    """The generic model of the arm type; without one, that of the identification's priors.
+    """The generic model of the arm type; without one, a model from the identification's priors.
 
     Raises:
         IdentificationError: neither a generic model nor torque constants in the robot
@@ -115,7 +115,7 @@ class Learner:
         model: model to start from, the prior; later the model in use, whose number is
             `version`.
         serial: serial number of the arm; samples of another one are left out. None takes
-            that of the first samples that state one.
+            the number of the first samples that state one.
         state: state of an earlier learner of the same arm, from `state`; its model is
             used instead.
 
@@ -184,7 +184,7 @@ class Learner:
         """Take the next samples; cheap, and never raises for bad ones.
 
         Args:
-            batch: samples that follow those of the last call. Those of another arm or
+            batch: samples that follow the samples of the last call. Samples of another arm or
                 with impossible times are left out and counted.
         """
         if not len(batch) or not self._of_this_arm(batch):
@@ -247,7 +247,7 @@ class Learner:
         return needs(self.model, self._coverage, self._work)
 
     def friction(self) -> SessionFriction:
-        """Friction of the joints at present [n], over that of the model in use."""
+        """Friction of the joints at present [n], over the friction of the model in use."""
         return self._monitor.friction_now()
 
     def take_changes(self) -> tuple[Change, ...]:
@@ -558,7 +558,7 @@ def learn(
 
     Args:
         learner: learner of the arm; its model is the result.
-        bags: recordings of the arm in order of time, each a session of its own.
+        bags: recordings of the arm in order of time, each a separate session.
         progress: called with NaN and text.
 
     Returns:

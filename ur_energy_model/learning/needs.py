@@ -5,7 +5,7 @@
 
 Uncertainties are shares of the energy of a reference work: point-to-point moves through
 the whole workspace at the speeds of test programs (`trajectory_a` of the simulator). They
-combine the uncertainty of the identified parameters with that of a friction law beyond
+combine the uncertainty of the identified parameters with the uncertainty of a friction law beyond
 the speeds it was fitted to.
 """
 

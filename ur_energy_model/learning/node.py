@@ -4,7 +4,7 @@
 """Learning in the estimator node: the parameter `learn`, and lines and figures about it.
 
 The estimator begins with its first model. `BackgroundLearning` learns from its samples in
-a process of its own; once a second, `LearningCompanion.poll` takes over what was learned.
+a separate process; once a second, `LearningCompanion.poll` takes over what was learned.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _without(constants: ControllerConstants, joints: Indices) -> ControllerConst
 def with_new_joints(
     model: EnergyModel, kind: EnergyModel, joints: Sequence[int]
 ) -> EnergyModel:
-    """A model in which some joints are those of another arm of the type.
+    """A model in which some joints belong to another arm of the type.
 
     Args:
         model: model of the arm with its former joints.

@@ -87,8 +87,8 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
 def better_or_worse(before: Array, after: Array) -> int:
     """Whether losses of a second model are smaller or larger, by a paired t test.
 
-    Neighbouring cells may resemble each other: the standard error is that of single cells
-    or that of groups of five, whichever is larger.
+    Neighbouring cells may resemble each other: the standard error is computed from single
+    cells and from groups of five, and the larger one is used.
 
     Args:
         before: losses of the first model [cells].

@@ -7,7 +7,7 @@ Arms of one type have the same links, and motors, gears and supplies of one kind
 torque constants differ by more than 10 %, their friction by a third. The controller
 states the torque constants of the arm at hand (`model.controller_constants`): with them
 currents and powers follow from the model's torques. Friction transfers between arms as a
-torque; the friction currents of an arm are these torques over its own constants.
+torque; the friction currents of an arm are these torques over the torque constants of this arm.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ between factory calibrations, 2 to 16 % between six arms and the robot files."""
 
 
 def _with_any_constants(model: EnergyModel) -> EnergyModel:
-    """A model whose torque constants are as uncertain as those of another arm.
+    """A model whose torque constants are as uncertain as the constants of another arm.
 
     Its friction torques stay.
     """
@@ -350,11 +350,11 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
 def _joint_of_another_arm(
     own: JointModel, kind: JointModel, level: float, spread: float, rated: float
 ) -> JointModel:
-    """A joint of another arm, from an identified one and from that of its type.
+    """A joint of another arm, from an identified joint and from the joint of its type.
 
-    The covariance of its current's coefficients is the generic one, for its own friction.
-    What links weigh beyond their published masses is not learnt: recordings of four arms
-    have load factors of 0.97 to 1.08, two of one arm 0.99 and 1.08.
+    The covariance of the coefficients of its current is the generic one, scaled to its
+    friction. What links weigh beyond their published masses is not learnt: recordings of
+    four arms have load factors of 0.97 to 1.08, two of one arm 0.99 and 1.08.
     """
     friction = friction_of_another_arm(own, kind, level, spread, rated)
     before = np.append(1.0, kind.friction.values) / kind.torque_constant

@@ -5,8 +5,8 @@
 
 A parameter of an arm is the parameter of its type plus a deviation of the arm; the generic
 model has the parameter of the type with some error. An identified arm measures the type
-with two errors: its own deviation, and the error of its identification. By Bayes' rule the
-expectation for another arm lies between the generic model and the identified arm,
+with two errors: the deviation of the arm from the type, and the error of its identification. By
+Bayes' rule the expectation for another arm lies between the generic model and the identified arm,
 
     expected = generic + W (identified - generic),   W = T (T + A + E)^-1,
     covariance = T + A - W T,

@@ -70,7 +70,7 @@ class ControllerConstants:
 
     @classmethod
     def joined(cls, each: Sequence[ControllerConstants], n: int) -> ControllerConstants:
-        """The constants of an arm with n joints from several recordings of it.
+        """The constants of an arm with n joints from several recordings.
 
         They are means weighted by the inverse of their variances.
         """

@@ -66,7 +66,7 @@ class JointModel:
         current_residual: RMS of the measured minus the modelled current while moving [A].
         friction_reason: why this friction law was chosen.
         actual_inertia: what currents show of the arm's own reflected inertia where
-            target_moment shows that of the controller [kg m^2]; None elsewhere.
+            target_moment shows the inertia in the controller [kg m^2]; None elsewhere.
         load_factor: torque of links, payload and rotor over that by their published
             masses, as currents show it where the torque constant is known apart from
             them; else 1.
@@ -272,7 +272,7 @@ class DrivePowers:
         standby_power: standby power of the whole arm [samples], W.
         demand: power demand of the whole arm, negative while it regenerates [samples], W.
         total_power: power at the supply, which takes no power back [samples], W;
-            `BusCapacitor` models what the bus capacitance stores of it.
+            `BusCapacitor` models what the bus capacitance stores of the power fed back.
         sensitivity: change of each electrical power per standard deviation of each
             independent parameter error [samples, n, errors], W. The standard deviation of
             a power is its norm over the errors; that of an energy is the norm of its time

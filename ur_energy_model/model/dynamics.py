@@ -79,7 +79,7 @@ class ArmDynamics:
         """Joint torque regressor Y [samples, n, 10 n]: torque = Y @ parameters.
 
         Columns are the inertial parameters of the n moving bodies, each about the origin
-        and in the axes of its own link frame (DH frame of the last link rigidly moved by
+        and in the axes of its link frame (DH frame of the last link rigidly moved by
         the joint). The last body's parameters include the payload.
         """
         out = np.empty((len(q), self.dof, 10 * self.dof))

@@ -147,7 +147,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class LinkTensors:
-    """Inertia tensors of the n moving links, which replace those of the robot file.
+    """Inertia tensors of the n moving links, which replace the tensors of the robot file.
 
     Only some combinations of their entries affect an arm's torques. The others keep the
     values of the robot file, with a correspondingly large standard deviation.
@@ -193,7 +193,7 @@ class EnergyModel:
         provenance: recordings, package version and date that the model was made with.
         current_delay: delay of recorded currents behind recorded speeds [s]
             (`MeasuredPowers`).
-        link_tensors: identified inertia tensors; None uses those of the robot file.
+        link_tensors: identified inertia tensors; None for the tensors of the robot file.
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
         payload_calibration: payload calibration from recordings with a known payload;

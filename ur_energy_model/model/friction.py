@@ -166,7 +166,7 @@ _TERMS: dict[str, Term] = {
     LOAD: Term(
         "1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio
     ),
-    # Sign of the speed times that of the power flow times |load| is the load itself.
+    # The sign of the speed times the sign of the power flow times |load| is the load.
     LOAD_ASYMMETRY: Term("1", lambda point, _: point.load / point.gear_ratio, ()),
     "square": Term(
         "N m s^2/rad^2",
@@ -314,7 +314,7 @@ class Friction:
         shape: the law's shape constants.
         temperature_model: a, b, c, d of the manufacturer-style model, if the law uses it.
         temperature_range: joint temperatures of the fitted data [degC], None if unknown;
-            beyond it friction is that of the nearest end.
+            beyond it, the friction at the nearest end is used.
         presliding: joint travel within which Coulomb friction reverses [rad]; 0 if
             unknown.
     """
@@ -460,7 +460,7 @@ class FrictionBank:
                 unknown.
         """
         out = np.empty_like(speed)
-        # The sign of the torque is that of the power flow, which some laws need.
+        # The torque stands for the load, as its sign shows the power flow that some laws need.
         whole = motor_torque * self._ratio
         for group, point in self._points(speed, whole, temperature, None):
             names = group.law.parameters

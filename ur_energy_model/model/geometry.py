@@ -141,7 +141,7 @@ def load_capsules(robot: str, path: Path | None = None) -> Capsules:
 
     Args:
         robot: name of the arm.
-        path: path of its geometry file; None for that of the package.
+        path: path of its geometry file; None for the file of the package.
 
     Raises:
         RobotFileError: the arm has no geometry file, or the file is damaged (names the

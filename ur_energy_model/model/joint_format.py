@@ -57,7 +57,7 @@ JOINT = "<joint>"
 """Stands for the names of the n joints."""
 FREE_FIT = ("bus kind", "ecbot")
 """Word of the scope where a power model was fitted without constraints: its coefficients
-have any sign, those of the joints included."""
+have any sign, also of the joints."""
 
 
 # The setup.

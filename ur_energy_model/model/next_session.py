@@ -41,8 +41,8 @@ _RARITY = 0.5
 UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five
 months."""
 _TREND = 0.6
-"""Deviation of the trend over that of the drift. Running-in and wear go on for many
-sessions in one direction, and a drift without a trend would always come one session
+"""Standard deviation of the trend over the standard deviation of the drift. Running-in and wear go
+on for many sessions in one direction, and a drift without a trend would always come one session
 late."""
 _LEAST_ERROR = 0.02
 """Least relative error of the friction of a session: the motions of a session have their own
@@ -54,7 +54,7 @@ class ExpectedFriction(NamedTuple):
     """Friction of n joints in a session that has not begun.
 
     Attributes:
-        factor: over that of level 0 [n].
+        factor: deviation of each level over the deviation of level 0 [n].
         spread: relative standard deviation [n].
     """
 
@@ -109,7 +109,7 @@ def expected_friction(
     means = []
     variances = []
     surprises = []  # squared differences from the sessions before, in variances
-    likelihoods = []  # logarithms, with that of the prior
+    likelihoods = []  # logarithms, with the logarithm of the prior
     for size, share in product(_SIZES.tolist(), _SHARES.tolist() if ordered else [0.0]):
         drift = size**2 * share
         scatter = 0.5 * size**2 * (1.0 - share)
@@ -133,7 +133,7 @@ def expected_friction(
     each = np.array(means)
     mean = weights @ each
     variance = weights @ (np.array(variances) + np.square(each - mean))
-    # Joints whose friction varies more than that of the others, or less. The first
+    # Joints whose friction varies more than the friction of the others, or less. The first
     # session of a joint says nothing about it.
     squares = np.zeros((sessions, n))
     squares[known] = weights @ np.array(surprises)

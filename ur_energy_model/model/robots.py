@@ -139,7 +139,7 @@ UNRATED_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 OVERLOAD = 3.0
 """Largest payload that is believed, relative to that of the data sheet. The torques of an
-arm are rated to carry that payload at full reach together with its own links; folded up,
+arm are rated to carry that payload at full reach together with the links; folded up,
 an arm lifts up to some three times as much."""
 
 
@@ -222,7 +222,7 @@ def _described(root: YamlTree) -> RobotDescription:
 
 
 def _name(tree: YamlTree) -> str:
-    """Name of an arm, which is also that of its geometry and excitation files."""
+    """Name of an arm, which its geometry and excitation files have as well."""
     name = text(tree)
     if not name.isprintable() or "/" in name or name.startswith(".") or len(name) > 100:
         raise tree.refuse("must be a short name without slashes")

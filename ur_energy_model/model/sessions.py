@@ -86,7 +86,7 @@ class Session:
     Attributes:
         standby: standby power [W].
         standby_std: standard deviation of the standby power [W].
-        friction_scale: friction of this session over that of the model [n].
+        friction_scale: friction of this session over the friction of the model [n].
         friction_std: standard deviation of the friction scale [n].
         still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
         moving_seconds: motion that the friction scales were anchored on [s]; 0 if they
@@ -120,7 +120,7 @@ class Session:
         return root
 
     def friction_factors(self, j: int, names: Sequence[str]) -> Array:
-        """Friction parameters [p] of joint j in this session over those of the model."""
+        """Friction parameters [p] of joint j in this session over the model's parameters."""
         level, tilt = friction_directions(names)
         size = 0.0 if self.friction_tilt is None else float(self.friction_tilt[j])
         factors = np.maximum(self.friction_scale[j] + size * tilt, LEAST_FACTOR)
@@ -137,7 +137,7 @@ class SessionFriction:
     """Friction of n joints at present, followed while they work.
 
     Attributes:
-        scale: friction over that of the model at these temperatures [n]; NaN where
+        scale: friction over the friction of the model at these temperatures [n]; NaN where
             unknown.
         std: standard deviation of the scale [n].
         moving_seconds: motion of this session that it was measured in [s]; 0 for an
@@ -209,7 +209,7 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
     values = joint.friction.values
     torque = terms @ values
     # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance, or
-    # with a torque constant of its own.
+    # with a separate torque constant.
     stated = joint.source.get("torque_constant") == CONTROLLER
     of_constant = np.zeros_like(torque) if stated else -torque
     slopes = joint.torque_constant * np.column_stack([of_constant, terms])

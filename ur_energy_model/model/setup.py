@@ -48,7 +48,7 @@ def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -
 
     Args:
         tilt: tilt angle of the base [rad]; pi/2 on a wall, pi on the ceiling.
-        rotation: rotation of the base about its own z axis [rad].
+        rotation: rotation of the base about its z axis [rad].
         magnitude: magnitude of gravity [m/s^2].
     """
     tilted = np.array([0.0, -np.sin(tilt), -np.cos(tilt)])

@@ -41,7 +41,7 @@ MODE = "<robot mode>"
 STATE = "<state>"
 """Stands for the states of the box, `wall.STATES`."""
 BUS_KINDS = ("physical", "ecbot", "catalogue")
-"""Structures of power models that a file may have; the last two are those of papers."""
+"""Structures of power models that a file may have; the last two come from papers."""
 
 
 # The power model of the whole arm.
@@ -110,7 +110,7 @@ def _parts_of_bus(bus: BusModel) -> Mapping[str, Any]:
 class _Errors(Numbers):
     """Changes of the parameters by k independent errors [k, 3n+2].
 
-    Files of earlier versions have no drag, and no column of it.
+    Files of earlier versions have no drag, and no column for it.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _LINKS_OF_UR = {
 
 
 def link_names(robot: RobotDescription) -> tuple[str, ...]:
-    """Names of the moving links; joints of UR have those of UR's own description."""
+    """Names of the moving links; for joints of UR as in UR's description."""
     names = []
     for joint in robot.joint_names:
         usual = f"{joint.removesuffix('_joint')}_link"

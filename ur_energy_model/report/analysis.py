@@ -301,7 +301,7 @@ def analyse(
 
     Args:
         model: model of the arm.
-        bag: the recording; at most `DRAWN_SECONDS` of it are used.
+        bag: the recording, of which at most `DRAWN_SECONDS` are used.
         label: short name; None for the name of the bag.
         motion: relation to the recordings that the model was fitted to.
         payload: the actual one; None estimates mounting and payload from the bag.

@@ -91,7 +91,7 @@ class LineChart(Chart):
 
     Attributes:
         x_label: quantity and unit of the x axes.
-        y_label: quantity and unit of the y axes, unless a panel has its own.
+        y_label: quantity and unit of the y axes, unless a panel has another label.
         panels: panels in reading order.
         columns: at most this many panels side by side on a wide page.
         equal: whether x and y have one scale (paths in space).
@@ -126,7 +126,7 @@ class Bars:
         values: values in the unit of the chart's axis [categories]; NaN for no bar.
         half_width: half width of 95 % intervals [categories]; None for none.
         role: what the bars show, which determines colour and outline.
-        joint: index of the joint whose colour all of them have; None if each has its own.
+        joint: index of the joint whose colour all bars have; None if each bar has another.
     """
 
     label: str

@@ -213,7 +213,7 @@ def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
     """The flame graph: rows lead from the node through subprograms to the line.
 
     Widths are energies. Places are shares of the width, so that letters keep their size
-    whatever the screen; each part is a drawing of its own, which cuts what does not fit. A
+    whatever the screen; each part is a separate drawing, which cuts what does not fit. A
     narrow screen shows a part of the graph, to be scrolled.
 
     Args:

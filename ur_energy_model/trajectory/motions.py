@@ -247,7 +247,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Sinusoids:
-    """A sine of its own for every joint, faded in and out (EcBot's test motion).
+    """A separate sine for every joint, faded in and out (EcBot's test motion).
 
     q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back
     to 0 by smooth steps of `fade_time` at both ends.

@@ -87,7 +87,7 @@ class Planner:
         setup: mounting and payload, for the torques; upright and unloaded by default.
         reflected_inertia: reflected inertia of motors and reducers, joint side [n], kg
             m^2; None for the nominal one. Unknown values count as zero.
-        limits: limits of the moves; None for those of the test trajectories.
+        limits: limits of the moves; None for the limits of the test trajectories.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Planner:
             start: joint positions at the begin [n], rad.
             end: joint positions at the end [n], rad.
             rest: pause after the move [s].
-            limits: limits of this move; None for those of the planner.
+            limits: limits of this move; None for the limits of the planner.
         """
         limits = self.limits if limits is None else limits
         speed = limits.speed

@@ -235,7 +235,7 @@ def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     `q_0` ... [rad] (also `target_q_0`, `actual_q_0` or the joint's name); where known,
     velocities `qd_0` ... [rad/s] and accelerations `qdd_0` ... [rad/s^2] (also
     `target_qd_0`, `target_qdd_0`). Other columns are ignored. Delimiters, decimal commas
-    and encodings are those of CSV recordings.
+    and encodings are accepted as in CSV recordings.
 
     Raises:
         InputError: names the column or line at fault.
@@ -352,13 +352,13 @@ _ENOUGH_STEPS = 4.0
 positions by chance in less than one of 10,000 uneven plans."""
 _ORDER = 4
 _WHITE_GAIN = 70.0**0.5
-"""Standard deviation of fourth differences of white noise, over that of the noise."""
+"""Standard deviation of fourth differences of white noise, over the deviation of the noise."""
 _WHITE_CORRELATION = -0.5
 """Consecutive fourth differences of white noise correlate with -0.8, of motion
 positively."""
 _ENOUGH_POINTS = 32
 _ACCELERATION_GAIN = 6.0**0.5
-"""Standard deviation of second differences of white noise, over that of the noise."""
+"""Standard deviation of second differences of white noise, over the deviation of the noise."""
 
 
 def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
@@ -419,10 +419,10 @@ def _too_slow(plan: Plan) -> list[str]:
 
 
 def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
-    """The plan with even stamps, if its own deviate by up to a period and the points show it.
+    """The plan with even stamps, if the given stamps deviate by up to a period, as the points show.
 
-    Without velocities, the period is that of the stamps; with them, that of the points:
-    the way of a step is that of the cubic through the velocities of four points.
+    Without velocities, the period follows from the stamps; with them, from the points:
+    the way of a step follows from the cubic through the velocities of four points.
     """
     time = plan.time
     q = plan.q
@@ -469,7 +469,7 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
 def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
     """Differences of positions [k, n], rad, from those that neighbours and times [k], s, suggest.
 
-    With velocities they are the ways of the steps less those of the mean velocities [k -
+    With velocities they are the ways of the steps less the ways at the mean velocities [k -
     1, n]; without, the positions less the cubics through two points on either side [k - 4,
     n].
     """
@@ -497,7 +497,7 @@ def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
     It has a constant size a, first in one and then in the other direction. In a time h with
-    a change of velocity dv its way differs from that of the mean velocity by (a^2 h^2 -
+    a change of velocity dv its way differs from the way at the mean velocity by (a^2 h^2 -
     dv^2) / (4 a). Both ends may be rounded by half of _ROUNDED.
     """
     h = np.diff(time)[:, None]
