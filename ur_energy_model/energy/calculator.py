@@ -6,18 +6,18 @@
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. One batch
 passes these steps, in this order:
 
-1. samples that cannot be, and those that repeat a timestamp, are left out;
-2. motors and drivers: from measured currents (`MeasuredPowers`), else from the motion
-   (`PredictedPowers`);
-3. standby: what the session has shown so far (`SessionFollower`);
-4. supply: regeneration that it cannot take back (`BusCapacitor`); these parts are the
-model;
-5. total: bus power where it is measured (`BusMeter`), else the model; unexplained is
-   total less model.
+1. impossible samples, and samples that repeat a timestamp, are left out;
+2. motors and drivers: their power from measured currents (`MeasuredPowers`), else from the
+   motion (`PredictedPowers`);
+3. standby: the power that the session has shown so far (`SessionFollower`);
+4. supply: regeneration that the supply cannot take back (`BusCapacitor`). Steps 2 to 4 are
+   the modelled power;
+5. total: bus power where it is measured (`BusMeter`), else the modelled power. What is
+   unexplained is the total less the modelled power.
 
 The result does not depend on how samples are batched, and nothing is changed afterwards:
 all state follows the samples and the controller's clock. There is one exception: the
-friction that splits the mechanical power of a joint is the one known at the start of a
+friction that splits the mechanical power of a joint is the estimate at the start of a
 batch.
 
 Equations: model/drives.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al.,
@@ -68,7 +68,8 @@ RESTING_SHARE = 0.3
 """Bus powers below this share of the standby power do not show the standby power: the supply
 rests, because the joints regenerate more than the arm needs."""
 SENSITIVITY_PERIOD = 0.05
-"""Sensitivities are computed once per period of the clock and held in between [s]."""
+"""Sensitivities to parameter errors are computed once per period of the clock and held in
+between [s]."""
 
 
 class EnergyCalculator:
@@ -108,7 +109,7 @@ class EnergyCalculator:
         limits = rated_limits(robot)
         self._most_power = most_power(robot)
         self._usable = UsableSamples(limits, self._most_power)
-        self._refused_time = 0.0
+        self._refused_time = 0.0  # time of refused samples before the next good one [s]
         self.channels = channels_of(
             model, motion=self.options.method != "current", wall=model.wall_of(robot)
         )
@@ -129,7 +130,7 @@ class EnergyCalculator:
             shared=np.zeros((1, whole_arm - 1)),
         )
         """Sensitivities that are held at present [1, errors], W."""
-        self._period = math.nan  # number of the SENSITIVITY_PERIOD that they are of
+        self._period = math.nan  # number of the SENSITIVITY_PERIOD of these sensitivities
 
     @property
     def standby(self) -> StandbyFollower:
@@ -169,8 +170,9 @@ class EnergyCalculator:
     def follow_session(self, batches: Iterable[Telemetry]) -> None:
         """Follow the sessions of a whole recording in a first pass over its batches.
 
-        The calls that follow begin with what its sessions have shown in the end, so that
-        a recording whose standstill comes late is split right from its first sample.
+        The second pass begins each session with its final estimates of standby power and
+        friction. The power is therefore divided correctly from the first sample on, also
+        where the arm stands still late in the recording.
 
         Raises:
             MissingFieldError: a field that the method needs is missing.
@@ -241,18 +243,21 @@ class EnergyCalculator:
             current = None if current is None else current[good]
             if not len(batch):
                 return None
+        # The time to a refused sample belongs to the next good one: steps come after.
         steps = self.gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate)
         first = math.isnan(self._period)
-        if not steps.bridged.min() > 0.0:  # some may repeat a timestamp
+        if not steps.bridged.min() > 0.0:  # some samples may repeat a timestamp
             new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
-            new[0] |= first  # the very first sample
+            new[0] |= first  # the very first sample has no step
             batch = batch.select(new)
             steps = steps.cut(new)
             current = None if current is None else current[new]
             if not len(batch):
                 return None
         motors, errors, good = self._motors(batch, current, steps.bridged)
-        if not good.all():
+        if (
+            not good.all()
+        ):  # currents within their limits can still be impossible together
             self.refused += len(batch) - int(good.sum())
             steps, self._refused_time = steps.without(~good, self._refused_time)
             batch = batch.select(good)
@@ -282,10 +287,11 @@ class EnergyCalculator:
             steps: bridged steps to the samples [samples], s.
 
         Returns:
-            Powers and sensitivities of the samples, and whether the power of each sample
-            is possible, which is no more than an arm can take [samples].
+            Powers of the samples; their sensitivities; and whether the power of each
+            sample is possible: no more than the arm can take [samples].
         """
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
+        # Sensitivities are due at the first good sample of each period.
         due = changes(period, self._period) != 0
         self._period = float(period[-1])
         if current is None:
@@ -300,7 +306,7 @@ class EnergyCalculator:
         electrical = powers.joints[:, self.channels.per_joint["electrical_power"]]
         good = np.abs(electrical).sum(axis=1) + powers.driver <= self._most_power
         due &= good
-        known = self._errors
+        known = self._errors  # the first row holds for samples before the first due one
         per_joint, whole_arm = self.channels.errors
         counts = (per_joint, whole_arm - 1)
         if due.any():
@@ -313,15 +319,15 @@ class EnergyCalculator:
                 shared=np.concatenate((known.shared, found.shared)),
             )
         self._errors = known.at(slice(-1, None))
-        # Each sample has the sensitivities of the last one at which they were due.
+        # Each sample has the sensitivities of the last sample at which they were due.
         latest = np.cumsum(due)
         return powers, known.at(latest), good
 
     def _begin_session(self, samples: Telemetry) -> None:
-        """State the error that all motions of a session have in common, from its first samples.
+        """Set the error that all motions of a session have in common, from its first samples.
 
-        It is smaller in the session that the model was identified in, whose standby power
-        is then known as well.
+        The error is smaller in the session in which the model was identified. The standby
+        power of that session is known as well.
         """
         same = is_same_session(self.model, samples)
         share = MOTION_COMMON if same else MOTION_OF_SESSION
@@ -339,11 +345,11 @@ class EnergyCalculator:
         bus: BusPower,
         errors: Array,
     ) -> StandbySeries:
-        """Standby power at these samples, of one session or several.
+        """Update the estimates of one or more sessions; returns the standby power.
 
         Args:
-            batch: the samples.
-            steps: bridged steps to them [samples], s.
+            batch: samples of one session, or of several, one after the other.
+            steps: bridged steps to the samples [samples], s.
             states: states of the arm [samples].
             motors: powers of motors and drivers.
             bus: measured power of the robot bus.
@@ -392,8 +398,8 @@ class EnergyCalculator:
         """Powers of all channels [samples, channels], W, in the order of `Channels`.
 
         Args:
-            batch: the samples.
-            steps: bridged steps to them [samples], s.
+            batch: usable samples.
+            steps: bridged steps to the samples [samples], s.
             states: states of the arm [samples].
             motors: powers of motors and drivers.
             errors: sensitivities of these powers.
@@ -404,8 +410,8 @@ class EnergyCalculator:
         demand = motors.demand + standby.power
         supply = self._capacitor(steps, demand)
         joint_errors = errors.joints
-        # Parameters that are wrong are wrong in the standby power, too, with the opposite
-        # sign: summed before they are integrated, their errors cancel at standstill.
+        # The error of a parameter changes the standby power, too, with the opposite sign.
+        # Added before they are integrated, both changes cancel where standby was measured.
         shared = errors.shared + standby.errors
         model_errors = np.column_stack([shared, standby.std])
         parts = {

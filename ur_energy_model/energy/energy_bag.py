@@ -147,7 +147,7 @@ def write_energy_bag(
         model: model of the arm.
         recording: bag of telemetry.
         bag: directory to make; it must not exist.
-        name: name of its storage file, default the directory's.
+        name: name of the storage file; None for the name of the directory.
         model_path: path of the model file, for energy/summary.
         rate: rate of the live topics [Hz].
         same_arm: see `model_of_arm`.
@@ -172,10 +172,11 @@ def write_energy_bag(
     publishing = Decimator(rate)
     summarising = Decimator(SUMMARY_RATE)
     custom = custom_of_info(info, (), host_clock=first.stamp is not None)
-    stamp = 0
-    due = True
+    stamp = 0  # host time of the last sample [ns]
+    due = True  # whether the last samples are in a published message
 
     def publish() -> None:
+        """Keep the messages that the live estimator would publish now."""
         snapshot = estimator.snapshot()
         if snapshot is None:
             return

@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Friction of a session: the part of measured currents that it explains, followed recursively."""
+"""Friction of a session, estimated recursively from the currents that friction explains.
+
+The friction of a session is the model's friction times a scale; a tilt makes the part that
+depends on the speed larger, and Coulomb friction smaller (`model.sessions`).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,26 @@ from ur_energy_model.model.sessions import Session, friction_directions
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Indices
 
+# Columns of the regression of a joint's currents: friction per unit of scale, friction per
+# unit of tilt, the current that the rest of friction and the load leave, and 1.
+_SCALE = 0
+_TILT = 1
+_FRICTION = slice(_SCALE, _TILT + 1)
+_LEFT = 2
+_ONE = 3
+
 
 class FrictionSplit:
-    """Splits currents into friction that varies between sessions and everything else, n joints."""
+    """Splits the currents of n joints into friction that varies between sessions and the rest.
+
+    Args:
+        model: model of the arm.
+
+    Attributes:
+        ratio: gear ratios [n].
+        constant: torque constants, motor side [n], N m/A.
+        inertia: reflected inertias, joint side [n], kg m^2.
+    """
 
     def __init__(self, model: EnergyModel) -> None:
         self.ratio = np.array([joint.gear_ratio for joint in model.joints])
@@ -29,7 +50,7 @@ class FrictionSplit:
         factor = np.array([joint.load_factor for joint in model.joints])
         self._per_load = factor / (self.ratio * self.constant)
         self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
-        # Of each joint, currents of scale, tilt and the rest per friction term [p, 3], A.
+        # Of each joint: currents of scale, tilt and the rest per friction term [p, 3], A.
         self._weights = []
         for joint in model.joints:
             level, tilt = friction_directions(joint.friction.law.parameters)
@@ -65,7 +86,7 @@ class FrictionSplit:
             currents.append(of_joint @ weights)
         parts = np.stack(currents, axis=1)
         left = current - self._per_load * load - parts[..., 2]
-        return parts[..., :2], left
+        return parts[..., _FRICTION], left
 
 
 ANCHOR_SPEED = 0.1
@@ -90,8 +111,16 @@ class FrictionFollower:
     """Friction scale and tilt of the session of an arm with n joints, recursively from samples.
 
     Bayesian linear regression of the currents that friction explains, with the spread
-    between sessions as prior; samples within CORRELATION_TIME count as one, and fade
-    (FADING).
+    between sessions as prior. Samples within CORRELATION_TIME count as one, and older
+    samples count less (FADING).
+
+    Args:
+        model: model of the arm; its friction has scale 1 and tilt 0.
+
+    Attributes:
+        prior: session with the spread between sessions as uncertainty.
+        split: divides currents into friction and the rest.
+        moving_seconds: motion of each joint so far [n], s.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -100,8 +129,7 @@ class FrictionFollower:
         self.split = FrictionSplit(model.in_session(self.prior))
         self.moving_seconds = np.zeros(n)  # motion of each joint so far [s]
         self._residual = np.array([joint.current_residual for joint in model.joints])
-        # Time integrals of products of friction per scale and tilt, the currents left,
-        # and 1 [n, 4, 4], A^2 s.
+        # Time integrals of the products of the columns of each joint [n, 4, 4], A^2 s.
         self._sums = np.zeros((n, 4, 4))
         self._time = math.nan
 
@@ -172,16 +200,16 @@ class FrictionFollower:
             return prior
         sums = self._sums * self._kept(self._time if time is None else time)
         mean, covariance, _ = self._posterior(sums, prior, WITHIN_SESSION)
-        scale_std = np.sqrt(covariance[:, 0, 0])
-        tilt_std = np.sqrt(covariance[:, 1, 1])
+        scale_std = np.sqrt(covariance[:, _SCALE, _SCALE])
+        tilt_std = np.sqrt(covariance[:, _TILT, _TILT])
         return replace(
             prior,
-            friction_scale=mean[:, 0],
+            friction_scale=mean[:, _SCALE],
             friction_std=scale_std,
             moving_seconds=max(prior.moving_seconds, float(self.moving_seconds.max())),
-            friction_tilt=mean[:, 1],
+            friction_tilt=mean[:, _TILT],
             tilt_std=tilt_std,
-            tilt_correlation=covariance[:, 0, 1] / (scale_std * tilt_std),
+            tilt_correlation=covariance[:, _SCALE, _TILT] / (scale_std * tilt_std),
         )
 
     def saved(self) -> dict[str, Array]:
@@ -201,7 +229,7 @@ class FrictionFollower:
     def _posterior(
         self, sums: Array, prior: Session, changes: float
     ) -> tuple[Array, Array, Array]:
-        """What sums of samples show of scale and tilt.
+        """Normal posterior of scale and tilt from sums of samples.
 
         Args:
             sums: sums of samples as in `_sums` [..., n, 4, 4], A^2 s.
@@ -212,26 +240,28 @@ class FrictionFollower:
             Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, and the mean
             squared error that is left of the currents [..., n], A^2.
         """
-        squares = sums[..., :2, :2]
-        products = sums[..., :2, 2]
-        seconds = np.maximum(sums[..., 3, 3], 1e-9)
+        squares = sums[..., _FRICTION, _FRICTION]
+        products = sums[..., _FRICTION, _LEFT]
+        seconds = np.maximum(sums[..., _ONE, _ONE], 1e-9)
         spread = np.maximum(prior.friction_std, 1e-9)
         information = np.zeros((len(spread), 2, 2))
-        information[:, 0, 0] = 1.0 / spread**2
-        information[:, 1, 1] = 1.0 / TILT_SPREAD**2
-        known = information[:, :, 0] * prior.friction_scale[:, None]
-        noise = np.maximum(self._residual**2, 1e-6 * squares[..., 0, 0] / seconds)
-        # The second time with the error of the currents that the first one has left.
+        information[:, _SCALE, _SCALE] = 1.0 / spread**2
+        information[:, _TILT, _TILT] = 1.0 / TILT_SPREAD**2
+        # The prior mean is (friction_scale, 0).
+        known = information[:, :, _SCALE] * prior.friction_scale[:, None]
+        square = squares[..., _SCALE, _SCALE]
+        noise = np.maximum(self._residual**2, 1e-6 * square / seconds)
+        # The second round uses the error of the currents that the first round has left.
         for _ in range(2):
             weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
             covariance = np.linalg.inv(information + weight[..., None, None] * squares)
             right = known + weight[..., None] * products
             mean = (covariance @ right[..., None])[..., 0]
-            error = sums[..., 2, 2] - 2 * (mean * products).sum(axis=-1)
+            error = sums[..., _LEFT, _LEFT] - 2 * (mean * products).sum(axis=-1)
             error += np.einsum("...i,...ij,...j", mean, squares, mean)
             noise = np.maximum(noise, error / seconds)
-        variance = covariance[..., 0, 0] + changes**2
-        covariance[..., 0, 0] = np.minimum(variance, prior.friction_std**2)
+        variance = covariance[..., _SCALE, _SCALE] + changes**2
+        covariance[..., _SCALE, _SCALE] = np.minimum(variance, prior.friction_std**2)
         return mean, covariance, noise
 
     def _use(
@@ -258,9 +288,10 @@ class FrictionFollower:
             now = float(time[last])
             self._sums = self._kept(now) * self._sums + grams[k]
             self._time = now
-        self.moving_seconds = self.moving_seconds + grams[..., 3, 3].sum(axis=0)
+        moved = grams[..., _ONE, _ONE].sum(axis=0)
+        self.moving_seconds = self.moving_seconds + moved
         return before, begins
 
     def _kept(self, time: float) -> float:
-        """Share of the samples so far that counts at a later time [s]."""
+        """Weight of the samples so far at a later time [s], relative to their weight now."""
         return math.exp(-(time - self._time) / FADING) if time > self._time else 1.0

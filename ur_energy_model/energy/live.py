@@ -514,17 +514,29 @@ class LiveEstimator:
         table = self.calculator(batch)
         if table is None:
             return []
-        total = self.channels.arm["total"]
-        time = table.samples.time
-        power = table.power
         self._observe_unexplained(table)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
-        found: list[Snapshot] = []
         self._last = table
         stops: list[int] = []
         if len(table.samples) == len(batch):
             stops = [earlier + end for end in ends]
+        return self._integrate(table, stops)
+
+    def _integrate(self, table: PowerTable, stops: Sequence[int]) -> list[Snapshot]:
+        """Count powers, part by part between the marks of cycles.
+
+        Args:
+            table: powers of the samples.
+            stops: numbers of samples of the table after which a state is due, ascending.
+
+        Returns:
+            States after the samples `stops`.
+        """
+        total = self.channels.arm["total"]
+        time = table.samples.time
+        power = table.power
+        found: list[Snapshot] = []
         marks = dict(self._detector.find(table.samples))
         host = host_times(table.samples)
         # First, so that the time since the last run belongs to no cycle.

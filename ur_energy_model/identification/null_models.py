@@ -1,19 +1,19 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Null models: what least squares of a few lines explain; an identified model must explain more.
+"""Null models: simple least-squares models that an identified model must surpass.
 
-Current of a joint: six terms, torque from the controller's own target_moment,
+Current of a joint: six terms, with the torque from the controller's own target_moment,
 
-    1/k target_moment + offset + viscous qd + (Coulomb + root sqrt|qd| + load
-    |target_moment|) sign.
+    1/k target_moment + offset + viscous qd
+    + (Coulomb + root sqrt|qd| + load |target_moment|) sign(qd).
 
-Its friction (the terms after the offset) has one scale a session, from the first seconds
-of motion.
+Friction (the terms after the offset) has one scale per session, from the first seconds of
+motion.
 
-Power at the supply: a constant, from standstill where the session has any, and two
-coefficients of the copper losses sum R i^2 and the power of the shafts sum k_t N qd i, R
-and k_t of the robot file.
+Power at the supply: a constant, from standstill where the session has any, and one
+coefficient each of the copper losses, sum R i^2, and of the power of the shafts, sum k_t N
+qd i, with R and k_t of the robot file.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
-KEY = "null_models"  # of the null models in the provenance of a model, by name
-# motion of a joint that its session's friction scale is taken from [s]
-ANCHOR_SECONDS = 3.0
-_TERMS = 6  # terms of the current
+KEY = "null_models"  # key of the null models in the provenance of a model
+ANCHOR_SECONDS = 3.0  # motion of a joint that shows the friction scale of its session [s]
+_TERMS = 6  # number of terms of the current
+_CURRENT = _TERMS  # column of the measured current behind the terms
+_ONE = _TERMS + 1  # column of ones behind the current; its square counts samples
+_COLUMNS = _TERMS + 2
 _FRICTION: Mask = np.arange(_TERMS) >= 2  # terms of friction
 _STANDING = 1e-3
 """Speed below which friction has no direction, within the resolution of recorded speeds
@@ -75,28 +77,36 @@ class CurrentNull:
             anchor: whether friction is scaled on the first ANCHOR_SECONDS of motion.
         """
         n = len(self.coefficients)
-        # Gram matrices of terms, current and 1: of the first seconds, and of all motion
-        first = np.zeros((n, _TERMS + 2, _TERMS + 2))
-        whole = np.zeros((n, _TERMS + 2, _TERMS + 2))
+        # Gram matrices of terms, current and 1: of the first seconds, and of all motion.
+        first = np.zeros((n, _COLUMNS, _COLUMNS))
+        whole = np.zeros((n, _COLUMNS, _COLUMNS))
         seconds = np.zeros(n)
         for gram, period in _grams(recording):
-            moved = period * gram[:, -1, -1]
+            moved = period * gram[:, _ONE, _ONE]
             share = (ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9)
             first = first + np.clip(share, 0.0, 1.0)[:, None, None] * gram
             whole = whole + gram
             seconds = seconds + moved
-        # Columns of friction, and of the current that the other terms leave.
-        split = np.zeros((n, _TERMS + 2, 2))
-        split[:, :_TERMS, 0] = np.where(_FRICTION, self.coefficients, 0.0)
-        split[:, :_TERMS, 1] = split[:, :_TERMS, 0] - self.coefficients
-        split[:, _TERMS, 1] = 1.0
+        # Two combinations of the columns: friction, and the rest, which is the current
+        # less all terms but friction. Friction times its scale should equal the rest.
+        friction = 0
+        rest = 1
+        split = np.zeros((n, _COLUMNS, 2))
+        split[:, :_TERMS, friction] = np.where(_FRICTION, self.coefficients, 0.0)
+        split[:, :_TERMS, rest] = split[:, :_TERMS, friction] - self.coefficients
+        split[:, _CURRENT, rest] = 1.0
         early = split.swapaxes(1, 2) @ first @ split
-        late = split.swapaxes(1, 2) @ whole @ split
-        known = anchor & (early[:, 0, 0] > 0)
-        friction = np.where(known, early[:, 0, 0], 1.0)
-        scale = np.where(known, early[:, 0, 1] / friction, 1.0)
-        squares = late[:, 1, 1] - 2 * scale * late[:, 0, 1] + scale**2 * late[:, 0, 0]
-        count = np.where(whole[:, -1, -1] > 0, whole[:, -1, -1], np.nan)
+        all_motion = split.swapaxes(1, 2) @ whole @ split
+        known = anchor & (early[:, friction, friction] > 0)
+        square = np.where(known, early[:, friction, friction], 1.0)
+        scale = np.where(known, early[:, friction, rest] / square, 1.0)
+        squares = (
+            all_motion[:, rest, rest]
+            - 2 * scale * all_motion[:, friction, rest]
+            + scale**2 * all_motion[:, friction, friction]
+        )
+        samples = whole[:, _ONE, _ONE]
+        count = np.where(samples > 0, samples, np.nan)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / count))
 
 
@@ -114,7 +124,7 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
         for gram, period in _grams(recording):
             if not np.isfinite(gram).all():
                 return None
-            grams.accumulate(gram, period * float(gram[:, -1, -1].max()))
+            grams.accumulate(gram, period * float(gram[:, _ONE, _ONE].max()))
         if len(grams):
             sessions.append(grams.blocks)
     if not sessions:
@@ -124,8 +134,8 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
     coefficients = np.full((dof, _TERMS), np.nan)
     held_out = np.full(dof, np.nan)
     for j in range(dof):
-        own = [blocks[:, j, :-1, :-1] for blocks in sessions]
-        counts = [blocks[:, j, -1, -1] for blocks in sessions]
+        own = [blocks[:, j, :_ONE, :_ONE] for blocks in sessions]
+        counts = [blocks[:, j, _ONE, _ONE] for blocks in sessions]
         samples = np.concatenate(counts)
         if np.count_nonzero(samples) > 1:
             blocks = session_scales(own, counts, prior, _FRICTION, applied=True).blocks
@@ -146,10 +156,10 @@ def _stated(model: EnergyModel, name: str) -> Array:
 
 
 def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
-    """1, sum R i^2 and sum k_t N qd i [samples, 3], W, of speeds and currents [samples, n].
+    """Columns of the null model of the power [samples, 3]: ones, copper losses and shafts, W.
 
     Args:
-        robot: robot with its resistances and torque constants.
+        robot: description of the arm, with winding resistances and torque constants.
         qd: joint speeds [samples, n], rad/s.
         current: currents of the motors [samples, n], A.
     """
@@ -162,13 +172,14 @@ def fit_power_null(
     recordings: Sequence[SessionData], robot: RobotDescription
 ) -> Array | None:
     """Coefficients of `supply_columns` [3] by least squares; None without bus power."""
-    gram = np.zeros((4, 4))
+    gram = np.zeros((4, 4))  # of the three columns and the power
     for recording in recordings:
         for _, qd, current, power in recording.supply():
             rows = np.column_stack([supply_columns(robot, qd, current), power])
             rows = rows[np.isfinite(rows).all(axis=1)]
             gram += rows.T @ rows
-    if not gram[0, 0] > 3:
+    samples = gram[0, 0]  # the first column is 1
+    if not samples > 3:
         return None
     return np.asarray(np.linalg.lstsq(gram[:3, :3], gram[:3, 3], rcond=None)[0])
 
@@ -179,15 +190,16 @@ def power_null_errors(
     """RMSE [W] and energy error [%] of the null model's power by JSON key; empty where unknown.
 
     Args:
-        model: model whose file may have a null model.
+        model: model whose provenance may have a null model.
         recording: recording with or without bus power.
-        anchor: whether the constant is taken from the recording's own standstill.
+        anchor: whether the constant is taken from standstill in the recording.
     """
     known = _stated(model, "power")
     robot = model.description()
     if known.shape != (3,):
         return {}
-    # what the two coefficients leave of the power, the power, and standstill of all joints
+    # For the samples of each part: the power less copper losses and shafts, the power, and
+    # whether all joints stand still.
     rests = list[Array]()
     powers = list[Array]()
     stills = list[Mask]()
