@@ -120,7 +120,7 @@ class DesignSearch(Protocol):
         """The best trajectory that the search finds.
 
         Args:
-            request: what the trajectory must be.
+            request: arm, surroundings and form of the trajectory.
             given: the values of the extension's options.
             time_limit: time after which the search ends early [s].
             progress: called with a fraction and a text.
@@ -155,7 +155,7 @@ def design_trajectory(
     motion or from one near the best so far; its result is kept if it passes every check.
 
     Args:
-        request: what the trajectory must be.
+        request: arm, surroundings and form of the trajectory.
         time_limit: wall time of the search, start of the processes and checks included
             [s]; twice as long if no descent has ended by then.
         starts: descents per worker, for results that do not depend on the speed of the
@@ -172,23 +172,17 @@ def design_trajectory(
     deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
     best: tuple[float, Array] | None = None
     tried = 0
-    pool: dict[Connection, ChildProcess] = {}
+    pool: dict[Connection, ChildProcess] = {}  # workers by the pipe of their results
     try:
-        with single_threaded_children():
-            for index in range(workers or os.cpu_count() or 1):
-                pipe, theirs = Pipe(duplex=False)
-                arguments = (theirs, request, index, deadline, starts)
-                process = ChildProcess(target=_work, args=arguments, daemon=True)
-                process.start()
-                theirs.close()
-                pool[pipe] = process
+        for index in range(workers or os.cpu_count() or 1):
+            _start_worker(pool, request, index, deadline, starts)
         running = set(pool)
         while running:
             for ready in wait(list(running), timeout=0.2):
                 assert isinstance(ready, Connection)
                 try:
                     found: tuple[float, Array] | None = ready.recv()
-                except EOFError:
+                except EOFError:  # the worker has ended
                     running.discard(ready)
                     continue
                 tried += 1
@@ -215,6 +209,23 @@ def design_trajectory(
             "a smaller --clearance or fewer walls"
         )
     return make_design(DesignProblem(request), best[1], begin, tried)
+
+
+def _start_worker(
+    pool: dict[Connection, ChildProcess],
+    request: DesignRequest,
+    index: int,
+    deadline: float,
+    starts: int | None,
+) -> None:
+    """Start a worker process, and add it to a pool; arguments as of `_work`."""
+    with single_threaded_children():
+        pipe, theirs = Pipe(duplex=False)
+        arguments = (theirs, request, index, deadline, starts)
+        process = ChildProcess(target=_work, args=arguments, daemon=True)
+        process.start()
+        theirs.close()  # so that the end of the worker ends the pipe
+        pool[pipe] = process
 
 
 def descend(
@@ -278,7 +289,17 @@ def _work(
     deadline: float,
     starts: int | None,
 ) -> None:
-    """Body of a worker process: descents until the deadline."""
+    """Body of a worker process: descents until the deadline.
+
+    Two of three descents start near the best result so far, the others anywhere.
+
+    Args:
+        pipe: pipe to which results are sent, as `descend` returns them.
+        request: arm, surroundings and form of the trajectory.
+        index: number of the worker, which seeds its random choices.
+        deadline: monotonic time after which no descent starts [s].
+        starts: largest number of descents; None for no limit.
+    """
     begin = time.monotonic()
     problem = DesignProblem(request)
     random = np.random.default_rng([request.seed, index])

@@ -243,10 +243,29 @@ def next_needed(found: tuple[Need, ...]) -> str:
     return found[0].words if found else "nothing"
 
 
+def _extrapolation_std(j: int, work: ReferenceWork, fastest: float) -> float:
+    """Standard deviation of the energy by friction of joint j at speeds not shown yet [J].
+
+    The error of the friction law grows with each doubling of the speed beyond `fastest`,
+    the largest speed that was shown [rad/s].
+    """
+    shown_speed = max(fastest, SPEED_EDGES[0])
+    doublings = np.log2(np.maximum(work.speed[:, j], shown_speed) / shown_speed)
+    current_error = _EXTRAPOLATION * doublings * np.abs(work.friction[:, j])
+    return float((np.abs(work.cost[:, j]) * current_error).sum())
+
+
 def _of_joint(
     j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWork
 ) -> Need:
-    """The speeds that a joint lacks, or its load if the speeds have been shown."""
+    """What a joint has not shown yet: speeds, else loads or accelerations.
+
+    Args:
+        j: index of the joint, from 0.
+        model: model of the arm.
+        coverage: motion that the arm has shown.
+        work: reference work, whose energy the uncertainty is a share of.
+    """
     joint = model.joints[j]
     cost = work.cost[:, j]
     load = work.load[:, j]
@@ -257,16 +276,13 @@ def _of_joint(
         slowest, fastest = SPEED_EDGES[[shown[0], shown[-1] + 1]].tolist()
     top = float(work.speed[:, j].max())
     below_top = SPEED_EDGES[max(int(np.searchsorted(SPEED_EDGES, top)) - 1, 0)]
-    # Standard deviations of the energy [J]: by all parameters of the current, by the torque
-    # constant alone, and by friction at speeds beyond those that were shown.
+    # Standard deviations of the energy [J]: by all parameters of the current, and by the
+    # torque constant alone.
     regressors = np.column_stack([load, work.terms[j]])
     by_parameters = float(np.linalg.norm(cost @ regressors @ joint.current_root))
     constant_std = float(np.linalg.norm(joint.current_root[0]))
     by_constant = abs(float(cost @ load)) * constant_std
-    shown_speed = max(fastest, SPEED_EDGES[0])
-    doublings = np.log2(np.maximum(work.speed[:, j], shown_speed) / shown_speed)
-    current_error = _EXTRAPOLATION * doublings * np.abs(work.friction[:, j])
-    by_extrapolation = float((np.abs(cost) * current_error).sum())
+    by_extrapolation = _extrapolation_std(j, work, fastest)
     share = work.percent(float(np.hypot(by_parameters, by_extrapolation)))
     speeds: tuple[float, float] | None = (slowest, top)
     what = "speed"

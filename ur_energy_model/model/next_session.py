@@ -3,19 +3,19 @@
 
 """The friction to expect in a session that has not begun, from the sessions before it.
 
-Friction of a joint wears, runs in and is greased anew, which stays, and it scatters from
-session to session, which does not. With the natural logarithm of its friction in session
-k,
+Friction of a joint changes in two ways. Wear, running-in and new grease change it for
+good (drift); from session to session it varies without lasting effect (scatter). The level
+of a joint is the natural logarithm of its friction. In session k,
 
     level_k = usual_k + scatter_k,    usual_k = usual_(k-1) + trend + drift_k,
 
 where scatter and drift are normal and in part common to all joints of an arm, whose
-lubricant and temperature are alike. Sessions that only scatter are worth their mean;
-where friction drifts, the last one counts most. How much of the differences is drift, and
-how large they are, the sessions themselves decide: the expectation is an average over
-both, by the likelihood of the levels and a prior. All variables are normal, so that each
-is a linear regression (kriging of the levels; a Kalman filter that forgets by what it
-estimates itself).
+lubricant and temperature are alike. If levels only scatter, their mean is the best
+expectation; if they drift, the last session counts most. The size of the differences
+between sessions and the share of drift in them follow from the sessions themselves: the
+expectation is an average over a grid of both, weighted by the likelihood of the levels and
+a prior. For given size and share all variables are normal, and the expectation is a linear
+regression (kriging of the levels).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ExpectedFriction(NamedTuple):
     """Friction of n joints in a session that has not begun.
 
     Attributes:
-        factor: deviation of each level over the deviation of level 0 [n].
-        spread: relative standard deviation [n].
+        factor: friction over the friction of the fit, which has level 0 [n].
+        spread: relative standard deviation of the friction [n].
     """
 
     factor: Array
@@ -63,7 +63,7 @@ class ExpectedFriction(NamedTuple):
 
 
 class _Covariances(NamedTuple):
-    """Covariances of m measured levels, and of these with the n levels to expect.
+    """Covariances of the m measured levels, and of these with the n levels to expect.
 
     Covariances by drift and scatter are per unit of the variance of drift or scatter from
     one session to the next.
@@ -93,9 +93,10 @@ def expected_friction(
     """The friction that the next session is expected to have.
 
     Args:
-        levels: natural logarithm of the friction of sessions over a fit to all of them
-            [sessions, n], in order of time; NaN where a joint did not move.
-        errors: relative standard deviations of these measurements [sessions, n].
+        levels: natural logarithms of the friction of sessions over the friction of a fit
+            to all of them [sessions, n], in order of time; NaN where a joint did not
+            move.
+        errors: relative standard deviations of the measured friction [sessions, n].
         ordered: False where the order of the sessions is not known; their mean is
             expected then.
     """
@@ -106,37 +107,23 @@ def expected_friction(
     measured = levels[known]
     covariances = _covariances(known)
     noise = np.diag(np.square(np.maximum(errors[known], _LEAST_ERROR)))
-    means = []
-    variances = []
-    surprises = []  # squared differences from the sessions before, in variances
-    likelihoods = []  # logarithms, with the logarithm of the prior
-    for size, share in product(_SIZES.tolist(), _SHARES.tolist() if ordered else [0.0]):
-        drift = size**2 * share
-        scatter = 0.5 * size**2 * (1.0 - share)
-        usual = _ANY_LEVEL**2 * covariances.same_joint + drift * covariances.drift
-        root = np.linalg.cholesky(usual + scatter * covariances.scatter + noise)
-        innovations = np.linalg.solve(root, measured)
-        ahead = _ANY_LEVEL**2 * covariances.joint_ahead + drift * covariances.drift_ahead
-        gain = np.linalg.solve(root, ahead.T)
-        then = _ANY_LEVEL**2 + drift * covariances.drift_then + scatter
-        means.append(gain.T @ innovations)
-        variances.append(then - np.square(gain).sum(axis=0))
-        own = np.where(covariances.same_session > 0.0, root, 0.0)
-        surprises.append(np.square(own @ innovations) / np.square(own).sum(axis=1))
-        # Of the prior: a scaled inverse chi-squared distribution of the variance.
-        prior = -PRIOR_FREEDOM * np.log(size)
-        prior -= 0.5 * PRIOR_FREEDOM * (FRICTION_SPREAD / size) ** 2
-        likelihood = -0.5 * innovations @ innovations - np.log(np.diag(root)).sum()
-        likelihoods.append(likelihood + prior - _RARITY * share)
-    weights = np.exp(np.array(likelihoods) - np.max(likelihoods))
+    shares = _SHARES.tolist() if ordered else [0.0]
+    tried = [
+        _expectation(measured, noise, covariances, size, share)
+        for size, share in product(_SIZES.tolist(), shares)
+    ]
+    posterior = np.array([each.posterior for each in tried])
+    weights = np.exp(posterior - posterior.max())
     weights = weights / weights.sum()
-    each = np.array(means)
-    mean = weights @ each
-    variance = weights @ (np.array(variances) + np.square(each - mean))
-    # Joints whose friction varies more than the friction of the others, or less. The first
-    # session of a joint says nothing about it.
+    means = np.array([each.mean for each in tried])
+    variances = np.array([each.variance for each in tried])
+    mean = weights @ means
+    # Variance of a mixture: within its components, and between them.
+    variance = weights @ (variances + np.square(means - mean))
+    # The friction of some joints varies more than the friction of the others, or less. The
+    # first session of a joint has no session before it to be compared with.
     squares = np.zeros((sessions, n))
-    squares[known] = weights @ np.array(surprises)
+    squares[known] = weights @ np.array([each.surprise for each in tried])
     later = known & (np.cumsum(known, axis=0) > 1)
     counted = np.count_nonzero(later, axis=0)
     variance = variance * (PRIOR_FREEDOM + (squares * later).sum(axis=0))
@@ -148,8 +135,62 @@ def expected_friction(
     )
 
 
+class _Expectation(NamedTuple):
+    """Levels to expect for one size of the differences and one share of drift.
+
+    Attributes:
+        mean: levels to expect [n].
+        variance: variances of these levels [n].
+        surprise: squared difference of each measured level from its expectation by the
+            sessions before, over the variance of the difference [m].
+        posterior: logarithm of the likelihood of the levels times the prior.
+    """
+
+    mean: Array
+    variance: Array
+    surprise: Array
+    posterior: float
+
+
+def _expectation(
+    measured: Array, noise: Array, covariances: _Covariances, size: float, share: float
+) -> _Expectation:
+    """Levels to expect from the measured ones, by linear regression.
+
+    Args:
+        measured: measured levels [m].
+        noise: covariance of the measurements [m, m].
+        covariances: covariances of the levels.
+        size: standard deviation between a session and the next one.
+        share: share of drift in the variance between a session and the next one.
+    """
+    drift = size**2 * share
+    # Two sessions differ by two independent scatters: each has half of the variance.
+    scatter = 0.5 * size**2 * (1.0 - share)
+    usual = _ANY_LEVEL**2 * covariances.same_joint + drift * covariances.drift
+    root = np.linalg.cholesky(usual + scatter * covariances.scatter + noise)
+    # Solved with the Cholesky factor, measured levels become independent innovations of
+    # unit variance: each is a difference from the expectation by the levels before it.
+    innovations = np.linalg.solve(root, measured)
+    ahead = _ANY_LEVEL**2 * covariances.joint_ahead + drift * covariances.drift_ahead
+    gain = np.linalg.solve(root, ahead.T)
+    then = _ANY_LEVEL**2 + drift * covariances.drift_then + scatter
+    # The part of the factor within a session: differences from the sessions before.
+    own = np.where(covariances.same_session > 0.0, root, 0.0)
+    # The prior of the variance is a scaled inverse chi-squared distribution.
+    prior = -PRIOR_FREEDOM * np.log(size)
+    prior -= 0.5 * PRIOR_FREEDOM * (FRICTION_SPREAD / size) ** 2
+    likelihood = -0.5 * innovations @ innovations - np.log(np.diag(root)).sum()
+    return _Expectation(
+        mean=gain.T @ innovations,
+        variance=then - np.square(gain).sum(axis=0),
+        surprise=np.square(own @ innovations) / np.square(own).sum(axis=1),
+        posterior=float(likelihood + prior - _RARITY * share),
+    )
+
+
 def _covariances(known: Array) -> _Covariances:
-    """Covariances of the levels that are known [sessions, n]."""
+    """Covariances of the levels that are known; `known` is boolean [sessions, n]."""
     sessions, n = known.shape
     session, joint = np.nonzero(known)
     same_joint = (joint[:, None] == joint).astype(float)
