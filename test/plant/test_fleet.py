@@ -26,12 +26,12 @@ from ur_energy_model.identification.assembly import (
     changes_between,
 )
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.torque_constants import (
     FLEET,
     FLEET_POWER,
     LINK_WEIGHT_ERROR,
     TorqueConstantPrior,
-    expected_inertia,
 )
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel

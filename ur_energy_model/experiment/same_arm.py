@@ -14,7 +14,7 @@ import numpy as np
 from ur_energy_model.arm_names import may_be, product_of_controller
 from ur_energy_model.energy.recorded_motion import LONGEST
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.identification.torque_constants import expected_inertia
+from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup

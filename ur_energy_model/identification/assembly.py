@@ -16,13 +16,15 @@ from ur_energy_model.identification.dynamics import DynamicsEstimate
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
 from ur_energy_model.identification.power_stage import fit_sessions
 from ur_energy_model.identification.power_structures import JointPowerEvidence
+from ur_energy_model.identification.reflected_inertia import (
+    InertiaEstimate,
+    inertia_with_currents,
+)
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (
     LINK_WEIGHT_ERROR,
-    InertiaEstimate,
     JointEstimate,
     TorqueConstantPrior,
-    inertia_with_currents,
     with_shared_sizes,
 )
 from ur_energy_model.model.controller_constants import ControllerConstants

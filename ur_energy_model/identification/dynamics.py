@@ -19,6 +19,10 @@ from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.buffers import Buffer
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import SessionData
+from ur_energy_model.identification.reflected_inertia import (
+    InertiaEstimate,
+    expected_inertia,
+)
 from ur_energy_model.identification.target_moment import (
     COUNT,
     DELAY,
@@ -30,10 +34,6 @@ from ur_energy_model.identification.target_moment import (
     TargetMomentSolver,
     TorqueInformation,
     setup_from,
-)
-from ur_energy_model.identification.torque_constants import (
-    InertiaEstimate,
-    expected_inertia,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors

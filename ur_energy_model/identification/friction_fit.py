@@ -27,10 +27,8 @@ from ur_energy_model.identification.filtered_motion import (
     merged_ranges,
 )
 from ur_energy_model.identification.friction_data import (
-    ACCELERATION,
     AUTO,
     CURRENT,
-    LOAD_COLUMN,
     WARMTH,
     CurrentColumns,
     FrictionCandidate,
@@ -51,12 +49,18 @@ from ur_energy_model.identification.least_squares import (
     solve,
 )
 from ur_energy_model.identification.recording import SessionData
-from ur_energy_model.identification.torque_constants import (
+from ur_energy_model.identification.reflected_inertia import (
     InertiaEstimate,
-    InertiaFromCurrent,
+    JointInertiaPrior,
+    current_of_load,
+    current_of_own_load,
+    inertia_from,
+    inertia_with_currents,
+    with_inertia,
+)
+from ur_energy_model.identification.torque_constants import (
     JointEstimate,
     friction_from_coefficients,
-    inertia_with_currents,
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, OperatingPoint
@@ -123,20 +127,6 @@ class _Choice(NamedTuple):
     comparison: dict[str, float]
     sessions: tuple[int, ...]
     counts: tuple[Array, ...]
-
-
-class _InertiaPrior(NamedTuple):
-    """Prior of the reflected inertia of one joint, joint side.
-
-    Attributes:
-        value: mean [kg m^2].
-        std: standard deviation [kg m^2].
-        nominal: inertia that the loads were computed with [kg m^2].
-    """
-
-    value: float
-    std: float
-    nominal: float
 
 
 class CurrentRegression:
@@ -328,7 +318,7 @@ class CurrentRegression:
         choice = self._chosen(j)
         candidate = choice.scored.candidate
         inertia = self._inertia_prior(j, own=own_inertia)
-        prior = _with_inertia(choice.scored.prior, choice.scored.inverse, inertia)
+        prior = with_inertia(choice.scored.prior, choice.scored.inverse, inertia)
         # Session scales enter unless the law explains differences by temperature.
         which = candidate.scaled(len(prior.mean))
         applied = not candidate.law.uses_temperature
@@ -339,16 +329,16 @@ class CurrentRegression:
         gram = blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
         systematic = self._systematic(solution, gram, hidden=inertia is not None)
-        load = _current_of_load(solution, gram)
+        load = current_of_load(solution, gram)
         unexplained = float(systematic / max(load, 1e-9))
         fitted = None
         if inertia is not None:
             # The scale follows from the load that acceleration does not explain, or from
             # the prior of the inertia, whichever is more exact.
-            by_load = float(systematic / max(_current_of_own_load(solution, gram), 1e-9))
+            by_load = float(systematic / max(current_of_own_load(solution, gram), 1e-9))
             by_inertia = float(np.hypot(unexplained, inertia.std / inertia.value))
             unexplained = min(by_load, by_inertia)
-            fitted = _inertia_from(solution, gram, inertia.nominal, systematic)
+            fitted = inertia_from(solution, gram, inertia.nominal, systematic)
             solution = replace(
                 solution,
                 coefficients=solution.coefficients[:-1],
@@ -389,7 +379,7 @@ class CurrentRegression:
         current = np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
         return max(systematic, float(_FRICTION_FORM * current))
 
-    def _inertia_prior(self, j: int, *, own: bool = True) -> _InertiaPrior | None:
+    def _inertia_prior(self, j: int, *, own: bool = True) -> JointInertiaPrior | None:
         """Prior of a joint's inertia; None where inertias are not fitted.
 
         Args:
@@ -400,7 +390,7 @@ class CurrentRegression:
         if self._inertia is None or self._nominal is None:
             return None
         spread = self._inertia.spread if own else self._inertia.std
-        return _InertiaPrior(
+        return JointInertiaPrior(
             float(self._inertia.value[j]), float(spread[j]), float(self._nominal[j])
         )
 
@@ -437,13 +427,13 @@ class CurrentRegression:
             solution = solve(whole[:, others][:, :, others], prior, samples)
             for _ in range(_SCALING_ROUNDS):
                 inverse = max(float(solution.coefficients[0]), 1e-9)
-                solution = solve(whole, _with_inertia(prior, inverse, inertia), samples)
+                solution = solve(whole, with_inertia(prior, inverse, inertia), samples)
             inverse = max(float(solution.coefficients[0]), 1e-9)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
             # Scales would hide temperature effects, so that warm recordings are scored
             # without.
-            extended = _with_inertia(prior, inverse, inertia)
+            extended = with_inertia(prior, inverse, inertia)
             which = candidate.scaled(len(extended.mean))
             scaled = session_scales(own, counts, extended, which, applied=not self._warm)
             errors = cross_validate(scaled.blocks, extended, np.concatenate(counts))
@@ -540,62 +530,6 @@ class CurrentRegression:
             low = min(before[0], low)
             high = max(before[1], high)
         return low, high
-
-
-def _with_inertia(prior: Prior, inverse: float, inertia: _InertiaPrior | None) -> Prior:
-    """The prior of all coefficients of a joint.
-
-    Args:
-        prior: prior of the coefficients without the coefficient of the inertia.
-        inverse: 1/k_t [A/(N m)], the scale of the inertia's coefficient.
-        inertia: prior of the inertia; None where it is not fitted.
-    """
-    if inertia is None:
-        return prior
-    excess = inertia.value - inertia.nominal
-    return prior.extended(excess * inverse, inertia.std * inverse)
-
-
-def _current_of_load(solution: Solution, gram: Array) -> float:
-    """RMS of the current for the load of a joint, by its solution and Gram matrix [A]."""
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    return float(scale * np.sqrt(gram[LOAD_COLUMN, LOAD_COLUMN]))
-
-
-def _current_of_own_load(solution: Solution, gram: Array) -> float:
-    """RMS of the current for that part of the load that acceleration does not explain [A]."""
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    acceleration = max(gram[ACCELERATION, ACCELERATION], 1e-30)
-    shared = gram[LOAD_COLUMN, ACCELERATION] ** 2 / acceleration
-    own = max(gram[LOAD_COLUMN, LOAD_COLUMN] - shared, 0.0)
-    return float(scale * np.sqrt(own))
-
-
-def _inertia_from(
-    solution: Solution, gram: Array, nominal: float, systematic: float
-) -> InertiaFromCurrent:
-    """Inertia of a joint from a solution whose last coefficient belongs to the acceleration.
-
-    What the load shares with acceleration is in the slope, and certain where k_t is.
-
-    Args:
-        solution: solution of the joint's currents.
-        gram: sum of its Gram matrices [p + 1, p + 1].
-        nominal: inertia that the loads were computed with [kg m^2].
-        systematic: RMS of the systematic part of the residual [A].
-    """
-    covariance = solution.covariance
-    variance = float(covariance[0, 0])
-    slope = float(covariance[0, -1]) / variance
-    scale = solution.coefficients[0] / np.sqrt(solution.samples)
-    acceleration = float(scale * np.sqrt(gram[ACCELERATION, ACCELERATION]))
-    return InertiaFromCurrent(
-        nominal=nominal,
-        excess=float(solution.coefficients[-1]),
-        slope=slope,
-        rest=max(float(covariance[-1, -1]) - slope**2 * variance, 0.0),
-        left_out=systematic / max(acceleration, 1e-9),
-    )
 
 
 def current_regression(

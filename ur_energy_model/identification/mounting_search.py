@@ -23,8 +23,9 @@ from ur_energy_model.consistency.controller_torque import TorqueColumns
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import SessionData
+from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS
-from ur_energy_model.identification.torque_constants import ARM_SPREAD, expected_inertia
+from ur_energy_model.identification.torque_constants import ARM_SPREAD
 from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, inertial_parameters

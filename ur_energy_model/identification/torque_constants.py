@@ -1,7 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Torque constants and reflected inertias of the joints: what limits them, what joints share."""
+"""Torque constants of the joints: what limits their accuracy, and what joints share.
+
+The current regression shows torque constants relative to the torque of the links, whose
+published masses are not exact. Joints of one motor size, other arms of a fleet and constants
+that the controller states narrow them down.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,10 @@ from ur_energy_model.model.controller_constants import CONTROLLER, ControllerCon
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
 
-# relative error of a torque constant due to nominal masses and link tensors
 MODEL_ERROR = 0.01
+"""Relative error of a torque constant by nominal masses and link tensors."""
 LINK_WEIGHT_ERROR = 0.03
 """Common relative error of the links' weight: cables, covers and screws are in no
 published link. Torque constants from links and from known payloads differed by 1 to 3 %
@@ -34,9 +39,9 @@ JOINT_SPREAD = 0.04  # spread between motors of one size in one arm, relative
 
 FLEET = "other arms of the fleet"
 FLEET_POWER = "bus_power of other arms of the fleet"
-"""Sources of a torque constant that the arm's own recordings hardly show: currents and bus
-power of other arms."""
-_UNSEEN = 1e6  # variance of what no current shows
+"""Sources of a torque constant that the recordings of the arm hardly show: currents and bus power
+of other arms."""
+_UNSEEN = 1e6  # variance of a constant that no current shows
 _FROM_LINKS = ("current", "joints of the same size", FLEET)
 """Sources of torque constants that have the error of the links' weight."""
 
@@ -109,7 +114,7 @@ class JointEstimate:
 
     @property
     def load_per_ampere(self) -> float:
-        """Torque of links by their published masses that a current holds [N m/A]."""
+        """Load that a current holds, by the links' published masses, motor side [N m/A]."""
         return self.torque_constant / self.load_factor
 
     @property
@@ -167,7 +172,7 @@ def deviation_without_links(joint: JointModel) -> float:
 
 
 class LoadErrors(NamedTuple):
-    """Relative errors of what n joints hold of their own links per ampere.
+    """Relative errors of the loads by links that n joints hold per ampere.
 
     Attributes:
         data: errors from the currents that the model was identified with [n].
@@ -179,7 +184,7 @@ class LoadErrors(NamedTuple):
 
 
 def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
-    """How well a model's currents for its own links are known.
+    """Relative errors of a model's currents for the load of its links.
 
     Where the controller states the torque constant, data and the weight of links weigh by
     their variances: the posterior variance r^2 over the variance of the weight, p^2, is
@@ -350,7 +355,7 @@ def with_shared_sizes(
         own = np.where(known_here, stated.relative_deviation[group], own)
         shown = np.where(known_here, given[group] / nominal, shown)
         covariance = known.covariance[np.ix_(group, group)]
-        # Means of each joint from everything but its own regression, then with it.
+        # Posterior of the joints, given their regressions and the prior.
         information = 1.0 / own**2
         posterior = np.linalg.inv(np.linalg.inv(covariance) + np.diag(information))
         expected = known.mean[group]
@@ -358,6 +363,7 @@ def with_shared_sizes(
         for i, j in enumerate(group):
             variance = float(posterior[i, i])
             free = float(known.independent[j])
+            # Variance of the joint without its own regression, by prior and other joints.
             spread = 1.0 / max(1.0 / variance - information[i], 1e-12)
             source = known.source[j]
             if own[i] ** 2 < spread:
@@ -412,138 +418,3 @@ def _with_stated_constants(
             fits[j], float(given[j]), std, factor, float(left[k])
         )
     return tuple(joints)
-
-
-# Reflected inertia of motors and reducers: prior, and what the currents show.
-
-_NOMINAL_SPREAD = 0.1
-"""Relative standard deviation around the robot file's inertia: recorded target_moment of
-a UR3e, two UR5e and a UR10e shows 0 to 2 %, but 14 % for one small wrist."""
-_INERTIA_PER_TORQUE = 0.011
-"""Reflected inertia over rated torque where a robot file has no inertia [kg m^2/(N m)]:
-the robot files of UR3e, UR5e, UR10e and UR16e give 0.008 to 0.018."""
-_PER_TORQUE_SPREAD = 0.5  # relative spread of an inertia from the rated torque
-_UNRATED_INERTIA = (0.5, 0.5)
-"""Reflected inertia and its spread without a rated torque [kg m^2]: the e-Series lies
-between 0.07 (wrist of a UR3e) and 6 (shoulder of a UR10e)."""
-
-
-@dataclass(frozen=True)
-class InertiaEstimate:
-    """Reflected inertia of motors and reducers, joint side.
-
-    Attributes:
-        value: [n], kg m^2.
-        std: standard deviation [n], kg m^2.
-        source: per joint "target_moment", "current" or "prior".
-        actual: what currents show of the arm's own inertias and their deviations [2, n],
-            kg m^2, where that differs from the controller's in target_moment; NaN
-            elsewhere.
-    """
-
-    value: Array
-    std: Array
-    source: tuple[str, ...]
-    actual: Array | None = None
-
-    @property
-    def unknown(self) -> Mask:
-        """Joints [n] whose inertia is only a prior."""
-        return np.array([source == "prior" for source in self.source])
-
-    @property
-    def spread(self) -> Array:
-        """Standard deviation of an arm's own inertias from these [n], kg m^2.
-
-        target_moment shows the inertias that the controller computes with, which are the
-        same for all arms.
-        """
-        return np.where(
-            self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value)
-        )
-
-
-def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
-    """Prior of the reflected inertias: the robot file's, else typical for the rated torque."""
-    nominal = robot.reflected_inertia
-    rated = robot.max_torque
-    known = np.isfinite(nominal)
-    sized = np.isfinite(rated)
-    typical = np.where(
-        sized, _INERTIA_PER_TORQUE * np.where(sized, rated, 0.0), _UNRATED_INERTIA[0]
-    )
-    spread = np.where(sized, _PER_TORQUE_SPREAD * typical, _UNRATED_INERTIA[1])
-    return InertiaEstimate(
-        value=np.where(known, nominal, typical),
-        std=np.where(known, _NOMINAL_SPREAD * np.nan_to_num(nominal), spread),
-        source=("prior",) * robot.dof,
-    )
-
-
-def split_inertia(reflected: Array, robot: RobotDescription) -> tuple[Array, Array]:
-    """Inertias on the motor side, and the inertias of the rotors alone [n], [n], kg m^2.
-
-    They are split as in Clochiatti et al. 2024, Table IV; the inertia of a rotor is NaN
-    where the reducer's inertia is unknown.
-
-    Args:
-        reflected: inertia of motor and reducer, joint side [n], kg m^2.
-        robot: the arm, with the catalogue's inertia of the reducers.
-    """
-    motor_side = reflected / robot.gear_ratio**2
-    return motor_side, motor_side - robot.reducer_inertia
-
-
-def inertia_with_currents(
-    before: InertiaEstimate, joints: Sequence[JointEstimate]
-) -> InertiaEstimate:
-    """Reflected inertias with those unknown before updated by the currents.
-
-    An inertia counts as identified from currents if they halve its standard deviation.
-    An inertia that is known from target_moment stays, and what currents show of it is in
-    `actual`. Inertia and torque constant share the errors of one regression, so that a
-    torque constant known better since (from bus power) corrects the inertia as well.
-    Wrong masses or mounting scale the load alone: that part of the change is left out.
-
-    Args:
-        before: inertias from target_moment, or priors.
-        joints: what the currents show.
-    """
-    value = before.value.copy()
-    std = before.std.copy()
-    source = list(before.source)
-    actual = np.full((2, len(value)), np.nan)
-    for j, fit in enumerate(joints):
-        found = fit.inertia
-        if found is None:
-            continue
-        prior = float(before.value[j])
-        spread = float(before.spread[j])
-        inverse = 1.0 / fit.regressed_constant
-        regressed = (fit.regressed_std * inverse**2) ** 2
-        regressed += (fit.unexplained_over_load * inverse) ** 2
-        scaled = (fit.load_scale_error * inverse) ** 2
-        change = (1.0 / fit.load_per_ampere - inverse) * regressed / (regressed + scaled)
-        changed = inverse + change
-        excess = found.excess + found.slope * change
-        shown = max(found.nominal + excess / changed, 0.0)
-        slope = (found.slope - excess / changed) / changed
-        error = float(
-            np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0]))
-        )
-        # as fitted together with friction, held-out errors chose
-        if source[j] == "target_moment":
-            actual[:, j] = shown, min(np.hypot(error, found.left_out), spread)
-            continue
-        # The regression includes the prior; only the data have a systematic error.
-        data = max(1.0 / max(error, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
-        if data > 0.0:
-            alone = (shown / error**2 - prior / spread**2) / data
-            weight = 1.0 / (1.0 / data + found.left_out**2 + (MODEL_ERROR * shown) ** 2)
-            precision = weight + 1.0 / spread**2
-            shown = max((alone * weight + prior / spread**2) / precision, 0.0)
-            error = float(np.sqrt(1.0 / precision))
-        value[j] = shown
-        std[j] = error
-        source[j] = "current" if error < 0.5 * spread else "prior"
-    return InertiaEstimate(value, std, tuple(source), actual)

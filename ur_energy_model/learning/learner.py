@@ -36,7 +36,7 @@ from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.minute import WindowCollector
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.recording import FIELDS, REQUIRED
-from ur_energy_model.identification.torque_constants import expected_inertia
+from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.history import Attempt, Change
 from ur_energy_model.learning.information import MOST_SESSIONS, ArmInformation

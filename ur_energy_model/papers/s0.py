@@ -22,7 +22,7 @@ from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.evaluation import Metrics
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.identification.torque_constants import split_inertia
+from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.drives import (
     KT_OVER_KB,
     motor_constant,

@@ -25,14 +25,16 @@ from ur_energy_model.identification.assembly import (
     Evidence,
     changes_between,
 )
+from ur_energy_model.identification.reflected_inertia import (
+    InertiaEstimate,
+    expected_inertia,
+)
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     FLEET,
     FLEET_POWER,
     LINK_WEIGHT_ERROR,
-    InertiaEstimate,
     TorqueConstantPrior,
-    expected_inertia,
 )
 from ur_energy_model.many_bags import in_this_process
 from ur_energy_model.model.controller_constants import (

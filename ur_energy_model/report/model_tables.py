@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.identification.torque_constants import split_inertia
+from ur_energy_model.identification.reflected_inertia import split_inertia
 from ur_energy_model.model.drives import (
     CATALOGUE_MOTOR_CONSTANT,
     KT_OVER_KB,
