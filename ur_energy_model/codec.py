@@ -4,9 +4,9 @@
 """THE codec between objects of the package and what JSON and YAML hold.
 
 `plain` turns values into what a file or an answer of a command holds, `built` makes a
-dataclass of it again. Both follow the types of the dataclass, so no class needs methods
-for it. Files that people write by hand are read with `yaml_reader`, which names the line
-to correct.
+dataclass from this again. Both follow the types of the dataclass, so no class needs
+methods to be written and read. Files that people write by hand are read with
+`yaml_reader`, which names the line to correct.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 
 def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any:
-    """Convert values to those that JSON has.
+    """Convert values to values that JSON has.
 
-    Dataclasses become mappings of their fields, arrays lists, numbers of numpy those of
+    Dataclasses become mappings of their fields, arrays lists, numbers of numpy numbers of
     Python, NaN and infinity None, dates and times ISO 8601 text, durations seconds, paths
     and members of enumerations what they stand for, and bytes hexadecimal text.
 

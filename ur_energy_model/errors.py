@@ -50,8 +50,8 @@ def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     Args:
         word: as typed, or as it stands in a file.
         known: words that would be right.
-        cutoff: least similarity, 0 to 1 (that of `difflib.SequenceMatcher`); nearer to 1
-            where a wrong guess would be misleading.
+        cutoff: least similarity, 0 to 1 (as `difflib.SequenceMatcher` defines it); nearer
+            to 1 where a wrong guess would be misleading.
 
     Returns:
         The most similar known word, None if none is similar enough.

@@ -294,7 +294,7 @@ def check_output(path: str | Path, *, overwrite: bool) -> None:
 
     Raises:
         InputError: the file exists.
-        OSError: as of `check_target`.
+        OSError: the file cannot be written, see `check_target`.
     """
     check_target(path)
     if not overwrite and os.path.lexists(path):
@@ -459,5 +459,5 @@ BAG_SUFFIXES = (".mcap", ".db3", ".zstd")
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a path is that of a bag, or of a file of one, by names alone."""
+    """Whether a path leads to a bag, or to a file of a bag, by names alone."""
     return path.suffix in BAG_SUFFIXES or (path / "metadata.yaml").is_file()

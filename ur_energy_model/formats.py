@@ -71,7 +71,7 @@ class Key:
             unless `always` is set.
         always: whether the default is written, too: only files of other programs and of
             earlier versions lack the key.
-        attribute: name of the attribute of the object, "" if it is that of the key.
+        attribute: name of the attribute of the object, "" if the key has the same name.
         binds: adds what further keys depend on to the scope, given the value.
         others: pattern of further keys that a placeholder stands for, "" if there are
             none.

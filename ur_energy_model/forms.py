@@ -299,7 +299,7 @@ class Numbers(Form[Array]):
         return [self._nested(item, scope, inner) for item in items]
 
     def _sizes(self, scope: Scope) -> tuple[int, ...]:
-        """The shape in numbers; 0 for a letter without a number, as that of an empty list."""
+        """The shape in numbers; 0 for a letter without a number, as for an empty list."""
         return tuple(scope.size(dimension) or 0 for dimension in self.shape)
 
     def missing(self, scope: Scope) -> Array:
@@ -349,7 +349,7 @@ class Covariance(Form[Array]):
 
 
 _STD = Quantity("1", 0, ANY)
-"""Range of standard deviations, whose unit is that of their value."""
+"""Range of standard deviations, which have the unit of their value."""
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,8 @@ class Option:
             long to find out; () for any.
         address: whether the text is the address of a host.
         changeable: whether the ROS parameter takes effect while the node is configured.
-        only_with: name of another option and the value of it without which this one has
-            no effect.
+        only_with: name of another option, and its value without which this one has no
+            effect.
         flags: on the command line, () for none; messages that name them name the
             parameter in a node.
         metavar: what stands for the value in the help of the command line; for several
@@ -140,7 +140,7 @@ class Option:
 
     @property
     def parameter(self) -> Value:
-        """The default as the value of a ROS parameter; its type is that of the parameter."""
+        """The default as the value of a ROS parameter, in the parameter's type."""
         if self.many:
             return [str(item) for item in self.default] or [""]
         if self.kind in (str, Path):
@@ -321,7 +321,7 @@ class Option:
         """Add the option to a command; argparse only splits the words, `read` reads them.
 
         Returns:
-            What argparse made of it, to which a completion script may be added.
+            The action of argparse, to which a completion script may be added.
         """
         words: dict[str, Any] = {"help": self.description.replace("%", "%%")}
         if not self.positional:

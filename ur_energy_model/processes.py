@@ -89,7 +89,7 @@ def start_command(
     Args:
         command: program and arguments.
         grace: see `end_with_parent`.
-        environment: variables, those of this process by default.
+        environment: variables; by default the variables of this process.
         options: of subprocess.Popen.
     """
     variables = dict(os.environ if environment is None else environment)
@@ -120,7 +120,7 @@ def start_main(
             end, and the arguments.
         pipe: an end of a pipe, which may be closed here afterwards.
         arguments: further ones.
-        environment: variables besides those of this process.
+        environment: variables besides the variables of this process.
     """
     first = end_with_parent_of_environment  # before imports that take seconds
     call = ", ".join(map(repr, (pipe.fileno(), *arguments)))

@@ -5,7 +5,7 @@
 
 A room is a folder that holds a module `room` with a `Room` named ROOM. It states the
 subcommands of the room, its ROS nodes and launch files, and its extensions: what the room
-adds to a subject outside of it, such as "sinks" or "measures". The core of the package
+adds to a subject outside the room, such as "sinks" or "measures". The core of the package
 (telemetry, model, trajectory, energy, identification, report, nodes, cli) imports no room
 by name: it asks `rooms` and `extensions`, and works without any of them.
 
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Extension:
-    """What a room adds to a subject outside of it.
+    """What a room adds to a subject outside the room.
 
     Attributes:
         subject: what it is for, such as "sinks" (commands and nodes that feed sinks) or
@@ -74,7 +74,7 @@ class Extension:
         options: table of the options that commands and nodes with this subject get; None
             for none.
         shared: further table, which several extensions of the subject have in common;
-            commands and nodes get it once, behind those of all extensions.
+            commands and nodes get it once, after the tables of all extensions.
         name: by which users choose it among the extensions of the subject; empty where
             they do not choose.
     """
@@ -120,7 +120,7 @@ class Room:
         purpose: what it is for, one line without a full stop.
         requires: rooms that it imports; without one of them the room has no effect.
         commands: subcommands of `ur_energy`.
-        extensions: what it adds to subjects outside of it.
+        extensions: what it adds to subjects outside the room.
         nodes: ROS nodes.
         launch_files: "module:attribute" of the table of a launch file, by its name.
         tests: folders and files of its tests.
@@ -195,7 +195,7 @@ def chosen(name: str, subject: str) -> Extension | None:
 
 
 def tables_of(options: type, subjects: tuple[str, ...]) -> tuple[type, ...]:
-    """The tables of a command or node: its own, and those of its subjects' extensions."""
+    """The tables of a command or node: its own, and the tables of its subjects' extensions."""
     tables = [options]
     for subject in subjects:
         found = extensions(subject)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self as Self
 else:
-    Self = Any  # Ubuntu 22.04 has neither typing.Self nor that of typing_extensions
+    Self = Any  # Ubuntu 22.04 has neither typing.Self nor typing_extensions.Self
 
 Array: TypeAlias = NDArray[np.float64]
 """Numbers; shape and unit are in the docstrings of functions that take or return them."""

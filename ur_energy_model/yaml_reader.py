@@ -501,7 +501,7 @@ class Quantity:
         Args:
             tree: its node, for the error.
             value: the number.
-            low: lower end in place of that of the range; None for the range.
+            low: lower end, in place of the lower end of the range; None for the range.
         """
         if low is None:
             low = self.low

@@ -4,9 +4,9 @@
 """The tables of options of the core's subcommands of `ur_energy`.
 
 A table is a dataclass made with `option`, one field for each option or argument of the
-subcommand; the function that runs the subcommand gets an object of it. What several
-subcommands share is in `tables`, the table of `identify` as well, because rooms add to
-it. Paths are as typed; an attribute that is None was not stated.
+subcommand; the function that runs the subcommand gets an object of this dataclass.
+Options that several subcommands share are in `tables`; so is the table of `identify`,
+because rooms add to it. Paths are as typed; an attribute that is None was not stated.
 """
 
 from __future__ import annotations
@@ -453,7 +453,7 @@ class EvaluateOptions:
         model: model file; its absence is a usage error that names the remedy, see
             `arguments.model_needed`.
         bags: recordings.
-        no_anchor: whether standby power and friction stay those of the model.
+        no_anchor: whether standby power and friction stay as in the model.
         payload: mass [kg], and where it is stated the centre of mass in the flange
             frame [m]; None for the payload that was set in the controller.
         same_arm: whether the serial numbers of model and recordings may differ.

@@ -55,7 +55,7 @@ WIDEST_LINE = 160
 
 
 def run(given: Given) -> None:
-    """`ur_energy profile`: the energy of a program, compared with another version of it.
+    """`ur_energy profile`: the energy of a program, also compared with another version.
 
     Raises:
         UrEnergyError: a recording, a script, the model or an option cannot be used.

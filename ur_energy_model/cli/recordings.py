@@ -91,7 +91,7 @@ def recover(given: Given) -> None:
     """`ur_energy recover`: repair a bag in place.
 
     Raises:
-        RecordingError: it is not a bag, or nothing of it can be read.
+        RecordingError: the path is not a bag, or nothing in the bag can be read.
     """
     options = given.of(RecoverOptions)
     with progress("recovering"):

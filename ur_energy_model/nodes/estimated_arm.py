@@ -49,7 +49,7 @@ COMPARED_TOGETHER = 1.0
 class EstimatorCompanion:
     """What a room does beside the estimator of an arm (extensions of "estimator").
 
-    An extension provides a subclass. The node makes one object of it at each
+    An extension provides a subclass. The node makes one object of the subclass at each
     configuration, before the arm is known, and closes it at clean-up. All methods but
     `take_samples` and `take_powers` are called in the thread of the executor. Those of
     this class do nothing, so that a companion only has what it needs.
@@ -417,7 +417,7 @@ class EstimatedArm:
         for companion in self.companions:
             companion.close()
 
-    # What is shown of it.
+    # What is shown of the arm.
 
     @property
     def words(self) -> str:

@@ -248,7 +248,8 @@ class EstimatorNode(ManagedNode):
         Raises:
             ControllerError: the controller does not name its arm; it may do so later, so
                 that the reader connects again.
-            InputError: a bag does not name its arm, or the package has no model of it.
+            InputError: a bag does not name its arm, or the package has no model of the
+                arm.
         """
         remedy = "name the arm in robot_model, such as ur5e"
         if info.robot is None and self.parameters.source == "bag":

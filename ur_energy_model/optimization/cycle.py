@@ -33,7 +33,7 @@ class OptimizationOptions:
     """What a cycle may become.
 
     Attributes:
-        cycle_time: of the new cycle [s]; None keeps that of the recording.
+        cycle_time: of the new cycle [s]; None keeps the recorded cycle time.
         keep_dwell: dwells up to this long must stay [s].
         jerk: largest of the joints [rad/s^3]; None for no limit.
         tool_speed: largest of the flange [m/s]; None for the usual setting.
@@ -43,7 +43,8 @@ class OptimizationOptions:
         keep: numbers of steps of the sheet that stay exactly as recorded.
         keep_slow: keep moves that are deliberately slow.
         max_speedup: on recorded speeds and accelerations; None for no limit.
-        session: standby power and friction are those of the recording's session.
+        session: standby power and friction are identified from the recording; else the
+            model's.
     """
 
     cycle_time: float | None = None
@@ -186,7 +187,7 @@ class Switching(NamedTuple):
 
 @dataclass(frozen=True)
 class OtherWork:
-    """Work that a recording contains between its cycles, as of another branch of the program.
+    """Work that a recording contains between its cycles, such as a branch of the program.
 
     Attributes:
         times: how often it interrupted the cycles.

@@ -44,7 +44,7 @@ SLOWEST = 0.05
 """Highest shadow price of time [W], at which moves are as fast as the limits allow, and the lowest,
 below which they would creep."""
 MIDDLE = 16.0  # shadow price from which the search starts where no other is known [W]
-USUAL_SLOPE = 0.3  # decrease of the logarithm of the duration with that of the price
+USUAL_SLOPE = 0.3  # decrease of log(duration) with log(price)
 _BEYOND = 0.1  # by which the search goes beyond the price of that slope
 _TOLERANCE = 0.003
 """Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
@@ -121,8 +121,8 @@ class Allocator:
 
         Args:
             duration: of moves and waiting [s].
-            near: shadow price from which the search starts, for instance that of a coarser
-                calculation [W]; `MIDDLE` where None.
+            near: shadow price from which the search starts, for instance the result of a
+                coarser calculation [W]; `MIDDLE` where None.
         """
         shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
@@ -143,9 +143,9 @@ class Allocator:
     def _search(self, duration: float, near: float) -> float:
         """The shadow price at which the moves take a duration [s].
 
-        The logarithm of the duration is nearly a straight line over that of the price. The
-        line goes through the nearest prices that are too low and too high, or through one
-        of them with the usual slope where the other is unknown.
+        The logarithm of the duration is nearly a straight line over the logarithm of the
+        price. The line goes through the nearest prices that are too low and too high, or
+        through one of them with the usual slope where the other is unknown.
 
         Args:
             duration: of all moves [s].
@@ -211,8 +211,8 @@ def _mixed(
 ) -> tuple[TimeLaw, ...]:
     """Laws of a total duration [s] between slower and faster laws of the same moves.
 
-    The means are those of slowness, the inverse of the path speed: then durations mix in
-    the same proportion.
+    What is averaged is slowness, the inverse of the path speed: then durations mix in the
+    same proportion.
     """
     share = (_total(slow) - duration) / (_total(slow) - _total(fast))
     mixed = []
@@ -265,7 +265,7 @@ def _same_payload(one: Payload | None, other: Payload | None) -> bool:
     return one.mass == other.mass and same_center and same_inertia
 
 
-SAMPLE_PERIOD = 0.002  # period of the new time laws [s]: that of an e-Series controller
+SAMPLE_PERIOD = 0.002  # period of the new time laws [s]: the cycle time of an e-Series controller
 PATH_RESOLUTION = 1e-4
 """Deviation from a path that is stated at least [rad]; noise of measured positions is larger."""
 
@@ -291,8 +291,8 @@ class CycleProblem:
         arms: the arm on the path of each move.
         kept: time of the cycle that stays: rests and moves that are kept [s].
         tool_speed: highest of flange and elbow in the recording [m/s].
-        limits: of the new moves: the usual limits, raised to those of the recording where
-            it exceeds them, except for the tool speed.
+        limits: of the new moves: the usual limits, raised to the recorded values where
+            these exceed them, except for the tool speed.
         beyond: names of the limits that the recording exceeds, as text.
     """
 

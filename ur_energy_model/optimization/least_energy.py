@@ -270,7 +270,7 @@ class EnergyLaws:
 
 
 def _within_reach(most: float) -> float:
-    """Part of a step that may be taken, when all of it is `most` times the way to a limit."""
+    """Part of a step that may be taken, when the whole step is `most` times the way to a limit."""
     if most <= 0.0:
         return 1.0
     return min(1.0, _TO_LIMIT * (1.0 / most))
@@ -348,8 +348,9 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
     Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on
     Reachability Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the
     least energy. The tolerances of its linear programs are absolute, so that they may fail:
-    then speeds are lowered by up to 1 %. If that fails too, the law is that of least
-    energy at a very high price of time, which comes within some tenths of a percent.
+    then speeds are lowered by up to 1 %. If that fails too, it is the law of least energy
+    at a very high price of time, whose duration is within some tenths of a percent of the
+    shortest.
 
     Raises:
         InputError: no law keeps the limits on this path.

@@ -53,8 +53,8 @@ PRICES = 10
 SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, PRICES)
 """Shadow prices of time at the points of the curve of energy over cycle time [W]."""
 CURVE_PERIOD = 0.008
-"""Period of the samples from which energies of the curve are computed [s]: four times that of other
-energies, from which they differ by less than 0.1 %."""
+"""Period of the samples from which energies of the curve are computed [s]: four times the
+period for other energies. The results differ by less than 0.1 %."""
 NEXT = 1.003
 LONGEST = 2.0
 """Least ratio of consecutive cycle times of the curve, and its longest over the recorded one."""
@@ -65,8 +65,9 @@ FAR = 0.05
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95
-"""Correlation of that error between two time laws of the same paths. The part that each law has of
-its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
+"""Correlation of `MOTION_ERROR` between two time laws of the same paths. The part of the
+error that is not common to both is then 4 % of the energy of motion; on simulated arms it
+was 2 %."""
 
 
 class Stages:
@@ -123,9 +124,9 @@ def optimize_cycle(
     """The cycle of a recording with the least energy for its work.
 
     The cycle is found in the recording, and each move keeps its path exactly; only its
-    time law and the waiting between moves change. All energies are those of `predict`,
-    for the whole arm at the supply, with the temperatures of the recording, and its
-    payload unless another is given.
+    time law and the waiting between moves change. All energies are computed as by
+    `predict`, for the whole arm at the supply, with the temperatures of the recording,
+    and its payload unless another is given.
 
     Args:
         model: of the arm that was recorded.
@@ -366,8 +367,8 @@ def predicted_saving(
     """What `optimize_cycle` would save by new speeds, accelerations and waits, predicted quickly.
 
     Only the sheet of values to type is computed: neither set points, nor the curve over
-    the cycle time, nor what could be saved at all. The cycle time stays that of the
-    recording, unless the options give another.
+    the cycle time, nor what could be saved at all. The cycle time stays as recorded,
+    unless the options give another.
 
     Args:
         model: of the arm that was recorded, in the session of the recording

@@ -96,7 +96,7 @@ class PathLimits:
         return True
 
     def at_least(self, *others: PathLimits) -> PathLimits:
-        """These limits, raised to those of others that go beyond them; jerk does not count."""
+        """These limits, raised to other limits where these are higher; the jerk stays."""
         highest = self
         for other in others:
             highest = replace(
@@ -198,8 +198,8 @@ RECORDED_MARGIN = 1.02
 """Factor on what the recorded motion uses, for the search between its samples."""
 _TINY = 1e-12
 SLOWEST = 0.02
-"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
-steady motion."""
+"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, the friction
+of steady motion does not apply."""
 
 
 class PathDynamics:
@@ -262,8 +262,8 @@ class PathDynamics:
         self.length = float(slope.mean(axis=0).max())
         if intervals is None:
             intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
-        # The mean of two divisions: by even times of the recorded motion, and by those of
-        # a motion that starts and ends smoothly.
+        # The mean of two divisions: by even times of the recorded motion, and by even
+        # times of a motion that starts and ends smoothly.
         even = np.linspace(0.0, 1.0, intervals + 1)
         recorded = np.interp(even, *self._recorded[:2])
         smooth = 0.5 * (1.0 - np.cos(np.pi * even))
@@ -359,10 +359,10 @@ class PathDynamics:
     def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
         """The limits on this path, linear in rate a and squared speed b: g a + c b <= 1.
 
-        Friction is bounded by its value at the highest speed that the limits allow (or at a
-        twentieth of it, if larger), which makes the torque limits linear and slightly
-        strict. Where `limits.recorded` is true, they are widened to what the recorded
-        motion needs.
+        Friction is bounded by its value at the highest speed that the limits allow (or
+        its value at a twentieth of this speed, if larger), which makes the torque limits
+        linear and slightly strict. Where `limits.recorded` is true, they are widened to
+        what the recorded motion needs.
 
         Returns:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at
@@ -402,8 +402,8 @@ class PathDynamics:
 
         Args:
             speed: of s [N, 1], 1/s.
-            limit: of the torques [n], N m; friction that depends on load is that at half
-                of it.
+            limit: of the torques [n], N m; friction that depends on load is taken at half
+                of this limit.
         """
         qd = self.slope * speed
         load = np.broadcast_to(0.5 * np.minimum(limit, 1e6), qd.shape)
@@ -473,7 +473,8 @@ class TimeLaw:
 
         Args:
             duration: from rest to rest [s].
-            window: over which the motion is averaged [s]; None keeps that of the law.
+            window: over which the motion is averaged [s]; None keeps the window of the
+                law.
         """
         window = self.window if window is None else window
         factor = float(self.steps.sum()) / (duration - window)
@@ -539,7 +540,7 @@ class TimeLaw:
         return area, place, speed, rate * (inside == time)
 
 
-# period over which accelerations change [s]: that of an e-Series controller
+# period over which accelerations change [s]: the cycle time of an e-Series controller
 PERIOD = 0.002
 MARGIN = 0.97
 """Usable part of the limit; the rest is for laws that are shortened a little afterwards."""

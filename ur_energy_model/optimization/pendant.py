@@ -43,8 +43,9 @@ FASTER = 1.05
 class Step:
     """A move or wait of the program: as recorded, and what to type.
 
-    Speeds are those of the leading joint [deg/s] or the tool [mm/s], accelerations the
-    same per s; None for a wait and for a "move", whose path is neither moveJ nor moveL.
+    Speeds are speeds of the leading joint [deg/s] or of the tool [mm/s], accelerations
+    the same per s; None for a wait and for a "move", whose path is neither moveJ nor
+    moveL.
 
     Attributes:
         do: instruction of the program.
@@ -58,8 +59,8 @@ class Step:
         wait: as recorded [s]; None for a move.
         new_wait: to be typed [s]; None for a move.
         reason: why it stays as recorded; empty where it may change.
-        energy: of the whole arm at the supply, as recorded [J]; that of a move includes what
-            the controller takes before the next step.
+        energy: of the whole arm at the supply, as recorded [J]; for a move, with the
+            energy of the time that the controller takes before the next step.
         new_energy: the same as typed [J].
     """
 
@@ -162,7 +163,7 @@ def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
     """Speed and acceleration that a line was run with, SI, rounded to the digits of the pendant.
 
     A move that is too short to reach the speed of the line does not show this speed:
-    the values are those of the fastest move.
+    the values come from the fastest move.
 
     Args:
         cycle: as recorded.

@@ -99,7 +99,7 @@ def optimize_plan(
     Args:
         model: of the arm in its session.
         plan: starts and ends at rest.
-        duration: of the new plan [s]; None keeps that of the plan.
+        duration: of the new plan [s]; None keeps the duration of the given plan.
         dynamics: of the arm in its setup; the model's where None.
         temperature: of the joints [n], degC; None if unknown.
         limits: of the motion; None for the limits of the robot file, raised to what the

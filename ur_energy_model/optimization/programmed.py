@@ -44,8 +44,9 @@ _CHECKED = 300  # points of a path that are compared with a straight line
 class ProgrammedMove:
     """A moveJ or moveL, and the speed and acceleration that it was run with.
 
-    Speeds are those of the leading joint [rad/s], of the tool for moveL [m/s], or its
-    rate of turn [rad/s] if it only turns; accelerations and distance in the same unit.
+    For moveJ, speeds are speeds of the leading joint [rad/s]; for moveL, speeds of the
+    tool [m/s], or its rate of turn [rad/s] if it only turns. Accelerations and distance
+    are in the same unit.
 
     Attributes:
         kind: instruction of the program.

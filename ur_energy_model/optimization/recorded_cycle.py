@@ -166,7 +166,7 @@ def _moves(
 
 
 def _payloads(motion: RecordedMotion, setup: Setup) -> list[Payload]:
-    """The payload set in the controller at each sample; that of the setup where unknown."""
+    """The payload set in the controller at each sample; where unknown, the payload of the setup."""
     payloads: list[Payload] = []
     for rows, there in OperatingConditions(setup).parts(motion.telemetry):
         payloads += [there.payload] * (rows.stop - rows.start)
@@ -303,15 +303,15 @@ def _leading(moves: Sequence[Move], lead: float) -> int:
     """Number of waits at the end of the last rest with which the program begins.
 
     Functions of a program precede its main part. A wait belongs to the begin of the main
-    part if its line is between those of functions and that of the first move, or if the
-    wait is within the standstill from the start of the program to its first move.
+    part if its line is between the lines of functions and the line of the first move, or
+    if the wait is within the standstill from the start of the program to its first move.
 
     Args:
         moves: of the cycle, with their rests.
         lead: standstill from the start of the program to its first move [s].
     """
     first = moves[0].lines[0] if moves[0].lines else 0
-    functions = 0  # highest line of a move above that of the first move
+    functions = 0  # highest line of a move above the line of the first move
     for move in moves:
         for line in move.lines:
             if functions < line < first:
@@ -420,9 +420,9 @@ def _waits_by_line(
 ) -> list[tuple[float, int]] | None:
     """Waits of the standstill after a move.
 
-    While the line is that of the move before or after, the controller plans or the arm
-    settles: that is no wait. Lines that change quickly are a loop that waits for a signal:
-    together they are one wait, with the line of the longest part.
+    While the line belongs to the move before or after, the controller plans or the arm
+    settles: that is no wait. Lines that change quickly are a loop that waits for a
+    signal: together they are one wait, with the line of the longest part.
 
     Args:
         motion: of the recording.

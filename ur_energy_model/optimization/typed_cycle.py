@@ -3,8 +3,8 @@
 
 """The sheet with the least energy: values for every line of a program, and the cycle run with them.
 
-Candidates come from `typed_values`; energies and limits of the result are those of the
-cycle as the controller runs it when exactly the sheet is typed.
+Candidates come from `typed_values`; energies of the result are computed, and its limits
+checked, for the cycle as the controller runs it when exactly the sheet is typed.
 """
 
 from __future__ import annotations

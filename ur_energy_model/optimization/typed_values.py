@@ -33,7 +33,7 @@ TRIANGLE = 2.0
 # candidates around the best of a line, in steps of the grid
 FINER = np.linspace(-1.0, 1.0, 5)
 ROUNDS = 3  # of finer and finer candidates
-NARROWER = 0.35  # steps of the finer grid relative to those of the one before
+NARROWER = 0.35  # steps of a finer grid relative to the steps of the grid before
 # shadow prices of time [W] between which the right one is
 HIGHEST = 1e5
 LOWEST = 0.05
@@ -57,7 +57,8 @@ class TypedLine:
     """A line of the program: its moves for any speed and acceleration, and candidates of values.
 
     Args:
-        moves: of the line, with their energies; one that is run several times comes as often.
+        moves: of the line, with their energies; a move that is run several times is there
+            as often.
         recorded: values that the line was run with.
         most: highest values.
         units: of typed speeds and accelerations, SI.
@@ -110,7 +111,7 @@ class TypedLine:
 
         Args:
             number: of the candidate.
-            scale: steps of the new grid over those of the first one.
+            scale: steps of the new grid over the steps of the first grid.
         """
         speed, shape = self.shapes[number]
         step = scale * self._steps
@@ -297,7 +298,8 @@ def _total_time(lines: Sequence[TypedLine], chosen: Sequence[int]) -> float:
 # Energies of a move with any speed and acceleration: trapezoids on its path, many at
 # once. Speed and acceleration give the speed at each place of the path, so that torques
 # and powers of many pairs of values are one calculation on the intervals of the path.
-# Values are chosen with it; energies that are printed are those of the sampled motion.
+# Values are chosen by these energies; energies that are printed come from the sampled
+# motion.
 
 TOLERANCE = 1.001
 """Factor by which typed values may exceed a limit: the recording's own are among the limits."""
@@ -321,7 +323,7 @@ def durations(distance: float, speed: Array, acceleration: Array) -> Array:
 class TrapezoidEnergies:
     """Duration and energy of a programmed move for speeds and accelerations, within limits.
 
-    The move is run by an arm on the path of the recorded move. Speeds are those of the
+    The move is run by an arm on the path of the recorded move. Speeds are speeds of the
     leading joint or of the tool, as in `ProgrammedMove`.
     """
 
@@ -336,7 +338,7 @@ class TrapezoidEnergies:
 
     @property
     def slowest(self) -> float:
-        """Mean speed below which friction of the leading joint is not that of steady motion."""
+        """Mean speed below which friction of steady motion does not apply to the leading joint."""
         return self._arm.slowest * self.distance
 
     @property

@@ -132,7 +132,7 @@ class DaskBags:
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """Results of the work in the order of the bags, as of `BagExecutor`."""
+        """Results of the work in the order of the bags; see `BagExecutor`."""
         sent: deque[Future[Any]] = deque()
 
         def report(threads: int) -> None:

@@ -5,8 +5,8 @@
 
 A log that is there and cannot be believed is damaged: commits or checkpoints of it are
 lost or changed, it contains links, names files elsewhere or has impossible numbers.
-Nothing is committed to a damaged log; what is left of it can be read, and a new log takes
-its place.
+Nothing is committed to a damaged log; the rest of it can be read, and a new log takes its
+place.
 """
 
 from __future__ import annotations

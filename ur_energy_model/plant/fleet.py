@@ -4,8 +4,8 @@
 """Fleets: what identified arms show about another arm.
 
 Joints of one size have the same nominal constant and gear ratio, also in arms of several
-types. What the arms show of the torque constants and reflected inertias of a size
-(`SizeHierarchy`) is the prior of another arm.
+types. From the constants of identified arms, `SizeHierarchy` computes the distribution of
+torque constants and reflected inertias of a size, which is the prior of another arm.
 """
 
 from __future__ import annotations

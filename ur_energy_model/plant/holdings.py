@@ -150,7 +150,7 @@ def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
 
 
 def _listing(store: StoreFiles) -> dict[str, int | None]:
-    """Sizes of all files of a store [bytes] by path, as of `StoreFiles.listing`."""
+    """Sizes of all files of a store [bytes] by path, from `StoreFiles.listing`."""
     found: dict[str, int | None] = {}
     for table in TABLES:
         found |= store.listing(table)

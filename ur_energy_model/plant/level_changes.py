@@ -119,7 +119,7 @@ _FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
 
 @dataclass(frozen=True)
 class MinuteLevels:
-    """A quantity of c channels minute by minute; logarithms of it where it is relative.
+    """A quantity of c channels minute by minute, as logarithms where it is relative.
 
     Attributes:
         time: ascending [minutes], s since 1970.

@@ -319,7 +319,7 @@ class LiveHistory:
         """Take powers that follow the last ones, without waiting for the store.
 
         Args:
-            table: powers; without host stamps they are taken as of now.
+            table: powers; without host stamps, the samples are taken to be from now.
             cycles: marks of cycles in them.
             calculator: that has computed them.
         """

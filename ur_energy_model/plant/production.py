@@ -372,7 +372,7 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
 
     Args:
         path: of the recording.
-        production: its cycles, as of `recorded_production`.
+        production: its cycles, from `recorded_production`.
 
     Raises:
         UrEnergyError: no complete cycle without an outage, or a recording that cannot be

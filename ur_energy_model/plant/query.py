@@ -82,7 +82,7 @@ class Query(ClosedOnExit):
             is not counted.
 
     Attributes:
-        warnings: about the store, as of `Holdings`.
+        warnings: about the store, as in `Holdings`.
         lost: what the store has lost, as entries of `Loss`.
         schema: of the result, with unique names of columns.
         pid: number of the process.

@@ -456,8 +456,8 @@ class HealthRows:
         self._dynamics: ArmDynamics | None = None  # with the payload of the last samples
         self._time = -np.inf  # shifted time of the last sample [s]
         self._shift: float | None = None
-        """Added to the controller's time, so that its minutes begin with those of the
-        host [s]."""
+        """Added to the controller's time, so that its minutes begin when the host's do
+        [s]."""
         self._minutes: dict[float, dict[str, Any]] = {}
         """Minutes in progress by number: standstill [s], begin by the host [s], columns
         so far."""

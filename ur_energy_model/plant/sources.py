@@ -24,7 +24,7 @@ from ur_energy_model.plant.schema import arrow_schema
 from ur_energy_model.typing import Self
 
 COUNTED = ("seconds", "cycles", "health", "program_nodes")
-"""Tables whose rows a record counts; those of `joint_seconds` follow from `seconds`."""
+"""Tables whose rows a record counts; the number for `joint_seconds` follows from `seconds`."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def nanoseconds(time: datetime) -> int:
 
 @dataclass(frozen=True)
 class SourcePart:
-    """What a file has of a source.
+    """The part of a source that a file contains.
 
     Attributes:
         rows: number of rows.
@@ -157,7 +157,7 @@ def parts_from_text(text: bytes) -> dict[str, SourcePart]:
     """Parts from a footer.
 
     Args:
-        text: JSON, as of `parts_text`.
+        text: JSON, as `parts_text` writes it.
 
     Raises:
         ValueError: it is no JSON; KeyError, TypeError or AttributeError where it states

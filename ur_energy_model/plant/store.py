@@ -3,11 +3,11 @@
 
 """HistoryStore: the history of many arms as Delta Lake tables, in a folder or on an S3 server.
 
-    STORE/_store/_delta_log/                                     the log of the store, see
-    StoreLog STORE/<table>/_delta_log/                                    a copy of it for
-    other programs STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a
-    source on a day STORE/models/, STORE/sources/                                tables
-    without days
+    STORE/_store/_delta_log/                the log of the store, see `StoreLog`
+    STORE/<table>/_delta_log/               a copy of it for other programs
+    STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet
+                                            rows of a source on a day
+    STORE/models/, STORE/sources/           tables without days
 
 A change of the store (a bag, a minute of a live writer, files that are joined) is one
 commit for all tables. What a killed process wrote before that does not count, and is

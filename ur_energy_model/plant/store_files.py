@@ -3,9 +3,9 @@
 
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
-A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or
-removed, also where a link leads out of it: a link in place of a file counts as a lost
-file, and writing replaces the link; a link in place of a folder is refused.
+A store is a folder or a prefix of a bucket. Nothing outside the store is read, written or
+removed, also where a link leads outside: a link in place of a file counts as a lost file,
+and writing replaces the link; a link in place of a folder is refused.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class StoreFiles:
     """Files of a store, by paths with "/" between folders.
 
     Args:
-        address: of the store, as of `HistoryStore`.
+        address: of the store, as in `HistoryStore`.
 
     Attributes:
         address: absolute path, or s3://BUCKET/PREFIX.

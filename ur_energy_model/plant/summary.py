@@ -74,7 +74,7 @@ SUMS: tuple[str, ...] = (
 - measured_energy, explained_energy: measured energy and energy of the model in the rows
   of the store that are measured.
 - wall_energy, wall_std: at the mains, and its standard deviation.
-- duration: time that the store accounts for; motion_time and measured are parts of it.
+- duration: time that the store accounts for, which includes motion_time and measured.
 - unaccounted: time in gaps, without energy.
 """
 
@@ -150,7 +150,7 @@ def _joints(columns: str, most: int) -> str:
     energy.
 
     Args:
-        columns: select list of the keys, as of `_key_columns`.
+        columns: select list of the keys, from `_key_columns`.
         most: largest number of joints of an arm.
     """
     lists = []
@@ -216,7 +216,7 @@ def summarise(
         database: of the store.
         keys: arm, program, node, joint, and begins of hour, shift, day, week (Monday) and
             month; () for the total alone.
-        shifts: begins in minutes since midnight, as of `shift_starts`.
+        shifts: begins in minutes since midnight, from `shift_starts`.
 
     Raises:
         InputError: keys that do not go together, or a store that cannot be read.
@@ -326,8 +326,8 @@ QUANTITIES: tuple[str, ...] = (
 
 left_on is the energy in hours in which no joint moved at all, left_on_wall the same
 energy at the mains, and left_on_time the time of these hours; bus is the measured energy,
-and unexplained what the model lacks of it; measured is the time in which energy is
-measured.
+and unexplained the part of it that the model does not explain; measured is the time in
+which energy is measured.
 """
 CYCLE_SUMS: tuple[str, ...] = (
     "cycles",

@@ -25,10 +25,10 @@ from ur_energy_model.simulation.parameters import (
 from ur_energy_model.typing import Array
 
 DriveSet = Literal["typical", "s3"]
-"""Drive constants: typical of the arm's type, or those of Battistini, Samori, Subini,
+"""Drive constants: typical of the arm's type, or from Battistini, Samori, Subini,
 "Modeling and simulation of an UR5 robot manipulator" (slides; stiffness, wave generator
-and flex spline of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors
-stay those of the arm."""
+and flex spline of HFUS-20-2SH and HFUS-14-2SH gears). Motors, electronics and sensors of
+the arm stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ArmOptions:
         controller_version: reported; it decides which fields exist.
         warmth: of the joints at the start; None for the session's.
         viscous_only: no other friction, to see what static friction does.
-        drive_set: gears and friction: typical ones, or those of a paper.
+        drive_set: gears and friction: typical ones, or the values of a paper.
     """
 
     session: int = 0
@@ -72,7 +72,7 @@ def actual_parameters(
 
     Args:
         robot: the arm's type.
-        seed: number of the arm among those of its type.
+        seed: number of the arm among the arms of its type.
         session: whose friction, standby power and temperatures it has.
         options: with its drive set, and whether it has viscous friction only.
     """
@@ -167,7 +167,7 @@ class SimulatedSession:
     warmth: float
 
     def applied_to(self, arm: ArmParameters) -> ArmParameters:
-        """Constants of this session from those of session 0.
+        """Constants of this session, from the constants of session 0.
 
         Args:
             arm: constants of session 0.
@@ -186,7 +186,7 @@ def draw_session(seed: int, number: int, joints: int) -> SimulatedSession:
     """A session of an arm with n joints; repeated draws are equal.
 
     Args:
-        seed: number of the arm among those of its type.
+        seed: number of the arm among the arms of its type.
         number: of the session; 0 is the arm as drawn.
         joints: number of joints n.
 

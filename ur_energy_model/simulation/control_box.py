@@ -35,7 +35,7 @@ from ur_energy_model.typing import Array
 
 
 class RtdeValues(dict[str, Any]):
-    """Values of RTDE fields by name: the dictionary holds those of the control box.
+    """Values of RTDE fields by name: the dictionary holds the values of the control box.
 
     Fields of the arm, and fields derived from them, are looked up on access because some
     are expensive to compute.
@@ -108,8 +108,8 @@ class SimulatedIdentity(NamedTuple):
         Args:
             robot: the arm's type.
             version: of the software.
-            seed: number of the arm among those of its type, which its serial number
-                shows.
+            seed: number of the arm among the arms of its type; the serial number shows
+                it.
             motion: name of the motion, as the loaded program.
         """
         major, minor, bugfix, build = (*version, 0, 0, 0)[:4]
@@ -141,7 +141,7 @@ class ControlBox:
 
     Attributes:
         arm: the simulated arm.
-        identity: reported identity; `version` is that of the software.
+        identity: reported identity; `version` is the version of the software.
         rate: controller cycles per second.
         values: value of every RTDE field by name in the current cycle, inputs included.
         input_owners: client that has set up each RTDE input in use.
@@ -353,7 +353,7 @@ class ControlBox:
         """Start an uploaded program; it replaces the running one, which is stopped first.
 
         Args:
-            program: that was uploaded; one step of it is run in every cycle.
+            program: that was uploaded; one of its steps is run in every cycle.
         """
         if self.program_state is not ProgramState.STOPPED:
             self._program_begin = self.cycle + round(REPLACEMENT * self.rate)

@@ -98,9 +98,9 @@ compensation grows with the speed, as on recorded UR5e arms at 500 Hz."""
 class FrictionCompensation:
     """Friction of n joints as the controller compensates it, joint side; arrays [n].
 
-    The curve over speed is that of `NoLoadFriction`, alike in both directions and without
-    breakaway. Recorded controllers have such curves, and on the shoulder lift a share of
-    the load.
+    The curve over speed is the curve of `NoLoadFriction`, alike in both directions and
+    without breakaway. Recorded controllers have such curves, and on the shoulder lift a
+    share of the load.
 
     Attributes:
         coulomb: as in `NoLoadFriction`, N m.
@@ -193,7 +193,7 @@ class ArmParameters:
     """True constants of one simulated arm with n joints; arrays [n], joint side unless noted.
 
     Attributes:
-        seed: number of the arm among those of its type.
+        seed: number of the arm among the arms of its type.
         gear_ratio: motor turns per joint turn.
         torque_constant: motor side, N m/A.
         stated_torque_constant: the same as the controller has it, by its calibration, N

@@ -260,7 +260,8 @@ def advance_drives(
         first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
         last: at the end; linear in between.
         feed_forward: [n], N m.
-        gains: of the position loop; the reference is that of rotor or link.
+        gains: of the position loop; the reference is a position of the rotor or of the
+            link.
         drives: constants of the drives.
         stopped: brakes are closed: rotors stand still and currents decay.
     """

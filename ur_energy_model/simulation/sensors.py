@@ -76,7 +76,7 @@ def draw_cable(seed: int, joints: int) -> SimulatedCable:
     """Cable and voltage sensors of an arm, from a random stream of their own.
 
     Args:
-        seed: number of the arm among those of its type.
+        seed: number of the arm among the arms of its type.
         joints: number of joints n.
     """
     table = constants()["cable"]

@@ -293,7 +293,7 @@ class SimulatedController:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Options of a simulated controller; those of the arm are described in `ArmOptions`.
+    """Options of a simulated controller; `ArmOptions` describes the options of the arm.
 
     Attributes:
         robot: name of a robot model, or a robot YAML file.

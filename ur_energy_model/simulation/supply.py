@@ -157,7 +157,7 @@ class PowerSupply:
             self._remaining = BRAKE_TIME
 
     def standby(self, running: float, joints: int) -> float:
-        """Power at rest [W] from that of the running arm; closed brakes need no coil current.
+        """Power at rest [W]; closed brakes need no coil current.
 
         Args:
             running: power at rest of the running arm [W].
@@ -249,7 +249,7 @@ class TruthLog:
         path: of the JSON file.
 
     Raises:
-        InputError: the path of the JSON file is that of the .npz file.
+        InputError: the path of the JSON file is also the path of the .npz file.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -374,7 +374,7 @@ class EnergyBalance:
 
     Attributes:
         bus: supply, capacitance and braking resistor.
-        wall: the control box in front of it, drawn from the number of the arm.
+        wall: the control box between mains and bus, drawn from the number of the arm.
         ambient: temperature of the air [degC].
         temperature: of the joints [n], degC.
         joint_power: that each joint takes with its drive, mean over the last cycle [n],

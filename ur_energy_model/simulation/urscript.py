@@ -209,7 +209,7 @@ class _Parser:
         self.calls[begin] = ScriptCall(GO_TO, (behind,), {}, self.calls[begin].line)
 
     def resolved(self) -> list[ScriptCall]:
-        """The calls, where those of functions of the program are CALL with their places."""
+        """The calls; calls of functions of the program are CALL with the place of the function."""
         found = []
         for call in self.calls:
             own = call.name in self.functions and not (call.positional or call.named)

@@ -91,8 +91,8 @@ class SimulatedWall:
         """The meter's columns beside samples of the true power.
 
         Args:
-            time: ascending [n], s; the power before the first sample is that of the first
-                one.
+            time: ascending [n], s; before the first sample, the power is taken to be the
+                first.
             power: at the mains [n], W.
 
         Returns:
@@ -163,7 +163,7 @@ def draw_wall(seed: int) -> SimulatedWall:
     """The wall of an arm, with a meter of 1 W and 1 s that now and then drops out.
 
     Args:
-        seed: number of the arm among those of its type.
+        seed: number of the arm among the arms of its type.
     """
     table = constants()["wall"]
     random = np.random.default_rng([seed, _STREAM, 1])

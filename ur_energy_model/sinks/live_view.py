@@ -474,7 +474,7 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
 
 
 def _last_cycle(state: LiveState, reading: ArmReading) -> Text:
-    """The line of the last cycle; yellow if samples of it are missing."""
+    """The line of the last cycle; yellow if some of its samples are missing."""
     cycle = state.cycle
     if cycle is None:
         return Text("cycle: none completed yet", "dim")

@@ -90,7 +90,7 @@ class HostClock:
             self.release()
 
     def hold(self) -> None:
-        """Keep the correction constant from now on, until `release` was called as often."""
+        """Keep the correction constant until `release` was called as often as this."""
         self.check()
         with self._lock:
             self._holders += 1
@@ -137,7 +137,7 @@ def _wall_minus_monotonic() -> int:
 
 HOST_CLOCK = HostClock()  # the clock of this process
 
-# ClockCheck: refuses recordings whose times cannot be those of a controller. The
+# ClockCheck: refuses recordings whose times a controller's clock cannot have. The
 # controller's clock advances from sample to sample and starts again when the controller
 # does. A recording whose times run backwards or stand still would have no energy at all.
 
@@ -163,7 +163,7 @@ def possible_times(time: Array) -> Mask:
 
 
 class ClockCheck:
-    """Refuses recordings whose times cannot be those of a controller.
+    """Refuses recordings whose times a controller's clock cannot have.
 
     Args:
         source: of the recording, for errors.
@@ -247,7 +247,7 @@ def checked_clock(
         The batches; those without a possible time are left out.
 
     Raises:
-        RecordingError: the times cannot be those of a controller, see `ClockCheck`.
+        RecordingError: a controller's clock cannot have these times, see `ClockCheck`.
     """
     check = ClockCheck(source)
     last = np.nan  # time of the last sample that was kept

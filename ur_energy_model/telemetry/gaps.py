@@ -93,7 +93,7 @@ class Losses:
     gaps: int = 0
 
     def after(self, gaps: Iterable[Gap]) -> Losses:
-        """These losses and those of further gaps."""
+        """These losses together with the losses of further gaps."""
         samples = self.samples
         seconds = self.seconds
         count = self.gaps
@@ -137,8 +137,8 @@ class GapRule:
 
     Attributes:
         limit: longest step that is no gap [s].
-        period: time between samples [s]; None if nothing is known of it, and the number
-            of missing samples is 0 then.
+        period: time between samples [s]; None if unknown: then the number of missing
+            samples is 0.
     """
 
     limit: float

@@ -25,19 +25,19 @@ from ur_energy_model.typing import Array, Bytes, Indices
 
 MOST_FORMATS = 16  # formats that are kept; a topic has one for each of its publishers
 LARGEST = 1_000_000
-"""Size of the largest message that is decoded [bytes]; that of an arm is below 1000."""
+"""Size of the largest message that is decoded [bytes]; messages of an arm are below 1000."""
 NAMES_SHOWN = 3
 LETTERS_SHOWN = 40
 """Joint names, and letters of each, that a message to the user quotes."""
 CLOCK_SET_AFTER = 1.0
-"""Stamps that are older than the last sample for this long are those of a clock set back [s]."""
+"""Once stamps were older than the last sample for this long, the clock was set back [s]."""
 OUT_OF_ORDER = 10_000_000
 """Time by which messages of one driver may be older than the one before without its clock having
 been set [ns]."""
 LONGEST_PAUSE = 0.25
 """Time between two arrivals from which messages paused [s]; they are taken 25 times a second."""
 AHEAD = 2.0
-"""Stamps that advance this much more than the host's clock are those of a clock set forward [s]."""
+"""Once stamps advanced this much more than the host's clock, their clock was set forward [s]."""
 STEPS_KEPT = 200
 FEWEST_STEPS = 5
 """Steps between stamps whose median is the driver's period, and the fewest that determine it."""

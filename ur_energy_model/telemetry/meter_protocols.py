@@ -3,9 +3,9 @@
 
 """Protocols of power meters: Shelly devices by HTTP, topics of an MQTT broker, Modbus TCP.
 
-Nothing is written to a meter, and nothing of it is believed before its size and time are:
-an answer has a budget of bytes and seconds, a stream of messages one of bytes and
-messages a second, counted where bytes leave the socket. Whoever exceeds it is
+Nothing is written to a meter, and nothing from a meter is believed before its size and
+time are: an answer has a budget of bytes and seconds, a stream of messages one of bytes
+and messages a second, counted where bytes leave the socket. Whoever exceeds it is
 disconnected and tried again later.
 """
 

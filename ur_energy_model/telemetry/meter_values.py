@@ -4,7 +4,7 @@
 """Values of power meters: from the text of an answer to a reading that an arm's supply can have.
 
 Devices answer in JSON, or with a number. A path leads to the power in it, and may add up
-several values, such as those of three phases.
+several values, such as the powers of three phases.
 """
 
 from __future__ import annotations

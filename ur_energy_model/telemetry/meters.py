@@ -175,7 +175,7 @@ class MeteredSource(ClosedOnExit):
 
     @property
     def status(self) -> LinkStatus:
-        """State of the robot's connection; `Meter.problem` is that of the meter."""
+        """State of the robot's connection; `Meter.problem` has the state of the meter's."""
         return self._source.status
 
     def take_events(self) -> list[Event]:
@@ -189,7 +189,7 @@ class MeteredSource(ClosedOnExit):
         return events
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch, as of the source."""
+        """Next batch of the source, with the meter's power added; see `TelemetrySource.read`."""
         batch = self._source.read(timeout)
         if batch is None:
             return None

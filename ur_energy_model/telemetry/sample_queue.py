@@ -50,7 +50,7 @@ class SampleQueue:
     """Samples, events and commands, first in, first out.
 
     Samples beyond `memory_bytes` are dropped. The next samples carry a gap for them; if a
-    command comes first, the gap is an item in front of it.
+    command comes first, the gap is an item of its own before the command.
 
     Args:
         memory_bytes: bound of the samples that wait [bytes].

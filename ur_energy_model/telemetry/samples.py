@@ -445,7 +445,7 @@ def arm_name(info: RecordingInfo) -> str:
 
 
 def same_serial(first: str | None, second: str | None) -> bool | None:
-    """Whether two serial numbers are those of one arm; None where either is unknown."""
+    """Whether two serial numbers belong to one arm; None where either is unknown."""
     return first == second if first and second else None
 
 

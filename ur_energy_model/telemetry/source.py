@@ -22,7 +22,7 @@ from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """State of a source's connection; the defaults are those of a recorded source.
+    """State of a source's connection; a recorded source has the defaults.
 
     Attributes:
         connected: whether samples can arrive.
@@ -133,7 +133,7 @@ class ObservedSource(ClosedOnExit):
         return self._source.take_events()
 
     def read(self, timeout: float) -> Telemetry | None:
-        """Next batch, as of the source."""
+        """Next batch of the source, unchanged; see `TelemetrySource.read`."""
         batch = self._source.read(timeout)
         if batch is not None:
             self._observe(batch)

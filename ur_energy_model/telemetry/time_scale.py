@@ -40,8 +40,9 @@ _NEAR_TURN = 0.5
 _WELL_SAMPLED = 0.9
 _SURE = 0.02  # relative tolerance of the factor where R^2 is 1
 _SPREAD = 3.0
-"""Further tolerance of the factor over sqrt(1 - R^2). On recordings of real arms, thinned out to
-steps of up to two seconds, the factor is off by 1.2 of it at most."""
+"""Further tolerance of the factor over sqrt(1 - R^2). On recordings of real arms,
+thinned out to steps of up to two seconds, errors of the factor over sqrt(1 - R^2) are at
+most 1.2."""
 _SAME_PATH = 30.0
 """Largest ratio between paths of positions and speeds that poor sampling explains; units of time
 differ by 60 or more."""
@@ -56,9 +57,9 @@ class TimeScale:
         speeds: RTDE field of the speeds.
         steps: number of steps between samples in which a joint moved.
         factor: least-squares estimate of the factor; NaN if positions never changed.
-        r2: share of the variance of position increments that it explains.
-        path_ratio: path of the positions over that of the speeds; one step of the clock
-            is 1.
+        r2: share of the variance of position increments that the speeds explain.
+        path_ratio: length of the path by the positions over its length by the speeds,
+            where one step of the clock is 1.
     """
 
     positions: str

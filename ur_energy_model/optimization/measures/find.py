@@ -47,7 +47,7 @@ LONGEST = 300.0
 nothing, and a long recording takes no longer than that."""
 ENOUGH = 120.0  # time in motion from which the friction of the session is taken [s]
 EDGES = 2.0  # most that the incomplete cycles at both ends of a recording count for
-CRAWL = 0.02  # joint speed at which friction is about that of an arm at rest [rad/s]
+CRAWL = 0.02  # joint speed at which friction is about the static friction [rad/s]
 FOUND = 0.999  # probability that a payload which the currents show is the right one
 
 
@@ -68,7 +68,7 @@ class MeasuresAdviser:
     ) -> Measures:
         """The measures that a recording shows: payload, pauses, cold starts, and the cycle.
 
-        Arguments and errors are those of `energy.advice.Adviser.advise`. Where no cycle can be
+        Arguments and errors: see `energy.advice.Adviser.advise`. Where no cycle can be
         found, the measures of cycles are listed as omitted, with the reason.
         """
         wall = model.wall_of()
@@ -117,7 +117,7 @@ ADVISER = MeasuresAdviser()
 
 
 _OF_CYCLES: tuple[Kind, ...] = ("pose", "moves", "line")
-"""Kinds of measures that are those of a repeated cycle."""
+"""Kinds of measures that concern a repeated cycle."""
 
 
 def _work_cycle(

@@ -3,11 +3,11 @@
 
 """Measure: one thing that can be done for less energy, what it saves, and how sure that is.
 
-A saving is that of the recording as it is: what each cycle saves times the cycles, what
-all pauses save together. Per cycle it is divided by the number of cycles; in a year the
+A saving is the saving in the recording as it is: of a cycle, times the number of cycles;
+or of all pauses together. Per cycle it is divided by the number of cycles; in a year the
 recording is repeated for the hours of work that a tariff states. Standard deviations are
-those of energies: from the covariance of the model's parameters, and from the scatter of
-what was measured.
+standard deviations of energies: from the covariance of the model's parameters, and from
+the scatter of what was measured.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Measure:
         condition: what the measure presupposes; nothing if empty.
         certainty: probability that the finding is right, where this decides; None where
             the probability of a saving does.
-        times_per_year: how often it is saved; None: as often as recorded.
+        times_per_year: how often the saving is made; None: as often as recorded.
         place: in the program, such as "line 6"; empty for the whole program.
         source: the recording.
     """

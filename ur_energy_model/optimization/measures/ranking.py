@@ -76,7 +76,7 @@ class Measures:
     def together(cls, parts: Sequence[Measures]) -> Measures:
         """The measures of several recordings, which are one after another in a year's work.
 
-        Measures that are alike, as of recordings of the same program, are one.
+        Measures that are alike, as in recordings of the same program, become one.
         """
         omitted: list[Omitted] = []
         groups: list[list[Measure]] = []

@@ -179,8 +179,8 @@ def _stops(
 ) -> list[_Stop]:
     """The stops of a cycle with the power of holding the arm.
 
-    The power is the measured one where the arm rested there; else that of the model,
-    corrected by its mean error at the measured stops.
+    The power is the measured one where the arm rested there; else it is the model's
+    power, corrected by the model's mean error at the measured stops.
     """
     is_measured = log.total_source.name == "measured"
     modelled = []

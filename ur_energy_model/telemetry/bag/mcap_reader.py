@@ -50,7 +50,7 @@ from ur_energy_model.telemetry.samples import equal_runs
 
 MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
 MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size of large files (that of an arm at rest is below 50)."""
+"""Largest ratio of unpacked to packed size of large files (for an arm at rest it is below 50)."""
 _FREE = 512 << 20  # unpacked volume that is allowed for files of any size [bytes]
 _MEMORY = 128 << 20  # memory for definitions [bytes]
 _ITEMS = 500_000  # number of records beside messages

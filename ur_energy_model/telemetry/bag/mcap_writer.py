@@ -127,7 +127,7 @@ class McapWriter:
         """Write messages as one chunk, in order of their log times.
 
         Args:
-            blocks: messages of channels that were added; those of equal times stay in
+            blocks: messages of channels that were added; messages of equal times stay in
                 order.
             numbered: whether messages have sequence numbers already; else they get them.
 
@@ -167,7 +167,7 @@ class McapWriter:
         self.write_body(b"".join(parts), index)
 
     def _number(self, blocks: Sequence[MessageBlock]) -> None:
-        """Give messages their sequence numbers, which continue those of their channels."""
+        """Give messages sequence numbers, which continue the numbers of their channels."""
         sequence = dict(self.summary.counts)
         for channel, records in blocks:
             records["sequence"] = sequence[channel] + np.arange(len(records))

@@ -10,9 +10,9 @@ the graph: readers compare the ends of topic names, and joint names without pref
 joints with the fields that belong to joints, and `robot` with all others (vectors as
 name_0, name_1, ...). `/joint_states` carries a sensor_msgs/msg/JointState for viewers,
 `/rtde/events` an rcl_interfaces/msg/Log for each mark or message. `/rtde/fields` repeats
-all fields at 50 Hz as a sensor_msgs/msg/JointState whose names are those of the fields,
-because viewers show that type by name and DynamicJointState by index; it is never read as
-samples.
+all fields at 50 Hz as a sensor_msgs/msg/JointState with the names of the fields as joint
+names, because viewers show that type by name and DynamicJointState by index; it is never
+read as samples.
 """
 
 from __future__ import annotations
@@ -387,7 +387,7 @@ class TelemetryLayout:
 
 
 def _is_per_joint(name: str) -> bool:
-    """Whether a name is that of a field whose values belong to the joints."""
+    """Whether a name belongs to a field that has one value per joint."""
     return name in FIELDS and FIELDS[name].per_joint
 
 

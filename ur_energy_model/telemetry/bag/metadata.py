@@ -301,7 +301,7 @@ _NUMBERS = ("rate", "gravity", "payload_mass", "payload_center_of_mass", "simula
 _TEXTS = ("robot", "serial", "controller_version", "program")
 _NOT_STORED = ("source", "removed")
 """Attributes of RecordingInfo that belong to the place of a bag, and not to the recording."""
-_HIGHEST_RATE = 1e5  # of samples [Hz]; that of any controller is far below
+_HIGHEST_RATE = 1e5  # of samples [Hz]; the rates of all controllers are far below
 
 
 def custom_of_info(
@@ -312,8 +312,8 @@ def custom_of_info(
     Args:
         info: robot and recording.
         fields: RTDE names in the bag.
-        host_clock: whether stamps are those of the host's clock, and not the
-            controller's.
+        host_clock: whether stamps are times of the host's clock; else they are times of
+            the controller's clock.
 
     Returns:
         Texts; values that are no text are JSON.
@@ -408,7 +408,7 @@ def removed_samples(custom: Mapping[str, str]) -> int:
 
 
 Note: TypeAlias = Gap | str | None
-"""What belongs to a sample: the gap in front of it, or the program that was loaded from it on."""
+"""What belongs to a sample: the gap before the sample, or the program loaded from the sample on."""
 
 
 def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:

@@ -315,7 +315,7 @@ class _RecoveredFile:
                         self._programs.append((index, note))
 
     def _intact_blocks(self, body: bytes) -> list[MessageBlock]:
-        """Messages of a chunk without those of lost channels; its samples are counted."""
+        """Messages of a chunk, without messages of lost channels; its samples are counted."""
         reader = self._reader
         places = reader.message_places(body)
         blocks: list[MessageBlock] = []
@@ -362,8 +362,9 @@ class _RecoveredFile:
     def _count(self, time: Array) -> None:
         """Count the next samples by their controller times [n], s, and find the gaps among them.
 
-        Damage in front of a program has changed the number of its sample: the program is
-        that of the next one, since its record is close in front of it.
+        Damage in front of a program's record has changed the number of the sample from
+        which the program ran. The next sample takes its place, since the record stands
+        closely in front of that sample.
         """
         if self._damaged:
             self._programs = [
@@ -448,8 +449,8 @@ def recover_killed(
 ) -> None:
     """Recover the bags of a folder whose recorder was killed.
 
-    Bags that are being written are left alone, and bags that may be: those of another
-    computer, or on a file system without locks.
+    Bags that are being written are left alone. So are bags that might be: bags of another
+    computer, and bags on a file system without locks.
 
     Args:
         folder: of the bags.

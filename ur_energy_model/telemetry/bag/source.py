@@ -31,7 +31,8 @@ class BagSource(ClosedOnExit):
     """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
 
     Args:
-        path, fields: as of `read_bag`.
+        path: the bag, as in `read_bag`.
+        fields: as in `read_bag`.
         real_time: return samples at the rate they were recorded at (pauses last a second
             at most).
         batch_seconds: time span of a batch, by the period of the first samples.

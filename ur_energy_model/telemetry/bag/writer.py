@@ -239,7 +239,7 @@ class BagWriter(ClosedOnExit):
 
     @property
     def losses(self) -> Losses:
-        """Samples that are missing in the bag: those of its gaps, and of the one that lasts."""
+        """Samples that are missing in the bag: in its gaps, and in the gap that has not ended."""
         losses = NO_LOSSES.after(self.gaps)
         open_gap = self._dropped.gap
         return losses if open_gap is None else losses.after([open_gap])
@@ -553,8 +553,8 @@ def _viewers_templates(
     """Layouts of the messages for viewers.
 
     These are joint states, if positions are recorded; and a name and a position for every
-    value but the clock. Names are `field/joint` for fields per joint, else those of
-    `column_names`.
+    value but the clock. Names are `field/joint` for fields per joint, and the names of
+    `column_names` for others.
 
     Args:
         fields: RTDE names in the bag.

@@ -26,7 +26,7 @@ _FASTEST_SPREAD = 0.4e-3
 # share of rows in groups of distinct ones from which a clock is coarse
 _COARSE_SHARE = 0.1
 _PAUSE = 1.5  # longest step of a coarse clock without a pause, in its usual steps
-# largest relative difference between a stated rate and that of the clock
+# largest relative difference between a stated rate and the rate of the clock
 _SAME_RATE = 0.05
 _FEWER_ROWS = 0.05  # share of its usual rows that a full group of a coarse clock may lack
 _LOOSE_PERIODS = 2.0
@@ -201,7 +201,7 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
 
 
 def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
-    """Times [rows], s, that begin with that of each group and advance by its step [k], s."""
+    """Times [rows], s, that begin at each group's time and advance by the group's step [k], s."""
     out = np.arange(rows, dtype=np.float64)
     out -= np.repeat(groups.starts, groups.counts)
     out *= np.repeat(steps, groups.counts)

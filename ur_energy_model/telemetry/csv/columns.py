@@ -352,7 +352,7 @@ class _Elements:
             name: as the header line has it.
             stem: the name without its unit.
             unit: as stated; None without one.
-            is_time: whether the name is that of the time column.
+            is_time: whether this is the time column.
         """
         if is_time:
             self.times.append(column)

@@ -3,8 +3,8 @@
 
 """One CSV recording: its clock, read first, and then its samples in batches.
 
-The clock of a file shows its unit, the order of the rows and the sample period. All of it
-is known only once every row was read, so that a file is read twice.
+The clock of a file shows its unit, the order of the rows and the sample period. The three
+are known only once every row was read, so that a file is read twice.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ class CsvFile:
         """Find the time of each row [s].
 
         Args:
-            time: numbers or dates of the time column [rows]. The array becomes that of
-                the times: it may have millions of rows.
+            time: numbers or dates of the time column [rows]. The times are written into
+                this array, which may have millions of rows.
             options: how to read the file.
 
         Raises:

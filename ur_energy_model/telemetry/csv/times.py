@@ -171,8 +171,8 @@ class TimeColumn(NamedTuple):
 def mean_step(time: Array) -> float:
     """Mean step from row to row of a clock, equal times included, without pauses.
 
-    Steps of more than ten typical ones are pauses. The mean step is that of the rate also
-    where times are rounded, or come in bursts.
+    Steps of more than ten typical ones are pauses. The mean step fits the rate also where
+    times are rounded, or come in bursts.
 
     Args:
         time: of rows in any order [n], in any unit; the first million decide.

@@ -46,7 +46,7 @@ FLUSH_SECONDS = (
     0.5  # period in which everything is written, and file and disk are checked [s]
 )
 METADATA_SECONDS = 2.0
-"""Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
+"""Period of rewriting metadata.yaml [s], which so describes also the bag of a killed recorder."""
 METADATA_SHARE = 0.01
 """Largest share of the time that is spent on it; a bag of many files takes longer periods."""
 MIN_FREE_BYTES = 64 << 20
@@ -101,7 +101,7 @@ class RecorderStatus:
         bag: being recorded, or recorded last.
         samples: number of samples written, or accepted for the next chunk; once the bag
             is finished, those that can be read back from it.
-        losses: samples that are known to be missing in the bag: those of its gaps.
+        losses: samples that are known to be missing in the bag: in its gaps.
         outage: length of the present outage of the source [s], 0 while samples arrive.
         unreadable: number of samples that were accepted but cannot be read back (file
             deleted, replaced or cut, bag renamed, disk full at the end).

@@ -269,7 +269,7 @@ class RtdeConnection:
                 self.messages.append(message)
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
-        """Send a request and wait for its reply; data packages in front of it are kept.
+        """Send a request and wait for its reply; data packages before the reply are kept.
 
         Args:
             kind: of the request and its reply.

@@ -27,8 +27,8 @@ LONGEST_LINE = 200  # of an answer [bytes]
 PAUSE = 1.0  # shortest time between two questions for the program [s]
 LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
-"""First digits of the serial numbers of simulated arms; those of real arms begin with their year of
-manufacture, and none was made in 2000."""
+"""First digits of the serial numbers of simulated arms; numbers of real arms begin with
+their year of manufacture, and none was made in 2000."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 _PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
 

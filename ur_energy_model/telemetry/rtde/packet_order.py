@@ -3,7 +3,7 @@
 
 """Which packets follow the controller's clock, which begin another one, and which are left out.
 
-A packet is taken if its time follows that of the last packet taken. All others are
+A packet is taken if its time follows the time of the last packet taken. All others are
 suspect: the controller may have restarted, or its clock may have been set, or the packet
 is damaged (zeros, or bytes of something else in a well-formed packet). They wait until
 `CONFIRMED` of them follow each other, which makes them the begin of another clock. If the
@@ -50,10 +50,10 @@ class PacketOrder:
 
 
 def is_possible(times: Array) -> Mask:
-    """Which times [packets], s, can be those of a controller.
+    """Which times [packets], s, a controller's clock can have.
 
-    Its clock starts with it, and it sends packets some seconds later at the earliest: a
-    time of 0 is that of a packet of zeros.
+    The clock starts with the controller, which sends packets some seconds later at the
+    earliest: a time of 0 comes from a packet of zeros.
     """
     return np.asarray((times > 0.0) & (times < MAX_TIMESTAMP))
 

@@ -14,8 +14,8 @@ where the dashboard server gives no serial number:
   be. Only this one is refused, as the samples of two arms must never be in one recording.
 
 Within a connection a clock that goes back or is ahead of the host's is another clock of
-the same controller. What is missing in front of it is measured by the host's clock.
-Single packets with such times are damaged, and left out (`packet_order`).
+the same controller. How long samples are missing before the change is measured by the
+host's clock. Single packets with such times are damaged, and left out (`packet_order`).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class PacketStream:
             Batches in order; a gap at index 0 with `away` begins another clock.
 
         Raises:
-            WrongRobotError: after a lost connection, the clock is that of another
+            WrongRobotError: after a lost connection, the clock belongs to another
                 controller.
         """
         if self._waiting is not None:
@@ -156,7 +156,7 @@ class PacketStream:
         return gaps
 
     def note_loss(self, problem: str) -> None:
-        """The connection is lost; suspect packets of it are left out."""
+        """Note that the connection is lost; its suspect packets are left out."""
         self.loss = problem
         if self._waiting is not None:
             self.skipped += len(self._waiting)
@@ -206,7 +206,7 @@ class PacketStream:
         return np.asarray(self._gain(possible, arrival) > limit)
 
     def _is_restarted(self, times: Array, away: float, arrival: int) -> bool:
-        """Whether a clock that went on after a lost connection is that of a restarted controller.
+        """Whether the clock after a lost connection belongs to a restarted controller.
 
         Args:
             times: of the packages [n], s.
@@ -265,7 +265,7 @@ def _with_unusable(gaps: Iterable[Gap], unusable: int) -> list[Gap]:
 
 
 def _leads(times: Array | float, arrival: int) -> Array:
-    """Times less those of the host's monotonic and wall clock: [2] or [2, n], s."""
+    """Times minus the host's monotonic and wall clock times: [2] or [2, n], s."""
     return np.array([np.asarray(times) - arrival * 1e-9, np.asarray(times) - time.time()])
 
 

@@ -86,8 +86,8 @@ class FrameReader:
         """The next packet, None if it is incomplete.
 
         Raises:
-            ProtocolError: the size is smaller than the header, or larger than that of any
-                packet: later packets cannot be found.
+            ProtocolError: the size is smaller than the header, or larger than any packet:
+                later packets cannot be found.
         """
         if len(self.buffer) < HEADER.size:
             return None
@@ -252,7 +252,7 @@ class Recipe:
 
 
 def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Fields of the table with those of one number type side by side, floating point first.
+    """Fields of the table, ordered by number type: floating point first.
 
     Neighbours of one type are decoded together, see `Recipe.columns`.
     """

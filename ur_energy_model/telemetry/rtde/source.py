@@ -276,7 +276,7 @@ class RtdeSource(ClosedOnExit):
 
         Raises:
             ControllerError: the connection is lost, or nothing came for too long.
-            WrongRobotError: the packets are those of another controller.
+            WrongRobotError: the packets come from another controller.
         """
         began = time.monotonic()
         received = connection.receive(timeout)
