@@ -41,10 +41,10 @@ TOOL_SPEED = 1.5
 
 
 class CycleRun:
-    """What experiments do with an optimised cycle; see `optimization.commands`."""
+    """The `optimization.commands.CycleExecution` of experiments; arguments are described there."""
 
     def check(self, given: Given, output: Path | None) -> None:
-        """Refuse an incomplete --execute, and its options without it, as usage errors."""
+        """Refuse an incomplete --execute, and options of --execute without it."""
         options = given.of(CycleExecutionOptions)
         check_execution(
             given,
@@ -55,11 +55,7 @@ class CycleRun:
         )
 
     def exported(self, optimized: OptimizedCycle, output: Path) -> dict[Path, str]:
-        """Write the sheet, programs and set points to a folder.
-
-        Returns:
-            The purpose of each file, by its path.
-        """
+        """Write the sheet, programs and set points."""
         robot = load_robot(optimized.cycle.robot)
         return export_cycle(optimized, robot, output)
 
@@ -71,16 +67,9 @@ class CycleRun:
         bag: Path,
         output: Path | None,
     ) -> OptimizedCycle:
-        """The cycle with its measured saving, after a run as recorded and as typed in turns.
+        """The cycle with its measured saving; without --execute, the cycle as it is.
 
-        Without --execute, the cycle is returned as it is.
-
-        Args:
-            given: options of the command.
-            optimized: the cycle.
-            model: model of the arm.
-            bag: recording of the cycle, by which the arm is recognised.
-            output: the folder of -o, in which the run is recorded.
+        The arm runs the cycle as recorded and as typed in turns.
 
         Raises:
             MotionRefusedError: the motion is not safe, not confirmed, or was stopped.

@@ -51,8 +51,8 @@ class EstimatorCompanion:
 
     An extension provides a subclass. The node makes one object of the subclass at each
     configuration, before the arm is known, and closes it at clean-up. All methods but
-    `take_samples` and `take_powers` are called in the thread of the executor. Those of
-    this class do nothing, so that a companion only has what it needs.
+    `take_samples` and `take_powers` are called in the thread of the executor. The methods
+    of this class do nothing, so that a companion only has the methods that it needs.
 
     Args:
         given: parameters of the node, with the table of the room.
@@ -62,10 +62,11 @@ class EstimatorCompanion:
         UrEnergyError: parameters with which the room cannot work.
 
     Attributes:
-        fields: RTDE fields that it needs besides the fields of the estimator.
+        fields: RTDE fields that the companion needs besides the fields of the estimator.
         writes_model_file: whether `model_file` may be missing, because the companion
             writes it once it can.
-        follows_arm: whether it adapts the model where the model drifts away from the arm.
+        follows_arm: whether the companion adapts the model where the model drifts away
+            from the arm.
         warning: what is unusual about the arm now, in words; None for nothing.
     """
 
@@ -167,6 +168,11 @@ def check_parameters(parameters: EstimatorParameters) -> None:
         )
 
 
+def is_written_later(beside: Sequence[EstimatorCompanion]) -> bool:
+    """Whether the model file may be missing now, because a companion will write it."""
+    return any(companion.writes_model_file for companion in beside)
+
+
 def names_the_arm(
     parameters: EstimatorParameters, beside: Sequence[EstimatorCompanion]
 ) -> bool:
@@ -179,8 +185,7 @@ def names_the_arm(
     path = parameters.model_file
     if path is None:
         return False
-    may_be_missing = any(companion.writes_model_file for companion in beside)
-    return path.exists() or not may_be_missing
+    return path.exists() or not is_written_later(beside)
 
 
 def live_options(parameters: EstimatorParameters) -> LiveOptions:
@@ -282,8 +287,7 @@ class EstimatedArm:
         """
         path = self.path
         missing = self._modified is None
-        written_later = any(companion.writes_model_file for companion in self.companions)
-        if path is None or (missing and written_later):
+        if path is None or (missing and is_written_later(self.companions)):
             self.robot = load_robot(robot)
             self.base = generic_model(self.robot)
         else:

@@ -30,7 +30,7 @@ from ur_energy_model.typing import Array
 LEAST_CYCLES = 12  # fewest cycles that show how the energy of a cycle changes
 LEAST_WARMING = 2.0  # least rise of the mean joint temperature for a cold start [K]
 ALIKE = 0.1  # relative difference of times in motion up to which cycles are alike
-FIRST_CYCLES = 3  # cycles over which the temperature at the start, and at the end, is averaged
+FIRST_CYCLES = 3  # cycles over which temperatures at start and end are averaged
 TIME_CONSTANTS = np.geomspace(0.05, 5.0, 60)
 """Time constants of warming up that are compared, relative to the time of all cycles."""
 MODEL_STD = 0.1
