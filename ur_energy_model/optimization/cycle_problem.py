@@ -265,7 +265,7 @@ def _same_payload(one: Payload | None, other: Payload | None) -> bool:
     return one.mass == other.mass and same_center and same_inertia
 
 
-SAMPLE_PERIOD = 0.002  # period of the new time laws [s], the same as in an e-Series controller
+SAMPLE_PERIOD = 0.002  # period of the new time laws [s], as in an e-Series controller
 PATH_RESOLUTION = 1e-4
 """Deviation from a path that is stated at least [rad]; noise of measured positions is larger."""
 

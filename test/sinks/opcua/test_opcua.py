@@ -27,7 +27,7 @@ from test.sinks.peers import NODE_PACKAGES, free_port, needs_node_package, until
 from test.sinks.readings import CHANNELS, LOST, POWER, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.rooms import Given
-from ur_energy_model.sinks.opcua import nodes as spec
+from ur_energy_model.sinks.opcua import companion_types
 from ur_energy_model.sinks.opcua import sink as opcua_delivery
 from ur_energy_model.sinks.opcua.credentials import (
     PASSWORD,
@@ -35,6 +35,7 @@ from ur_energy_model.sinks.opcua.credentials import (
     OpcuaCredentials,
     read_credentials,
 )
+from ur_energy_model.sinks.opcua.metering_points import Measurement, metering_points
 from ur_energy_model.sinks.opcua.sink import opcua_sink, server_certificate
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink
@@ -92,7 +93,7 @@ TOTAL = "energy/total/energy"
 
 def test_golden_points_after_an_hour() -> None:
     """Powers were constant, so that energies in Wh are powers in W; a tenth was fed back."""
-    points = spec.metering_points(made_up_reading(HOUR))
+    points = metering_points(made_up_reading(HOUR))
     joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
     parts = {"Standby": "standby", "Drivers": "driver", "Regeneration": "regeneration"}
     channels = {"Main": "total", **parts, "Unexplained": "unexplained", "Model": "model"}
@@ -128,11 +129,11 @@ def test_golden_points_after_an_hour() -> None:
             1.96 * of_joints[1]
         )
         assert math.isnan(points["Bus"][quantity].uncertainty)
-    assert "Bus" not in spec.metering_points(without_bus(made_up_reading(1)))
+    assert "Bus" not in metering_points(without_bus(made_up_reading(1)))
     for value, uncertainty, number in (
         (100.0, 0.001, 1), (-100.0, 0.9, 7), (100.0, 20.0, 14), (0.0, 1.0, 15), (100.0, math.nan, 0)
     ):  # fmt: skip
-        assert spec.Measurement(value, uncertainty).accuracy_class == number
+        assert Measurement(value, uncertainty).accuracy_class == number
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +148,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpcuaServer]:
 
 async def machine_of(client: Client) -> Node:
     """The arm, found as any client of OPC 40001 finds machines."""
-    space = await client.get_namespace_index(spec.MACHINERY)
-    machines = client.get_node(ua.NodeId(spec.MACHINES[1], space))
+    space = await client.get_namespace_index(companion_types.MACHINERY)
+    machines = client.get_node(ua.NodeId(companion_types.MACHINES[1], space))
     found = {
         (await node.read_browse_name()).Name: node
         for node in await machines.get_children()
@@ -157,7 +158,7 @@ async def machine_of(client: Client) -> Node:
 
 
 async def own_node(client: Client, key: str) -> Node:
-    space = await client.get_namespace_index(spec.OWN)
+    space = await client.get_namespace_index(companion_types.OWN)
     return client.get_node(ua.NodeId(f"arm-1/{key}", space))
 
 
@@ -172,7 +173,7 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
     async def question(client: Client) -> dict[str, ua.DataValue]:
         machine = await machine_of(client)
         di, _, machinery, ecm, energy, _ = [
-            await client.get_namespace_index(uri) for uri in spec.SPACES
+            await client.get_namespace_index(uri) for uri in companion_types.SPACES
         ]
         folder = await machine.get_child(
             [
@@ -183,10 +184,12 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
         )
         main = await folder.get_child(f"{energy}:Main")
         assert await main.read_type_definition() == ua.NodeId(
-            spec.MEASUREMENT_TYPE[1], ecm
+            companion_types.MEASUREMENT_TYPE[1], ecm
         )
         value = await main.get_child(f"{ecm}:DcEnergyTotalSumHp")
-        assert await value.read_type_definition() == ua.NodeId(spec.VALUE_TYPE[1], ecm)
+        assert await value.read_type_definition() == ua.NodeId(
+            companion_types.VALUE_TYPE[1], ecm
+        )
         assert await value.read_value() == pytest.approx(9.0)
 
         async def below(name: str, node: Node = value) -> Any:
@@ -195,7 +198,7 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
         assert await below(f"{ecm}:MeasurementID") == 1029
         unit = await below("0:EngineeringUnits")
         assert (unit.UnitId, unit.DisplayName.Text) == (5720146, "W·h")
-        contains = ua.NodeId(spec.CONTAINS[1], energy)
+        contains = ua.NodeId(companion_types.CONTAINS[1], energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
         others = ["Standby", "Drivers", "Regeneration", "Unexplained"]
@@ -220,14 +223,17 @@ def test_users_reset_and_read_intervals_and_others_change_nothing(
     server.resets.clear()
 
     async def reset(client: Client) -> None:
-        own = await client.get_namespace_index(spec.OWN)
+        own = await client.get_namespace_index(companion_types.OWN)
         await (await machine_of(client)).call_method(f"{own}:ResetEnergy", "new shift")
 
     async def write(client: Client) -> None:
         await (await own_node(client, "Main/ApplicationTag")).write_value("mine")
 
     async def reset_statistics(client: Client) -> list[Any]:
-        own, ia = [await client.get_namespace_index(uri) for uri in (spec.OWN, spec.IA)]
+        own, ia = [
+            await client.get_namespace_index(uri)
+            for uri in (companion_types.OWN, companion_types.IA)
+        ]
         await (await own_node(client, "Main")).call_method(f"{ia}:ResetStatistics")
         return list(await (await machine_of(client)).call_method(f"{own}:ReadInterval"))
 

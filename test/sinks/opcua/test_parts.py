@@ -12,7 +12,7 @@ import pytest
 
 from test.energy.test_parts import SOURCES, Given, Surfaces, check_surface
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.sinks.opcua.nodes import (
+from ur_energy_model.sinks.opcua.metering_points import (
     JOULES_PER_WATT_HOUR,
     POWER,
     SUM,

@@ -31,8 +31,9 @@ from ur_energy_model.addresses import split_url
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
 from ur_energy_model.rooms import Given
+from ur_energy_model.sinks.opcua.companion_types import AddressSpace
 from ur_energy_model.sinks.opcua.credentials import OpcuaCredentials, read_credentials
-from ur_energy_model.sinks.opcua.nodes import AddressSpace, MachineNodes
+from ur_energy_model.sinks.opcua.nodes import MachineNodes
 from ur_energy_model.sinks.opcua.room import OPCUA
 from ur_energy_model.sinks.options import Address, common_options, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
