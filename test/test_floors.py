@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -51,16 +52,19 @@ OF_COMMAND_LINE = {"cli.output", "cli.arguments", "cli.tables"}
 MODULES = sorted(ROOT.glob("[!_]*.py")) + sorted(ROOT.glob("*/**/*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """Absolute names of all modules that a file imports, at its top or inside functions."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, (
                 f"{path}: relative imports hide where a module belongs"
             )
-            yield node.module or ""
+            names.append(node.module or "")
+    return tuple(names)
 
 
 def own_imports(path: Path) -> Iterator[str]:

@@ -49,6 +49,7 @@ def of_arm(constants: ControllerConstants) -> EnergyModel:
     return replace(model, controller_constants=constants, provenance=provenance)
 
 
+@pytest.mark.truth
 def test_a_generic_model_becomes_sharp_while_its_counters_go_on(
     arm: SimulatedArm, telemetry: Telemetry
 ) -> None:

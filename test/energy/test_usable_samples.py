@@ -100,7 +100,7 @@ def finite(snapshot: Snapshot) -> Array:
 
 
 @pytest.mark.filterwarnings("error")
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     places=st.lists(
         st.tuples(

@@ -215,6 +215,7 @@ def test_a_recording_of_another_day_anchors_its_session(
     assert session["standby_std"] < 0.3 * STANDBY_SPREAD
 
 
+@pytest.mark.truth
 def test_an_inertia_other_than_the_controllers_is_found_where_currents_show_it(
     tmp_path: Path,
 ) -> None:
