@@ -1,11 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Energy of a program by line and node: which part of a recording each of them took.
+"""Energy of a program by line and node: the part of a recording that each of them took.
 
-The power of a sample belongs to the line in execution at that sample, with half of the
-step before it and half of the step behind it: its weight in the trapezoidal integral. So
-all parts sum to what `estimate_energy` gives, whatever their number.
+The power of a sample belongs to the line in execution at that sample. It counts for half
+of the step before it and half of the step behind it: its weight in the trapezoidal
+integral. So all parts sum to the energy by `estimate_energy`, whatever their number.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class ProgramPart(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a part of a program has taken.
+    """Time and energy that a part of a program has taken.
 
     Attributes:
-        executions: how often it was begun.
-        seconds: time spent in it [s].
+        executions: number of times that the part was begun.
+        seconds: time spent in the part [s].
         energy: energy of the whole arm at the supply [J].
         model: modelled part of the energy [J].
         measured: time in which the energy is measured [s].
@@ -114,7 +114,7 @@ class Spent(NamedTuple):
         )
 
     def joined(self, other: Spent) -> Spent:
-        """With time and energy of another position in the same part, whose executions it shares."""
+        """The sum with another position of the same part; both have the part's executions."""
         return Spent(
             executions=self.executions,
             seconds=self.seconds + other.seconds,
@@ -125,10 +125,17 @@ class Spent(NamedTuple):
 
 
 class _AtMark(NamedTuple):
-    """What was spent until a mark of cycles."""
+    """Energies from the first sample up to a mark of cycles.
 
-    energy: Array  # total and modelled, by position [places, 2], J
-    lost: float  # time in gaps [s]
+    Attributes:
+        energy: energy of the whole arm, by position [places], J.
+        model: modelled part of the energy, by position [places], J.
+        lost: time in gaps [s].
+    """
+
+    energy: Array
+    model: Array
+    lost: float
 
 
 class ProgramEnergy:
@@ -278,18 +285,19 @@ class ProgramEnergy:
         return out
 
     def _mark(self, mark: Mark) -> None:
-        """Take a mark of cycles: adds the energies of the cycles that are complete with it."""
-        columns = [self._total, self.channels.arm["model"]]
-        self._marks.append(_AtMark(self.net[:, columns], self._lost))
+        """Add the energies of the cycles that are complete with a mark."""
+        energy = self.net[:, self._total].copy()
+        model = self.net[:, self.channels.arm["model"]].copy()
+        self._marks.append(_AtMark(energy, model, self._lost))
         for begin, end in mark.cycles(len(self._marks)):
             first = self._marks[-1 - begin]
             last = self._marks[-1 - end]
             if last.lost > first.lost:  # the energy in the gap is not known
                 continue
+            # Positions that were reached during the cycle had no energy before it.
             more = len(last.energy) - len(first.energy)
-            energy = last.energy - np.pad(first.energy, ((0, more), (0, 0)))
-            self.cycles.append(energy[:, 0])
-            self.model_cycles.append(energy[:, 1])
+            self.cycles.append(last.energy - np.pad(first.energy, (0, more)))
+            self.model_cycles.append(last.model - np.pad(first.model, (0, more)))
 
 
 # The profile of a recording.
@@ -299,11 +307,9 @@ UNATTRIBUTED = (
     "no line can be told: the program did not run, the line is of a thread or not in the "
     "script"
 )
-LONGEST_TEXT = 300  # letters of a line of the script that are shown
-MOST_LISTED = 3000
-AROUND = 3
-"""Lines of a script that are listed as a whole; of a longer one those that took time, with so many
-around each."""
+LONGEST_TEXT = 300  # number of letters after which a line of the script is cut
+MOST_LISTED = 3000  # number of lines up to which a script is listed as a whole
+AROUND = 3  # of a longer script: lines listed before and after each line that took time
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 
 
@@ -322,7 +328,7 @@ integrals of the channels [channels], J, and `cycles` and `model_cycles`, the to
 the modelled energy in each complete cycle, J."""
 _OF_COMPARISONS = ("net", "cycles", "model_cycles")
 _OF_THE_REST = ("time", "energy", "joints", "total_source", "total_measured_share")
-"""Keys of a row that are listed of the energy without a known line, too."""
+"""Keys of a row that the energy without a known line has in JSON, too."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +361,7 @@ class ProgramProfile:
 
     @property
     def total_source(self) -> TotalSource:
-        """Where the energy comes from."""
+        """Source of the energy: measured, modelled, or both."""
         net = self.counted.net.sum(axis=0)
         return self.counted.channels.total_source(net, self.duration)
 
@@ -435,6 +441,13 @@ class ProgramProfile:
         cycles = [each.sum() for each in self.counted.cycles]
         nodes = [_without_comparisons(row) for row in self.nodes()]
         lines = [_without_comparisons(row) for row in self.lines()]
+        parts: dict[str, float] = dict.fromkeys(PART_ENERGIES, 0)
+        joints: dict[str, float] = dict.fromkeys(self.counted.channels.joints, 0)
+        for row in (*lines, rest):
+            for name in parts:
+                parts[name] += row[name]
+            for joint in joints:
+                joints[joint] += row["joints"][joint]
         return {
             "program": self.program,
             "warnings": [*self.warnings, *(each.words() for each in self.contradictions)],
@@ -444,11 +457,8 @@ class ProgramProfile:
             "total_source": self.total_source.name,
             "total_measured_share": self.total_source.share,
             "explained_share": self.explained_share,
-            **{name: sum(row[name] for row in (*lines, rest)) for name in PART_ENERGIES},
-            "joints": {
-                joint: sum(row["joints"][joint] for row in (*lines, rest))
-                for joint in self.counted.channels.joints
-            },
+            **parts,
+            "joints": joints,
             "nodes": nodes,
             "lines": lines,
             "unattributed": {
@@ -517,13 +527,17 @@ class ProgramProfile:
         }
 
     def _total(self, net: Array) -> float:
+        """Energy of the whole arm [J] among integrals of the channels [channels], J."""
         return float(net[self.counted.channels.arm["total"]])
 
 
 def _sums_of_cycles(energies: Sequence[Array], own: Mask) -> Array:
-    """Energy of each cycle [cycles], J, at own positions [places].
+    """Energy of each cycle [cycles], J, at some of the positions.
 
-    The energies of a cycle, J, are by the first of the positions, as many as it has.
+    Args:
+        energies: energies of each cycle by position, J; as many of the first positions as
+            were known at the end of the cycle.
+        own: which positions are summed [places].
     """
     return np.array([energy[own[: len(energy)]].sum() for energy in energies])
 

@@ -33,20 +33,22 @@ SHORTEST_CYCLE = 1.0  # s
 LEAST_PATH = 0.1  # motion of all joints together in a cycle, at least [rad]
 FIRM = 2e-3  # speed of an arm that certainly rests [rad/s]
 LEAST_REST = 0.3
-"""Rest of an arm whose cycle has one rest only [s]: exciting trajectories pass through such an
-instant once a period."""
+"""Shortest rest in a cycle that has one rest only [s]: periodic exciting trajectories pass through
+an instant of rest once a period, and are no work."""
 MOST = 0.6
-"""Share of the motion that a repetition must cover: the rest may be approach and retreat."""
-SURE_COUNT = 5  # number of repetitions that count whatever the share
+"""Share of the motion so far that a repetition must cover: the others may be approach and
+retreat."""
+SURE_COUNT = 5  # number of repetitions from which on they count whatever the share
 LONGER = 1.1
 """Factor on the motion that the cycles found so far cover, from which on longer cycles count: a
 subprogram that is called several times in a row is a part of a cycle."""
 PATIENCE = 1.2
-"""Path behind the last cycle over the path of a cycle from which on other cycles are searched."""
+"""Path since the last cycle, relative to the path of a cycle, after which other cycles are
+searched."""
 LONG_PATIENCE = 2.2
-"""The same where shorter cycles repeat within the cycle: a search that begins within one of them
+"""PATIENCE where shorter cycles repeat within the cycle: a search that begins within one of them
 passes up to two others before the first complete cycle."""
-LONGEST_PATIENCE = 5.0  # the same where the whole recording repeats with the cycle
+LONGEST_PATIENCE = 5.0  # PATIENCE where the whole recording is known to repeat the cycle
 _SPEED_PER_PERIOD = 5.0
 _STILL = (0.01, 0.05)
 """Speed below which an arm rests: the change of speed within a sample at an acceleration of
@@ -58,9 +60,8 @@ _FAST = 0.02
 with accelerations up to 5 rad/s^2, or up to 10 rad/s^2 at half the period."""
 _MISSING = 0.2  # share of the rests of a cycle, at most, that fast samples do not show
 _MOST_HELD = 50  # samples in which nothing begins that are taken together
-_ALIKE = 0.05
-_ALIKE_TIME = 0.15
-"""Relative difference of path and of time in motion between two cycles."""
+_ALIKE = 0.05  # largest relative difference of the paths of two cycles
+_ALIKE_TIME = 0.15  # largest relative difference of the times in motion of two cycles
 
 
 @dataclass(slots=True)
@@ -82,14 +83,14 @@ class _Batch:
 
 @dataclass(slots=True)
 class _MarkState:
-    """A mark, and the motion until then.
+    """A mark, and the motion from the first sample up to the mark.
 
     Attributes:
         number: number of the mark, from 0.
-        kinds: see DEPARTURE.
+        kinds: kinds of the mark, see DEPARTURE.
         time: controller time [s].
-        q: joint positions just before it [joints], rad.
-        path: way of every joint so far [joints], rad.
+        q: joint positions just before the mark [joints], rad.
+        path: length of the path of every joint so far [joints], rad.
         moved: time in motion so far [s].
         rested: longest rest since the mark before [s].
         low: lowest positions from here to the next mark [joints], rad.
@@ -119,11 +120,15 @@ class _Rests(NamedTuple):
     brief: Mask
 
     def come_again(self, other: _Rests, near: float, *, fast: bool) -> bool:
-        """Whether both are the same points in the same order.
+        """Whether two stretches have the same points of rest in the same order.
 
-        A brief rest may be missing in one of the two, and slow samples show it within
-        `near` [rad] only. Fast samples show nearly every rest: then none may be at
-        another point either.
+        A brief rest may be missing in one of the two. Fast samples show nearly every rest:
+        then only a few may be missing, and no rest may be at another point.
+
+        Args:
+            other: rests of the other stretch.
+            near: distance within which slow samples show a brief rest [rad].
+            fast: whether the samples are fast, see _FAST.
         """
         if not fast:
             return self._in_order(other, near) and other._in_order(self, near)
@@ -168,7 +173,7 @@ class _Rests(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """What lies between two marks."""
+    """Motion between two marks."""
 
     path: Array  # of every joint [joints], rad
     low: Array  # lowest position of every joint [joints], rad
@@ -195,14 +200,15 @@ def _same_path(one: Array, other: Array) -> bool:
 class Repetition:
     """Finds motion that repeats, sample by sample, in bounded memory and time.
 
-    A mark is a departure from rest, a rising digital output or a program start. What lies
-    between two marks of a kind at the same point is described by the points of rest, by
-    path and range of every joint, and by the time in motion. Two such stretches that
-    follow one another and are alike are two cycles: the arm has come back to all of its
-    points. Filling a pallet is one cycle, for each of its places is another point.
-    Nothing in the two may be a shorter cycle, and they cover most of the motion so far.
-    From then on each cycle counts as it ends. From program start to program start is a
-    cycle too if nothing repeats in between and the program is not one move only.
+    A mark is a departure from rest, a rising digital output or a program start. A stretch
+    of motion between two marks of one kind at the same point is described by its points of
+    rest, by path and range of every joint, and by the time in motion. Two consecutive
+    stretches that are alike are two cycles: the arm has come back to all of its points.
+    (Filling a pallet is one cycle, for each place of the pallet is another point.) Two
+    further conditions: neither stretch contains a shorter cycle, and both together cover
+    most of the motion so far. Once a cycle is found, every further one is reported when it
+    ends. The motion from one program start to the next is a cycle, too, if nothing repeats
+    in between and the program is more than a single move.
 
     Args:
         known: kind and shape of the cycle, where they are known already from the same
@@ -214,10 +220,10 @@ class Repetition:
         self._marks: dict[int, _MarkState] = {}  # the newest marks by number, in order
         self._count = 0  # number of marks so far
         self._held: list[_Batch] = []
-        """The last sample that was taken, and the samples behind it in which nothing begins, which
-        are taken together with later ones."""
+        """The last sample that was processed, and later samples without a mark, which are processed
+        together with the samples after them."""
         self._period: float | None = None
-        self._path = np.zeros(0)  # way of every joint so far [joints], rad
+        self._path = np.zeros(0)  # length of every joint's path so far [joints], rad
         self._moved = 0.0  # time in motion so far [s]
         self._rest = 0.0  # longest rest since the last mark [s]
         self._left = 0.0  # last time at which a joint moved [s]
@@ -237,22 +243,23 @@ class Repetition:
         signals: list[tuple[int, int]],
         rate: float | None = None,
     ) -> dict[int, tuple[int, ...]]:
-        """Take samples that follow the previous ones.
+        """Process samples that follow the previous ones.
 
         Args:
-            time: controller timestamps [n], s.
-            q: positions [n, joints], rad; no joints if unknown.
-            qd: velocities [n, joints], rad/s.
-            signals: sample and kind of signals.
+            time: controller timestamps [samples], s.
+            q: positions [samples, joints], rad; no joints if unknown.
+            qd: velocities [samples, joints], rad/s.
+            signals: program starts and digital outputs: index of the sample and kind.
             rate: rate of the samples [Hz], None if unknown.
 
         Returns:
-            `Mark.ends` by the index of their sample.
+            Begins of the complete cycles (see `Mark.ends`) by the index of the sample with
+            which they are complete.
         """
         if not len(time):
             return {}
         restarts = (time[1:] < time[:-1]).nonzero()[0]
-        if len(restarts):  # of the controller
+        if len(restarts):  # the controller was restarted: each part on its own
             cut = int(restarts[0]) + 1
             before = [(k, kind) for k, kind in signals if k < cut]
             after = [(k - cut, kind) for k, kind in signals if k >= cut]
@@ -265,6 +272,7 @@ class Repetition:
         still = min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
         speed = np.abs(qd).max(axis=1, initial=0.0)
         if not (speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST):
+            # Impossible samples get the position of the last possible one, and rest.
             good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
             rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
             known = self._held[-1].q[-1] if self._held else np.zeros(q.shape[1])
@@ -288,10 +296,15 @@ class Repetition:
         return {row - held: back for row, back in self._take(events).items()}
 
     def _begin(self, time: Array, q: Array) -> _Batch:
-        """Begin to search at a sample: its time [1], s, and positions [1, joints], rad.
+        """Begin the search anew at a sample.
 
-        Returned is the sample itself, as the last one of those before. It counts as
-        moving, since motion under way is no departure.
+        Args:
+            time: controller time of the sample [1], s.
+            q: its joint positions [1, joints], rad.
+
+        Returns:
+            The sample as a batch. It counts as moving, since motion that is under way is
+            no departure.
         """
         self._marks = {}
         self._program = None
@@ -325,10 +338,14 @@ class Repetition:
         return [mark for mark in self._marks.values() if DEPARTURE in mark.kinds]
 
     def _other(self, marks: Sequence[_MarkState], found: _Stretch) -> _Periodic | None:
-        """Cycles that cover clearly more of the motion between departures than those found.
+        """Cycles that cover clearly more of the motion than the cycles found so far.
 
-        Of the cycles that cover nearly as much as the best do, these are the shortest. None
-        where none covers clearly more.
+        Among the cycles that cover nearly as much as the best ones do, the shortest cycles
+        are returned; None where no others cover clearly more.
+
+        Args:
+            marks: departures, in order.
+            found: a cycle of those found so far.
         """
         path = np.array([mark.path.sum() for mark in marks])
         steps = np.diff(path, append=path[-1:])
@@ -344,8 +361,8 @@ class Repetition:
     def _periodic(self, marks: Sequence[_MarkState]) -> list[_Periodic]:
         """All cycles of which two or more follow one another, wherever in the cycle they begin.
 
-        A cycle of p departures shows in points that are the same as those p departures
-        later.
+        In a cycle of p departures, each departure is from the same point as the departure
+        p later.
         """
         points = np.array([mark.q for mark in marks])
         found: list[_Periodic] = []
@@ -371,7 +388,7 @@ class Repetition:
         return found
 
     def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
-        """Take the samples that are held, of which the first one was taken before.
+        """Process the samples that are held; the first one was processed before.
 
         Args:
             events: kinds of the marks that begin at samples, by the numbers of the samples.
@@ -407,7 +424,7 @@ class Repetition:
         return ends
 
     def _new(self, kinds: set[int], time: float, q: Array) -> set[int]:
-        """Make a mark of those kinds that no mark just before has; returns these kinds."""
+        """Make a mark, without kinds that a mark within _DENSEST before has; returns its kinds."""
         for mark in reversed(self._marks.values()):
             if time - mark.time >= _DENSEST:
                 break
@@ -505,9 +522,10 @@ class Repetition:
         return []
 
     def _rests_between(self, begin: _MarkState, end: _MarkState) -> bool:
-        """Whether the arm rests between two departures from a point, elsewhere or for some time.
+        """Whether the arm rests between two departures, at another point or for LEAST_REST.
 
-        Else the motion is a periodic function of time, which is no work.
+        Else the motion is a periodic function of time, such as an exciting trajectory, and
+        no work.
         """
         inside = [self._marks[k] for k in range(begin.number + 1, end.number)]
         elsewhere = any(np.abs(mark.q - end.q).max() >= SAME_POINT for mark in inside)
@@ -518,8 +536,10 @@ class Repetition:
     ) -> list[_MarkState]:
         """Begins of consecutive cycles, from the newest to the oldest.
 
-        `newest` begins the last one, whose shape is given; the others are found among
-        `marks` at the same point, from the newest to the oldest.
+        Args:
+            shape: motion of the last cycle.
+            newest: begin of the last cycle.
+            marks: earlier marks at the same point, from the newest to the oldest.
         """
         begins = [newest]
         for mark in marks:
@@ -550,12 +570,12 @@ class Repetition:
         return SAME_POINT + min((self._period or 0.0) ** 2, SAME_TURN - SAME_POINT)
 
     def _stretch(self, begin: _MarkState, end: _MarkState) -> _Stretch:
-        """What lies between two marks."""
+        """The motion between two marks."""
         marks = [self._marks[k] for k in range(begin.number, end.number)]
         low = np.min([mark.low for mark in marks], axis=0)
         high = np.max([mark.high for mark in marks], axis=0)
         inside = [mark for mark in marks[1:] if DEPARTURE in mark.kinds]
-        # Marks are no denser, and a rest of two periods has a sample in it.
+        # Marks are at least _DENSEST apart, and a rest of two periods contains a sample.
         shown = max(_DENSEST, 2.0 * (self._period or 0.0))
         points = np.array([mark.q for mark in inside]).reshape(len(inside), len(begin.q))
         brief = np.array([mark.rested < shown for mark in inside], dtype=bool)
@@ -569,7 +589,7 @@ class Repetition:
 
     def _alike(self, one: _Stretch, other: _Stretch) -> bool:
         """Whether two stretches are two cycles of the same work."""
-        # Where the motion turns, it may be between samples.
+        # The motion may turn between two samples.
         period = self._period or 0.0
         near = SAME_TURN + min(period**2, 0.1)
         most_path = _ALIKE * np.maximum(one.path, other.path) + 2.0 * near

@@ -61,11 +61,10 @@ def most_power(robot: RobotDescription) -> float:
 def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     """Lowest and highest plausible value of each RTDE field of an arm.
 
-    Positions: four turns to either side (endless joints count on; arms have reported more
-    than two). Speeds: twice the rated ones. Torques: five times the rated ones. Motor
-    currents: five times the current of the rated torque, at least 20 A; 200 A where the
-        motor is
-    unknown.
+    Positions: four turns to either side (endless joints count on, and arms have reported
+    more than two turns). Speeds: twice the rated speeds. Torques: five times the rated
+    torques. Motor currents: five times the current of the rated torque, at least 20 A;
+    200 A where torque constant or rated torque are unknown.
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):
@@ -144,9 +143,9 @@ class OperatingConditions:
             self._take_payload(columns, -1)
 
     def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
-        """Parts of a batch with one payload each, and their setups; keeps the last one.
+        """Parts of a batch with one payload each, and their setups.
 
-        Where the payload is not measured, the last one holds.
+        The last setup is kept. Where the payload was not recorded, the setup before holds.
         """
         columns = batch.columns
         if "payload" not in columns or "payload_cog" not in columns:
@@ -155,7 +154,8 @@ class OperatingConditions:
         configured = np.column_stack(
             [columns[name] for name in PAYLOAD if name in columns]
         )
-        configured[np.isnan(configured).any(axis=1)] = np.inf  # unknown ones are equal
+        # NaN differs from NaN: rows with an unknown payload must count as equal.
+        configured[np.isnan(configured).any(axis=1)] = np.inf
         for rows in equal_runs(configured):
             self._take_payload(columns, rows.start)
             yield rows, self.setup
@@ -208,9 +208,9 @@ class _Checked(NamedTuple):
 
     Attributes:
         names: names of the fields between time and motor currents.
-        low: lowest possible value of each [values].
-        high: highest possible value of each [values].
-        optional: whether each may be NaN [values].
+        low: lowest possible value of each value [values].
+        high: highest possible value of each value [values].
+        optional: whether each value may be NaN [values].
     """
 
     names: list[str]
@@ -254,7 +254,7 @@ class UsableSamples:
         values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
         inside = (values >= checked.low) & (values <= checked.high)  # False for NaN
         if inside.all():  # the usual case
-            good = inside[:, 0]
+            good = inside[:, 0]  # any column: all are true
             bus = batch.bus_power
         else:
             lacking = checked.optional & np.isnan(values)
@@ -264,7 +264,13 @@ class UsableSamples:
         return good if bus is None else good & ~(np.abs(bus) > self._most_power)
 
     def _layout(self, columns: Mapping[str, Array], current: Array | None) -> _Checked:
-        """What is checked of samples with these columns, and with motor currents or not."""
+        """What is checked of samples with these columns.
+
+        Args:
+            columns: columns of a batch by field.
+            current: motor currents of the batch [samples, n], A; None if the powers are
+                computed from the motion.
+        """
         required = ALWAYS
         optional = (*OPTIONAL, MOTION[0])
         if current is None:
@@ -296,7 +302,7 @@ def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
     """Check that a model has the joints of its robot.
 
     Raises:
-        WrongRobotError: they are not.
+        WrongRobotError: the joints differ.
     """
     if tuple(joint.name for joint in model.joints) != robot.joint_names:
         problem = f"its joints are not those of {robot.name}"
