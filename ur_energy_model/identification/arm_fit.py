@@ -49,18 +49,20 @@ from ur_energy_model.typing import Array
 
 @dataclass(frozen=True)
 class IdentificationOptions:
-    """What to identify, and what the user states.
+    """Scope of an identification, and statements of the user.
 
     Attributes:
         friction: name of a friction law, or "auto" to choose one per joint.
-        power_model: name of the power model: "physical", or of one that a room adds.
-        setup: mounting and payload as stated, a prior for the estimate.
+        power_model: name of the power model: "physical", or the name of a model that a
+            room adds.
+        setup: mounting and payload as stated, which are a prior for the estimate; None for
+            no statement.
         payload: payload on the flange, if another one is set in the controller; None for
             the one in target_moment, or the one identified where the currents contradict
             that.
         identify_tensors: whether link tensors are identified; else the robot file has them.
         prior: prior from other arms of a fleet.
-        same_arm: the recordings are of one arm, whatever the serial numbers are.
+        same_arm: whether the recordings are of one arm, whatever the serial numbers are.
     """
 
     friction: str = AUTO
@@ -88,17 +90,17 @@ class CheckedFit(NamedTuple):
     meter: JointMeter | None
 
 
-_MOST_PAYLOADS = 3  # payloads tried, one after the other, where it is identified
+_MOST_PAYLOADS = 3  # number of rounds in which payloads and drives are identified in turn
 
 
 class ArmFit:
     """Mounting, payload and inertias of the arm in every recording, and the fit of its drives.
 
-    The mounting follows from target_moment, or from the currents where that was not
-    recorded. The longest recording comes first, recordings of equal length are ordered by
-    their hash: it is the order in which sums are rounded and blocks of cross-validation
-    are cut, and the first recording decides what a single one decides. The results
-    therefore do not depend on the order in which the bags were given.
+    The mounting follows from target_moment, or from the currents where target_moment was
+    not recorded. The results do not depend on the order in which the bags are given:
+    recordings are ordered by length, the longest first, and those of equal length by their
+    hash. The order matters because sums are rounded and blocks of cross-validation are cut
+    in it, and because some choices are made by the first recording alone.
 
     Args:
         robot: the arm as its robot file describes it.
@@ -112,7 +114,8 @@ class ArmFit:
         fitted: the given recordings in the order of the fit.
         body: setups, inertias and link tensors.
         mounting: mounting as found in the currents; None with target_moment.
-        contradicted: identified payloads in place of set ones, by the recording's path.
+        contradicted: payloads that the currents contradict, with the identified ones that
+            replace them, by the path of the recording.
         null: null model of the currents; None beside an earlier model.
         power_null: coefficients of the null model of the power; None without bus power.
         stated: torque constants that the controller states in any of the recordings.
@@ -163,12 +166,12 @@ class ArmFit:
     def checked_fit(
         self, check: Callable[[EnergyModel], Sequence[PayloadCheck]]
     ) -> CheckedFit:
-        """The drives, and what the currents of each recording show of its payload.
+        """The drives, and the payloads as the currents of each recording show them.
 
-        Friction and torque constants depend on the payload and the payload on them, so
-        the two are identified in turn, a few times. Until the payloads are found, an arm
-        has the controller's inertias: its own would take the place of a payload in the
-        currents of acceleration.
+        Friction and torque constants depend on the payload, and the payload depends on
+        them: the two are identified in turn, a few times. Meanwhile the arm has the
+        controller's inertias. Fitted inertias would explain the currents for accelerating
+        an unknown payload.
 
         Args:
             check: `check_payload` of every fitted recording with a model.
@@ -193,10 +196,10 @@ class ArmFit:
         return CheckedFit(self._drives(joints, evidence), checks, None)
 
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
-        """Use the payloads identified in place of those that the currents contradict.
+        """Replace payloads that the currents contradict by the identified ones.
 
-        Where a single recording is fitted, its payload is also that of the held-out
-        recordings with the same setting.
+        If a single recording is fitted, its payload is used for the held-out recordings
+        with the same setting in the controller, too.
         """
         first = self.fitted[0].controller_payload
         is_single = len(self.given) == 1
@@ -298,7 +301,12 @@ class ArmFit:
 def _beside_null_model(
     joints: Sequence[JointEstimate], held_out: Array
 ) -> tuple[JointEstimate, ...]:
-    """Joints with the held-out errors [n], A, of the null model in comparison and reason."""
+    """The joints with the error of the null model in their comparison and reason.
+
+    Args:
+        joints: results of the current regression [n].
+        held_out: held-out errors of the null model [n], A; NaN where unknown.
+    """
     compared = []
     for joint, error in zip(joints, held_out.tolist(), strict=True):
         if np.isfinite(error):

@@ -1,7 +1,10 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What one minute of work shows of friction, payload and mounting: a few numbers per joint."""
+"""Friction, payload and mounting as one minute of work shows them: a few numbers per joint.
+
+Learning works with these statistics of minutes, so that it needs no samples of earlier days.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +35,21 @@ from ur_energy_model.telemetry.samples import (
 from ur_energy_model.typing import Array, Mask
 
 MINUTE = 60.0  # length of a minute of the controller's clock [s]
-# motion of a joint in a minute from which its friction is estimated [s]
-LEAST_MOTION = 3.0
+LEAST_MOTION = (
+    3.0  # least motion of a joint in a minute for an estimate of its friction [s]
+)
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over
 CORRELATION_TIME."""
-_FRICTION_PRIOR = 1.0  # of the friction of a joint over the model's
+_FRICTION_PRIOR = 1.0  # standard deviation of the friction of a joint over the model's
 _SHARED_PRIOR = (3.0, 0.5, 0.5, 0.5, 0.3, 0.3)
-"""Standard deviations before a minute's data of what the joints share: mass [kg], three
-first moments [kg m], two tilts [rad]."""
-_SHOWN = [0, 4, 5]  # mass and tilts among what the joints share
-_LEAST_GAIN = 0.01  # relative standard deviation of a joint's torque per ampere, at least
+"""Prior standard deviations of the unknowns that the joints share: mass of an undeclared payload
+[kg], its three first moments [kg m], two tilts of the base [rad]."""
+_SHOWN = [0, 4, 5]  # places of the mass and the tilts among the shared unknowns
+_CURRENT = -1
+"""Last column of the regression of a joint: the part of its current that friction, load and the
+shared unknowns, the columns before it, explain."""
+_LEAST_GAIN = 0.01  # smallest relative standard deviation of a joint's torque per ampere
 _LEAST_SHARE = 1e-3
 """Least precision of a torque per ampere from data alone, over the precision of the model's
 value."""
@@ -55,9 +62,9 @@ class LevelSpread(NamedTuple):
     """Spread of a joint's friction about its usual level: natural logarithms.
 
     Attributes:
-        session: standard deviation between sessions, of each joint on its own.
-        common: standard deviation between sessions of what all joints of an arm have in
-            common.
+        session: standard deviation between sessions, independent in each joint.
+        common: standard deviation between sessions of the part that all joints of an arm
+            have in common.
         wander: standard deviation within a session.
         slope: standard deviation of the part of the temperature's effect that the model's
             friction law leaves, per kelvin.
@@ -96,17 +103,17 @@ class Minute:
     """Statistics of one minute of work of an arm with n joints.
 
     Attributes:
-        time: controller time at its end [s].
+        time: controller time at the end of the minute [s].
         moving_seconds: motion of each joint that was used [n], s.
-        temperature: mean of each joint [n], degC; NaN where unknown.
+        temperature: mean temperature of each joint [n], degC; NaN where unknown.
         level: natural logarithm of each joint's friction over the model's [n]; NaN for
             joints that moved less than LEAST_MOTION.
         covariance: covariance of the levels [n, n].
         setup: deviations from the setup configured in the controller: payload [kg], two
             tilts [rad] [3].
         setup_covariance: covariance of these deviations [3, 3].
-        torque_constant: torque constant of each joint over the model's as this minute
-            alone shows it, without the model's own knowledge [n]; NaN as `level`.
+        torque_constant: torque constant of each joint over the model's constant, by the
+            data of this minute alone, without the model as prior [n]; NaN as `level`.
         torque_constant_std: standard deviation of `torque_constant` [n].
     """
 
@@ -126,8 +133,8 @@ class MinuteMeter:
 
     Levels are relative to the model. Friction scales, an undeclared payload and tilt of
     the base, and the error of each joint's torque per ampere are estimated together by
-    least squares of currents, so that a gripped part is not mistaken for friction. Only
-    joints faster than ANCHOR_SPEED count.
+    least squares of currents, so that a gripped part is not mistaken for friction. Samples
+    of a joint count while it is faster than ANCHOR_SPEED.
 
     Args:
         model: model of the arm, n joints.
@@ -139,7 +146,7 @@ class MinuteMeter:
         constant = np.array([joint.torque_constant for joint in model.joints])
         std = np.array([joint.std.get("torque_constant", 0.0) for joint in model.joints])
         spread = std / constant
-        # relative standard deviation of each joint's torque per ampere [n]
+        # Relative standard deviation of each joint's torque per ampere [n].
         self._gain = np.maximum(spread, _LEAST_GAIN)
         self._residual = np.array([joint.current_residual for joint in model.joints])
         self._number: float | None = None
@@ -148,7 +155,7 @@ class MinuteMeter:
     def _clear(self) -> None:
         """Begin another minute."""
         n = self._n
-        # friction, load, what the joints share, and what they explain of the current
+        # Columns: friction, load, the shared unknowns, and the current.
         width = 3 + len(_SHARED_PRIOR)
         self._gram = np.zeros((n, width, width))
         self._seconds = np.zeros(n)  # time that was used [s]
@@ -201,7 +208,7 @@ class MinuteMeter:
         friction = parts[..., 0]
         payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
         tilt = dynamics.gravity_regressor(q) @ _gravity_changes(dynamics.setup.gravity)
-        # torques as currents
+        # Torques become currents: divided by gear ratio and torque constant.
         shared = np.concatenate([load[..., None], payload, tilt], axis=2)
         shared /= (split.ratio * split.constant)[:, None]
         rows = np.concatenate([friction[..., None], shared, left[..., None]], axis=2)
@@ -214,10 +221,14 @@ class MinuteMeter:
         self._temperature_count += known.sum(axis=0)
 
     def _solved(self, number: float, used: Mask) -> Minute:
-        """The minute of this number, by the joints [n] that moved enough.
+        """The minute by least squares with a prior.
 
-        Unknowns are friction over the model's [n], errors of torque per ampere [n], and
-        what the joints share [6].
+        Unknowns are friction over the model's friction [n], relative errors of torque per
+        ampere [n], and the unknowns that the joints share [6].
+
+        Args:
+            number: number of the minute on the controller's clock.
+            used: joints that moved enough [n].
         """
         n = self._n
         seconds = np.maximum(self._seconds, 1e-9)
@@ -232,8 +243,10 @@ class MinuteMeter:
             for j in np.flatnonzero(used).tolist():
                 own = [j, n + j, *shared]
                 weight = 1.0 / (noise[j] * CORRELATION_TIME)
-                information[np.ix_(own, own)] += weight * self._gram[j, :-1, :-1]
-                product[own] += weight * self._gram[j, :-1, -1]
+                information[np.ix_(own, own)] += (
+                    weight * self._gram[j, :_CURRENT, :_CURRENT]
+                )
+                product[own] += weight * self._gram[j, :_CURRENT, _CURRENT]
             covariance = np.linalg.inv(information)
             found = covariance @ product
             for j in np.flatnonzero(used).tolist():
@@ -241,8 +254,8 @@ class MinuteMeter:
                 square = float(signed @ self._gram[j] @ signed) / seconds[j]
                 noise[j] = max(square, least[j] ** 2, 1e-12)
         scale = np.clip(found[:n], 0.1, 10.0)
-        # The errors of torque per ampere from the data alone, without the prior about
-        # zero.
+        # Errors of torque per ampere from the data alone: the prior, whose mean is zero, is
+        # taken out of the posterior.
         gain = found[n : 2 * n]
         variance = np.diag(covariance)[n : 2 * n]
         prior = self._gain**2
@@ -278,10 +291,9 @@ def _gravity_changes(gravity: Array) -> Array:
     return np.asarray(np.cross(axes, gravity).T)
 
 
-# settled standstill in a minute from which its standby power is stated [s]
-_LEAST_STILL = 2.0
+_LEAST_STILL = 2.0  # least standstill in a minute that shows its standby power [s]
 _FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
-_LONGEST_STEP = 0.5  # time that a sample counts for at most [s]
+_LONGEST_STEP = 0.5  # largest time for which a sample counts [s]
 
 
 class StandbyMinutes:
@@ -304,8 +316,8 @@ class StandbyMinutes:
             window: consecutive samples; without bus power they are ignored.
 
         Returns:
-            Of each complete minute time at its end [s], power and standard deviation of
-            the power [W].
+            For each complete minute: the time at its end [s], the standby power, and the
+            standard deviation of the power [W].
         """
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:

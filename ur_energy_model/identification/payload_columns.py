@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Torques of a loaded arm as columns, and their solution for payload and drive gains."""
+"""Torques of a loaded arm as columns of a regression, and its solution for payload and drive gains.
+
+The torque of each drive less friction equals the torque of links, rotors and payload, up to
+model errors that have columns of their own. `payload_fit` uses this chapter.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +30,17 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, MASS, TENSOR, Setup, entries_of
 from ur_energy_model.typing import Array, Mask
 
-# joint speed at which friction gives the scale of its changes [rad/s]
 _TYPICAL_SPEED = 0.5
-_LEAST_FRICTION = 0.1  # smallest such scale [N m]
+"""Joint speed whose friction is the scale of the error terms of friction [rad/s]."""
+_LEAST_FRICTION = 0.1  # smallest scale of the error terms of friction [N m]
 _FADES = (0.1, 0.5)  # decay speeds of low-speed friction [rad/s]
 _INERTIA_ERROR = 0.2
-"""Relative error of the current that acceleration needs: friction that builds up anew
-after each reversal reduces it. The currents of a UR3e, two UR5e and a UR10e differ by
-0.18 RMS from the inertia in target_moment; free torque constants would follow it, and a
-payload make up for that."""
-_LOAD_ERROR = 0.01  # relative, of friction by the transmitted torque
-_DELAY = 0.002  # of currents behind the motion [s]
+"""Relative error of the current for the acceleration of the rotor, as friction builds up anew after
+each reversal. The currents of a UR3e, two UR5e and a UR10e differ by 0.18 RMS from the inertia in
+target_moment. Without this error term, torque constants would follow the difference, and the
+payload would compensate the wrong constants."""
+_LOAD_ERROR = 0.01  # relative error of friction in proportion to the transmitted torque
+_DELAY = 0.002  # delay of currents behind the motion [s]
 _COMPLIANCE = (2 * np.pi * 20.0) ** -2
 """Rotor inertia over gear stiffness at a resonance of 20 Hz [s^2]."""
 _ASYMMETRY = 0.016
@@ -47,36 +51,35 @@ _REPEATABILITY = 0.01
 _TEMPERATURE_SLOPE = 0.035
 """Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous
 friction, by up to 35 % in ten kelvin)."""
-# relative change of friction where no temperatures were recorded
-_UNKNOWN_TEMPERATURE = 0.2
-_DRIFT = 0.35  # relative change of friction within a recording: that in ten kelvin
+_UNKNOWN_TEMPERATURE = 0.2  # relative change of friction if no temperature was recorded
+_DRIFT = 0.35  # relative change of friction within a recording: the change in ten kelvin
 _FIXED_ERRORS = 9
 """Number of error terms that do not depend on the payload, without the constant."""
 _LOADED_ERRORS = 3
 """Number of error terms that depend on the payload."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
 _TENSOR_ERROR = 0.05  # relative error of link tensors from the robot file
-# smallest principal moment of a tensor that counts as known [kg m^2]
-_LEAST_MOMENT = 1e-6
-_SHORTEST = 3  # samples needed for two derivatives
-_REMEMBERED = 16_000  # samples whose rows are kept; a row of all joints has about 4 kB
+_LEAST_MOMENT = (
+    1e-6  # smallest principal moment of a tensor that counts as known [kg m^2]
+)
+_SHORTEST = 3  # number of samples that two derivatives need
+_REMEMBERED = 16_000  # number of samples whose rows are kept; a row has about 4 kB
 
 
 class PayloadColumns:
     """Columns of the joint torques of an arm with n joints, and the spread of their coefficients.
 
-    A row is [bodies 10 n, bare arm, error terms 12, drive, 1], N m joint side: torques
-    per inertial parameter of each moving body (the payload is part of the last one);
-    torque of the bare links and rotors; error terms of the model; torque of the drive
-    less friction, which the others add up to. The closing 1 is the constant error term
-    and counts the samples. Places in a row are `bare`, `loaded`, `drive` and `one`;
-    columns from `loaded` to `one` depend on the payload, and `errors` are the places of
-    the error terms.
+    Each joint has one row per sample, N m joint side: [bodies 10 n, bare arm, error terms
+    12, drive, 1]. These are the torques per inertial parameter of each moving body (the
+    payload is part of the last body); the torque of the bare links and rotors; the error
+    terms of the model; and the torque of the drive less friction, which equals the sum of
+    the others. The closing 1 is the constant error term and counts the samples.
 
     Attributes:
         dof: number of joints n.
         bare: place of the torque of the bare arm; inertial parameters are before it.
-        loaded: first place of what depends on the payload.
+        loaded: place of the first column that depends on the payload; those up to
+            `drive` do.
         drive: place of the torque of the drive less friction.
         one: place of the closing 1.
         width: number of columns.
@@ -227,7 +230,7 @@ class PayloadColumns:
 
 
 class LoadedMotion:
-    """One motion with the columns that do not depend on the payload, computed and filtered once.
+    """One motion whose columns that do not depend on the payload are computed only once.
 
     Args:
         columns: columns of the arm, n joints.
@@ -326,7 +329,7 @@ def loaded_motions(
 _ROUNDS = 8  # rounds of Gauss-Newton
 _PAYLOAD_STD = np.repeat([100.0, 3.0, 0.1], [1, 3, 6])
 """Prior of the payload's mass [kg], first moments [kg m] and tensor [kg m^2]."""
-_FIXED = 1e-9  # deviation of what is not fitted
+_FIXED = 1e-9  # standard deviation of unknowns that are not fitted
 _SYSTEMATIC = 2.0  # factor on the noise for model errors that repeat from block to block
 _ENTRIES = TENSOR.stop - TENSOR.start  # entries of a tensor
 
@@ -342,7 +345,7 @@ def solve_payload(
     """Payload of one recording by Gauss-Newton; the noise of each joint is estimated every round.
 
     Args:
-        columns: what the entries of a row are.
+        columns: layout of a row.
         blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
         joints: joints that moved.
         prior: prior of links and drives.
@@ -389,7 +392,7 @@ class _PayloadProblem:
     tensors [6 n], and coefficients of the error terms [n, errors].
 
     Args:
-        columns: what the entries of a row are.
+        columns: layout of a row.
         blocks: Gram matrices of the rows, per block of time [blocks, n, width, width].
         prior: prior of links and drives.
         error_std: standard deviations of the error terms [n, errors].
@@ -440,7 +443,8 @@ class _PayloadProblem:
         self.mean[self.calibration] = prior.vector
         std = np.ones(sum(sizes))
         middle, spread = columns.tensor_errors
-        # the last link has the payload's tensor
+        # The tensor of the payload is a separate unknown, and it includes the error of the
+        # last link's tensor.
         middle = np.append(middle[:-1], 0.0)
         spread = np.append(spread[:-1], _FIXED)
         self.mean[self._tensors] = np.outer(middle, entries_of(np.eye(3))).ravel()
@@ -472,6 +476,7 @@ class _PayloadProblem:
         gain = values[link_gain]
         scale = values[payload_gain]
         share = self._shares[j]
+        # Torques are combinations of columns: each is given by its coefficients [width].
         load = np.zeros(columns.width)
         load[self._payload_columns] = values[self.payload]
         arm = np.zeros(columns.width)

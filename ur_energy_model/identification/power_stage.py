@@ -4,8 +4,9 @@
 """The power stage: the power model over several sessions, and the energy of the bus capacitor.
 
 Sessions share the motors' constants and differ in standby power. The capacitor of the bus
-takes up what braking joints give back and is used up first (energy/supply.py); a grid of
-energies is searched for the least error of the power at the supply.
+stores the energy that braking joints give back; the arm uses this energy before it takes power
+from the supply again (energy/supply.py). The energy that the capacitor can store is searched
+on a grid, by the least error of the power at the supply.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.typing import Array, Mask
 
 _DEVIATION_SHARE = 0.8
-"""A torque constant is updated where bus power lowers its deviation to this share or
-less."""
-_ROUNDS = 4  # rounds of power model and standby of the sessions
+"""A torque constant is updated where bus power lowers its standard deviation at least to this
+share."""
+_ROUNDS = 4  # number of rounds in which power model and standby powers are fitted in turn
 CAPACITIES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
-"""Candidate energies [J], in steps of a quarter."""
+"""Candidates of the energy of the capacitor [J], each a quarter larger than the one before."""
 TYPICAL = 3.0
 """Energy assumed where the recordings do not determine it [J]: 10 mF charged from 48 V to
 the voltage at which the braking resistor switches on."""
-_FACTOR = 3.0  # one standard deviation of the prior, as a factor of TYPICAL
+_FACTOR = 3.0  # factor on TYPICAL that is one standard deviation of the prior
 _ZERO_PENALTY = 4.0
-"""Squared standard deviations between the prior mean and a bus without capacitor."""
-_CORRELATED = 10.0  # consecutive samples with correlated errors that count as one
+"""Penalty of a bus without a capacitor, whose logarithm is not finite: two standard deviations of
+the prior, squared."""
+_CORRELATED = (
+    10.0  # number of consecutive samples that count as one: their errors correlate
+)
 
 
 def fit_sessions(
@@ -51,14 +55,15 @@ def fit_sessions(
     stated: Mask | None = None,
     meter: JointPowerEvidence | None = None,
 ) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
-    """The power stage over several sessions, each with its own standby power.
+    """The power stage over several sessions, each with a separate standby power.
 
     Args:
-        powers: powers of each session.
+        powers: accumulated power data of each session.
         kind: kind of the power model.
         joints: results of the current regression, with the torque constants.
         stated: joints [n] whose torque constants the controller states; None for none.
-        meter: what a meter shows of the joints, in all sessions; None without a meter.
+        meter: converted powers by meters at the joints, over all sessions; None without
+            meters.
 
     Returns:
         The joints, with torque constants that bus power determines better; the power fit,
@@ -68,7 +73,7 @@ def fit_sessions(
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.torque_constant_std for joint in joints])
     known = [power for power in powers if power.samples]
-    shifts = np.zeros(len(known))
+    shifts = np.zeros(len(known))  # standby power of each session less the mean [W]
 
     def merged() -> PowerFit:
         """Data of all sessions, shifted to a common standby power."""
@@ -89,6 +94,7 @@ def fit_sessions(
     standby = result.bus.standby + shifts
     if kind != PHYSICAL or result.source != "bus_power":
         return joints, result, standby
+    # Torque constants that bus power determines clearly better than currents do.
     updated = list(joints)
     omitted = everything.conversion_error(result.torque_constant)
     for j, joint in enumerate(joints):
@@ -125,7 +131,15 @@ def with_capacitor_energy(
 
 
 class CapacitorFit:
-    """Accumulates squared errors of bus power, W^2, for every candidate energy, with a model."""
+    """Accumulates the errors of bus power for every candidate of the capacitor's energy.
+
+    Args:
+        model: model whose other parameters are identified.
+
+    Attributes:
+        model: model as given.
+        errors: sums of squared errors by candidate, as CAPACITIES [candidates], W^2.
+    """
 
     def __init__(self, model: EnergyModel) -> None:
         self.model = model
@@ -143,7 +157,7 @@ class CapacitorFit:
         """Add consecutive samples, see `Recording.supply`.
 
         Args:
-            time: [samples], s.
+            time: controller timestamps [samples], s.
             speed: speeds of the joints [samples, n], rad/s.
             current: currents of the motors [samples, n], A.
             watts: power at the supply [samples], W.
@@ -156,7 +170,12 @@ class CapacitorFit:
 
 
 def with_capacitor(model: EnergyModel, errors: Array) -> EnergyModel:
-    """The model with the candidate energy that its prior and the errors [candidates] favour."""
+    """The model with the most probable energy of the capacitor.
+
+    Args:
+        model: model whose other parameters are identified.
+        errors: sums of squared errors by candidate [candidates], W^2.
+    """
     deviations = np.log(CAPACITIES[1:] / TYPICAL) / np.log(_FACTOR)
     penalty = np.append(_ZERO_PENALTY, np.square(deviations))
     residual = model.bus.residual

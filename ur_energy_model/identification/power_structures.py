@@ -1,14 +1,14 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Structures of the power model, linear in their parameters, with the priors of these.
+"""Structures of the power model, linear in their parameters, with the priors of the parameters.
 
 The physical structure keeps the relations that energy conservation and the robot file
-give: standby power, a copper factor (R = factor * winding resistance), a conversion factor of all
-joints, the driver loss, the delays. The conversions of the joints relative to each other
-lie between the values by the robot file's torque constants, which the null model has, and
-those identified from currents: bus power decides where. Where the controller states the
-torque constants, these take the place of both.
+give. Its parameters are the standby power, a copper factor (R = factor * winding
+resistance), a conversion factor of all joints, the driver loss, and the delays. The ratios
+between the conversions of the joints have two possible sources, the torque constants of the
+robot file (as in the null model) and the constants identified from currents; the fit of the
+bus power chooses a mean of both. Torque constants that the controller states replace both.
 """
 
 from __future__ import annotations
@@ -29,24 +29,27 @@ from ur_energy_model.rooms import choices_of, chosen
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
-# Columns that the power at the supply is linear in, from telemetry. Heredia et al.
-# (EcBot, eq. 13-21): P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt). sum(drag
-# |w|) is added: motors in motion take more than their currents show, see DRAG. Two delays
-# are added. Current and speed of one packet belong to different instants: a drive holds
-# its current over a controller cycle, and the packet reports the speed at the end of it.
-# One millisecond of that is half a percent of the mechanical energy of a joint with high
-# acceleration, because current and acceleration are correlated. To first order in the
-# delays, k_b w i becomes k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
+# The power at the supply is linear in the following columns. Heredia et al. (EcBot, eq.
+# 13-21): P = P_c + sum(R i^2 + k_b w i + driver |i| + L i di/dt). This package adds
+# sum(drag |w|), since motors in motion take more than their currents show (see DRAG), and
+# two delays. Current and speed of one packet belong to different instants: a drive holds
+# its current over a controller cycle, and the packet reports the speed at the end of the
+# cycle. One millisecond between them changes the mechanical energy of a joint with high
+# acceleration by half a percent, because current and acceleration are correlated. To first
+# order in the delays, k_b w i becomes
+#     k_b (w - current_delay dw/dt) i - supply_delay k_b d(w i)/dt.
 
 STANDSTILL_SPEED = 0.003  # joint speed below which a joint stands still [rad/s]
-# time in which a gear winds up: one period of its resonance, about 30 Hz [s]
-WIND_UP_TIME = 0.03
+WIND_UP_TIME = (
+    0.03  # time in which a gear winds up: a period of its resonance at 30 Hz [s]
+)
 
 
 class PowerLayout:
     """Positions of the 4 n + 4 power columns and their coefficients, for an arm with n joints.
 
-    i is the current [A] and w the speed [rad/s] of a motor.
+    The attributes are positions. Behind each one are the quantity of its column and the
+    unit of its coefficient; i is the current [A] and w the speed [rad/s] of a motor.
 
     Args:
         joints: number of joints n.
@@ -61,8 +64,8 @@ class PowerLayout:
         current_delay: delay of the currents behind the speeds [s].
         supply_delay: delay of the power behind the speeds [s].
         width: number of columns.
-        bus_errors: the columns that `BusModel.errors` has.
-        without_delays: the 4 n + 1 columns of EcBot.
+        bus_errors: positions of the columns of `BusModel.errors`.
+        without_delays: positions of the 4 n + 1 columns of EcBot.
     """
 
     standby = 0
@@ -91,11 +94,11 @@ class PowerRows(NamedTuple):
     """Samples of a batch with finite values.
 
     Attributes:
-        time: [samples], s.
-        qd: joint side [samples, n], rad/s.
-        current: [samples, n], A.
-        power: measured at the supply [samples], W.
-        mode: robot mode [samples].
+        time: controller timestamps [samples], s.
+        qd: joint speeds [samples, n], rad/s.
+        current: motor currents [samples, n], A.
+        power: measured power at the supply [samples], W.
+        mode: robot mode, an RTDE code [samples].
     """
 
     time: Array
@@ -136,8 +139,8 @@ def power_rows(telemetry: Telemetry) -> PowerRows | None:
 def breaking_away(rows: PowerRows) -> Mask:
     """Samples within WIND_UP_TIME after a joint's breakaway [samples].
 
-    The motor winds up the gear before the link moves, so the link speed does not give the
-    power.
+    The motor winds up the gear before the link moves, so that the recorded speed of the
+    link does not show the power of the motor.
     """
     moving = np.abs(rows.qd) > STANDSTILL_SPEED
     began = np.zeros(len(rows.time), dtype=bool)
@@ -175,24 +178,24 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
 STANDBY = (30.0, 10.0)
 """Standby power where the robot file has none, and its spread between arms [W]."""
 COPPER_FACTOR = (0.5, 0.45)
-"""Copper loss over i^2 times the recorded winding resistance: 0.43 by the catalogue motor
-constant of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings
-of four arms show 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
+"""Mean and spread of the copper loss over i^2 times the winding resistance of the robot file: 0.43
+by the catalogue motor constant of Clochiatti et al., 0.75 to 1.5 by phase convention and
+temperature. Recordings of four arms show 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
 RESISTANCE_SPREAD = 0.03
 """Spread of winding resistances of one size: data sheets allow 5 % either way."""
 CONVERSION_FACTOR = (1.0, 0.07)
-"""Converted power over speed, current and the torque constants of the robot file or of
-currents: 0.91 to 1.10, rms 0.07 from 1, in recordings of four arms, uncertain by 0.02 to
-0.08 each. Nominal masses, friction in proportion to the load and the losses of the drives
-are in it."""
+"""Mean and spread of the converted power over speed times current times torque constant: 0.91 to
+1.10, RMS deviation 0.07 from 1, in recordings of four arms, uncertain by 0.02 to 0.08 each. The
+factor includes errors of nominal masses, friction in proportion to the load, and losses of the
+drives."""
 OWN_CONSTANTS = (0.5, 0.5)
-"""Share of the differences between torque constants from currents and the robot file's
-that bus power shows, too. On held-out recordings of four arms neither end wins: 0.7 and
-1.1 % between days of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
+"""Mean and spread of the weight of torque constants from currents (1) against the constants of the
+robot file (0) in the conversion. Errors of held-out recordings of four arms with weight 1 and 0:
+0.7 and 1.1 % between days of one arm, 1.4 and 1.0 % between arms; with 0.5: 0.8 and 1.2 %."""
 CONVERSION_OF_JOINT = 0.05
-"""Deviation of a joint's conversion from the conversion of all joints, beyond the deviation of
-its torque constant, where a meter shows it: measured over modelled power of shoulder lifts and
-elbows of three arms is 0.86 to 1.04."""
+"""Relative deviation of a joint's conversion from the conversion of all joints, beyond the
+deviation of its torque constant, for joints with a meter: measured over modelled power of shoulder
+lifts and elbows of three arms is 0.86 to 1.04."""
 UNKNOWN_RESISTANCE = (1.0, 1.0)
 """Winding resistance and its spread where the rated torque is also unknown [ohm]."""
 _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
@@ -204,19 +207,19 @@ _RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
 files."""
 _UNRATED_CONSTANT = 10.0  # torque constant without a rated torque, joint side [N m/A]
 _RATED_SPREAD = 0.5  # relative spread of a resistance from the rated torque
-EXACT = 1e-9  # standard deviation of what is assumed, not fitted
+EXACT = 1e-9  # standard deviation of parameters that are assumed and not fitted
 DRIVER = (0.25, 0.06)
-"""Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by
-0.15, because i^2 and |i| are strongly correlated."""
+"""Mean and spread of the driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each
+uncertain by 0.15, because i^2 and |i| are strongly correlated."""
 DRAG = 0.02
-"""Largest spread of a loss per motor speed, as the current times the torque constant [A]:
-switching adds ripple to currents and flux, which grows with voltage and no mean current
-shows. Recordings of four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the
-no-load friction; one at 10 Hz has 18). Rms errors of held-out recordings with 0, 0.01,
-0.02, 0.03, 0.05 and 0.1: within a day (5 pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %,
-null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null model 1.08;
-on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. Without one of
-the arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
+"""Spread of a loss in proportion to the motor speed, over the torque constant [A]. Switching adds
+ripple to currents and flux; its loss grows with the voltage, and mean currents do not show it.
+Recordings of four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load friction; one
+recording at 10 Hz has 18). The value was chosen by RMS errors of held-out recordings. With spreads
+of 0, 0.01, 0.02, 0.03, 0.05 and 0.1 they are: within a day (5 pairs) 0.66, 0.59, 0.50, 0.45, 0.39,
+0.32 %, null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10, 1.14 %, null model 1.08; on
+other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34. If each of the arms in turn is
+left out, the best spreads are 0.02, 0.02, 0, and 0.1, the last one with 3 pairs left."""
 _LEAST_COPPER = 0.02
 """Least deviation of a copper factor known before, relative: windings warm up."""
 _LEAST_DRIVER = 0.01  # least deviation of a driver loss known before [W/A]
@@ -228,10 +231,10 @@ class Structure(NamedTuple):
 
     Attributes:
         names: names of the p parameters.
-        basis: coefficients of the power columns = basis @ parameters [4 n + 4, p].
+        basis: matrix [4 n + 4, p]; coefficients of the power columns = basis @ parameters.
         prior: prior of the parameters.
-        torque: torque constants = base + torque @ parameters [n, p], N m/A.
-        base: [n], N m/A.
+        torque: matrix [n, p], N m/A; torque constants = base + torque @ parameters.
+        base: torque constants at parameters of zero [n], N m/A.
         own: joints whose conversion has a separate coefficient [n].
         single: conversions of single joints among the parameters [p].
     """
@@ -294,8 +297,9 @@ class PowerModel:
     Attributes:
         name: name as in `--power-model`, and as `BusModel.kind` of the models that have
             it.
-        reason: what the model is, one line for the model file.
-        structure: makes it of the robot and the torque constants [n], N m/A, motor side.
+        reason: description of the model, one line for the model file.
+        structure: function that makes the structure, from the robot and the torque
+            constants, motor side [n], N m/A.
         fits_motors: whether bus power determines the motors' constants. Then the physical
             structure is used where no bus power was recorded. Otherwise the constants of
             the motors are assumed, and their source is the model's name.
@@ -335,12 +339,12 @@ def added_power_model(name: str) -> PowerModel | None:
 
 
 class PowerPrior(NamedTuple):
-    """What is known of the power of an arm with n joints before its data; means and deviations.
+    """Prior of the power of an arm with n joints: means and standard deviations.
 
     Attributes:
         standby: standby power [W].
         copper: factor of the winding resistances, common to the joints.
-        own_copper: factor of each joint beyond the common one, means only [n].
+        own_copper: factor of each joint less the common factor, means only [n].
         driver: loss of the drivers over the size of the current [W/A].
         drag: loss of a moving motor over its speed [N m].
     """
@@ -383,12 +387,12 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
 
 
 class JointPowerEvidence(NamedTuple):
-    """What a meter at each of n joints shows of its converted power, independently of the bus.
+    """Converted power of each of n joints by a meter at the joint, independent of the bus.
 
     Attributes:
         conversion: converted power over current and motor speed [n], V s/rad.
-        precision: inverse of its covariance [n, n]; zero for joints that it does not
-            show.
+        precision: inverse covariance of the conversions [n, n]; zero for joints without a
+            meter.
     """
 
     conversion: Array
@@ -400,9 +404,9 @@ class _Parameter(NamedTuple):
 
     Attributes:
         name: name of the parameter.
-        place: power columns that it is a part of the coefficients of.
-        values: these parts per unit of the parameter.
-        prior: mean and standard deviation.
+        place: positions of the power columns whose coefficients depend on the parameter.
+        values: changes of these coefficients per unit of the parameter.
+        prior: mean and standard deviation of the parameter.
         torque: torque constants per unit of the parameter [n]; None for none.
     """
 
@@ -427,9 +431,10 @@ def physical(
     Its parameters are standby power, common factors of copper loss and conversion, driver
     loss, drag, two delays, copper factors of single joints, and torque constants.
 
-    Bus power corrects each constant that neither robot file nor controller state. The
-    conversion of a joint deviates from the common one within the deviation of its torque
-    constant where the controller states that or a meter shows the joint.
+    A torque constant that neither robot file nor controller state is a parameter itself,
+    so that bus power corrects it. The conversion of a joint is a separate parameter where
+    the controller states its torque constant or a meter is at the joint; it deviates from
+    the common conversion within the deviation of the torque constant.
 
     Args:
         robot: the arm.
@@ -437,7 +442,7 @@ def physical(
         deviation: standard deviations of the torque constants [n], N m/A.
         known: prior of the other parameters; None for the robot file's.
         stated: joints [n] whose constants the controller states; None for none.
-        meter: meter of the joints; None without.
+        meter: converted powers by meters at the joints; None without meters.
     """
     n = robot.dof
     known = known or power_prior(robot)
@@ -449,7 +454,8 @@ def physical(
     stated = np.zeros(n, dtype=bool) if stated is None else stated
     of_file = np.isfinite(robot.torque_constant) & ~stated
     typical = np.where(of_file, robot.torque_constant, constant)
-    # Constants that no robot file has; others differ by more than bus power shows.
+    # Only constants that no robot file has: the differences between constants of currents
+    # and of the robot file are larger than the accuracy of single joints by bus power.
     free_constants = ~of_file & ~stated & (deviation > 0)
     metered = np.zeros(n, dtype=bool) if meter is None else np.diag(meter.precision) > 0
     own_conversion = (stated & (deviation > 0)) | (metered & ~free_constants)
