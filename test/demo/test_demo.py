@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from ur_energy_model.cli.main import main
-from ur_energy_model.demo import run
-from ur_energy_model.demo.run import MARK, Processes, _fresh_folder
+from ur_energy_model.demo import results
+from ur_energy_model.demo.processes import Processes
+from ur_energy_model.demo.run import MARK, _fresh_folder
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.interrupts import raised_once
 
@@ -51,7 +52,7 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # figures take a third of the time
-    monkeypatch.setattr(run, "save_chart", lambda *_: [])
+    monkeypatch.setattr(results, "save_chart", lambda *_: [])
     output = tmp_path / "demo_output"
     words = ["--robot", "ur5", "--seed", "7", "--host", fresh_host(), "--seconds", "6"]
     assert main(["demo", *words, "-o", str(output)]) == 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
 from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
-from ur_energy_model.demo.run import true_energy
+from ur_energy_model.demo.results import true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.energy_summary import EnergySummary, summarise
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
