@@ -364,7 +364,7 @@ def write_text(
     """Write a file atomically.
 
     Args:
-        path: its parent folders are created if necessary.
+        path: the file; its parent folders are created if necessary.
         text: written as UTF-8.
         refusal: class of the error.
 

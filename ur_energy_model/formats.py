@@ -65,7 +65,8 @@ class Key:
 
     Attributes:
         name: in the file; one such as "<joint>" stands for the keys that the scope names.
-        form: of the value; by name, if the keys of a placeholder have different ones.
+        form: form of the value; by name, if the keys of a placeholder have different
+            forms.
         meaning: what it is, one line for the reference page.
         default: value where the file has no such key, or null. It is not written either,
             unless `always` is set.

@@ -244,10 +244,10 @@ class _Task:
 
     Attributes:
         work: the function.
-        bag: its first argument.
-        given: its further arguments.
-        deaths: number of processes that have died with it.
-        result: None before it is done.
+        bag: first argument of the function.
+        given: further arguments of the function.
+        deaths: number of processes that have died during the work.
+        result: result of the function; None before the work is done.
     """
 
     work: Callable[..., Any]

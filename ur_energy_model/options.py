@@ -593,7 +593,7 @@ def suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     Args:
         word: as typed.
         known: words that would be right.
-        before: what stands before each of them, such as "--"; the words are not listed
+        before: what stands before each word, such as "--"; the words are not listed
             then.
 
     Returns:

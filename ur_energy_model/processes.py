@@ -119,7 +119,7 @@ def start_main(
         module: name of the module. Its `main` takes the file descriptor of the pipe's
             end, and the arguments.
         pipe: an end of a pipe, which may be closed here afterwards.
-        arguments: further ones.
+        arguments: further arguments.
         environment: variables besides the variables of this process.
     """
     first = end_with_parent_of_environment  # before imports that take seconds

@@ -63,7 +63,7 @@ def check_tensor(tree: YamlTree, tensor: Array, mass: float | None = None) -> No
     """Refuse an impossible inertia tensor about the centre of mass.
 
     Args:
-        tree: its node in the file.
+        tree: node of the tensor in the file.
         tensor: symmetric [3, 3], kg m^2.
         mass: of the body [kg], if known.
     """

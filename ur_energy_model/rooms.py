@@ -116,9 +116,10 @@ class Room:
     """What a room adds to the package.
 
     Attributes:
-        name: its folder below the package, such as "plant" or "sinks/mqtt".
+        name: folder of the room below the package, such as "plant" or "sinks/mqtt".
         purpose: what it is for, one line without a full stop.
-        requires: rooms that it imports; without one of them the room has no effect.
+        requires: rooms that this room imports; where one is absent, this room has no
+            effect.
         commands: subcommands of `ur_energy`.
         extensions: what it adds to subjects outside the room.
         nodes: ROS nodes.

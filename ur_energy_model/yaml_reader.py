@@ -100,7 +100,7 @@ class YamlNode(NamedTuple):
     """A value of a YAML text.
 
     Attributes:
-        line: its line; None without a file.
+        line: line of the value in the file; None without a file.
         value: text, items of a list, or keys and values of a mapping in the order of the
             file.
         plain: whether a text is not quoted, so that it may be a number.
@@ -212,7 +212,7 @@ class YamlTree:
 
     Attributes:
         origin: the file.
-        node: its content.
+        node: content of the node.
         key: dotted key of the node, "" for the root.
         key_line: line of its key.
     """
@@ -380,7 +380,7 @@ class Record:
     never ignored.
 
     Args:
-        tree: its node.
+        tree: node of the mapping.
         names: keys that will be read, so that none is taken for a misspelt one.
     """
 
@@ -499,7 +499,7 @@ class Quantity:
         """Refuse a value out of range.
 
         Args:
-            tree: its node, for the error.
+            tree: node of the value, for the error.
             value: the number.
             low: lower end, in place of the lower end of the range; None for the range.
         """

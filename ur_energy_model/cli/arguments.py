@@ -185,7 +185,7 @@ class CommandBags:
 
     Attributes:
         given: of the command.
-        bags: all of them.
+        bags: all bags.
         workers: --workers, the number of processes of this machine; None for as many as
             save time.
     """

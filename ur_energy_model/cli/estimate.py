@@ -191,7 +191,7 @@ def _estimated(
         model: with the payload that the user states.
         bag: the recording.
         model_path: of the model; None for a generic one.
-        payload: that the user states; None for the one that was set in the controller.
+        payload: payload that the user states; None for the payload set in the controller.
         same_arm: whether serial numbers do not matter.
         how: further arguments of `estimate_energy`.
     """
@@ -311,7 +311,7 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
     """Print the energy of one recording: the whole arm first, then its joints.
 
     Args:
-        summary: its energies.
+        summary: energies of the recording.
         chosen: the model as the user has named it.
     """
     _print_arm(summary)

@@ -97,7 +97,7 @@ def _evaluated(
     Args:
         model: of the arm.
         bag: the recording.
-        payload: that the user states; None for the one that was set in the controller.
+        payload: payload that the user states; None for the payload set in the controller.
         how: further arguments of `evaluation.evaluate`.
     """
     metrics = evaluation.evaluate(model, bag, payload=payload, **how)

@@ -156,7 +156,7 @@ def _write_files(folder: Path, found: ProgramProfile, content: Mapping[str, Any]
     Args:
         folder: for the files.
         found: the energies of the program.
-        content: their JSON.
+        content: JSON of the profile.
     """
     write_text(folder / "profile.json", json.dumps(plain(content), indent=1) + "\n")
     lines: list[str] = []
@@ -172,7 +172,7 @@ def _print(
 
     Args:
         found: the energies of the program.
-        content: their JSON.
+        content: JSON of the profile.
         changes: to the other version, part by part; empty without a comparison.
     """
     program = found.program or "program"

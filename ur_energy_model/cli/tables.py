@@ -298,7 +298,7 @@ class ExecutionOptions:
     Attributes:
         host: address of the controller; None where nothing is to be moved.
         yes: whether to move without asking.
-        another_arm: whether the arm may differ from the one that was recorded.
+        another_arm: whether the arm may differ from the recorded arm.
         warm_up: time of warm-up motion before recording [min].
     """
 

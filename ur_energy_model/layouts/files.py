@@ -205,7 +205,7 @@ def _plot_panel(arm: ArmTopics, title: str, curves: Sequence[Curve]) -> dict[str
     Args:
         arm: whose topic energy has the curves.
         title: of the panel.
-        curves: at most as many as there are COLORS; further ones are not shown.
+        curves: at most as many as there are COLORS; further curves are not shown.
     """
     places = energy_names(arm.joints)
     paths: list[dict[str, Any]] = []

@@ -68,7 +68,7 @@ class PowerMarkers:
 
     Args:
         frame: of the base of the arm.
-        joints: their number.
+        joints: number of joints.
     """
 
     def __init__(self, frame: str, joints: int) -> None:
@@ -132,7 +132,7 @@ class EnergyPublishers:
 
     Args:
         add_publisher: makes a publisher of a message type and topic.
-        joints: their names with the prefix [n].
+        joints: names of the joints with the prefix [n].
         frame: of the base of the arm, with the prefix.
     """
 

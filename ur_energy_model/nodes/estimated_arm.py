@@ -112,7 +112,7 @@ class EstimatorCompanion:
         Args:
             table: powers of all channels [n], with their samples.
             starts: marks in them at which cycles start.
-            calculator: the one that has computed them.
+            calculator: the calculator that has computed the powers.
         """
 
     def poll(self, arm: EstimatedArm) -> None:
@@ -301,7 +301,7 @@ class EstimatedArm:
         """Compare the arm with the next samples, and hand them to the companions.
 
         Args:
-            batch: samples that follow the previous ones.
+            batch: samples that follow the previous batch.
             attempt: how many times the source was opened; the companions get a bag that
                 is played again only once.
         """
@@ -361,7 +361,7 @@ class EstimatedArm:
 
         Args:
             model: of this arm.
-            version: its number, 0 for the first model.
+            version: number of the model, 0 for the first model.
             origin: how it was made, such as "learned from 12.0 min of work".
         """
         with self._lock:
@@ -372,7 +372,7 @@ class EstimatedArm:
         """Name the model that is used from now on, and inform the companions.
 
         Args:
-            version: its number, 0 for the first model.
+            version: number of the model, 0 for the first model.
             origin: how it was made, in words; empty for the first model.
         """
         self.version = version

@@ -362,7 +362,7 @@ class EstimatorNode(ManagedNode):
           them to `ros`, at the times of `telemetry.source.Decimator`.
 
         Args:
-            batch: samples that follow the previous ones.
+            batch: samples that follow the previous batch.
         """
         arrived = time.monotonic()
         arm = self._arm or self._identified(batch.info)

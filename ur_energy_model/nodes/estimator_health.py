@@ -444,7 +444,7 @@ def model_line(
 
     Args:
         path: of the model file; None for a generic model.
-        model: its content.
+        model: the model that was loaded.
         now: present time, from which the age follows; None for the time of the clock.
 
     Returns:

@@ -62,7 +62,8 @@ class Started(NamedTuple):
 
     Attributes:
         executable: the program; one of another package is called as that package.
-        parameters: files, and tables of values by name; later ones win.
+        parameters: files, and tables of values by name; later values replace earlier
+            values.
         nodes: of this package in the process, none for a program of another package; a
             single one gives the process its name.
         arguments: of the command line.

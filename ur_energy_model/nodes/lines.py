@@ -56,7 +56,7 @@ class _Problem:
     """A problem of one kind.
 
     Attributes:
-        last: its last line without numbers; None before the first line.
+        last: last line of the problem without numbers; None before the first line.
         since: when it began, by the clock of the lines [s]; None while it is over.
         lasted: for how long it was there before [s], since its end was last reported.
         times: how often it was there before, since its end was last reported.
@@ -104,7 +104,7 @@ class OperatorLines:
 
         Args:
             kind: of the line.
-            level: its severity.
+            level: severity of the line.
             text: of one line.
             again: whether it only repeats the last one, and is due after REMINDER.
             at_once: whether it is written in any case.

@@ -156,7 +156,7 @@ class ManagedNode(LifecycleNode):
         """A Trigger service.
 
         Args:
-            service: its name.
+            service: name of the service.
             action: returns the text of the response; an error of this package becomes
                 success=False and its text.
             concurrent: whether the action takes long and must not block the other
@@ -257,7 +257,7 @@ class ManagedNode(LifecycleNode):
         """Write a line at once: terminal, log file and /rosout.
 
         Args:
-            level: its severity.
+            level: severity of the line.
             text: of one line; what could control a terminal is escaped.
         """
         logger = self.get_logger()

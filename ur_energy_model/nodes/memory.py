@@ -62,7 +62,7 @@ def configure_middleware(environment: MutableMapping[str, str], folder: Path) ->
 
     Args:
         environment: variables of the process.
-        folder: its working directory.
+        folder: working directory of the process.
 
     Returns:
         False where the user has configured Fast DDS, whose settings then hold, or where

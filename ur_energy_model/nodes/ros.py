@@ -235,7 +235,7 @@ class SerializedJointStates:
         """A serialized message.
 
         Args:
-            nanoseconds: its stamp, since the epoch.
+            nanoseconds: stamp of the message, since the epoch.
             values: positions, velocities and efforts [3, n].
         """
         seconds, rest = divmod(nanoseconds, 10**9)

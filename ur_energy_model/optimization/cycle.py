@@ -39,7 +39,8 @@ class OptimizationOptions:
         tool_speed: largest of the flange [m/s]; None for the usual setting.
         recorded_limits: speeds, accelerations and torques only as high as recorded.
         pareto: compute the energy over the cycle time.
-        power_off_after: longer waits may switch the arm off [s]; None: never.
+        power_off_after: in waits longer than this the arm may be switched off [s]; None
+            for never.
         keep: numbers of steps of the sheet that stay exactly as recorded.
         keep_slow: keep moves that are deliberately slow.
         max_speedup: on recorded speeds and accelerations; None for no limit.
@@ -132,11 +133,12 @@ class Move:
         time: since the start of the move [k], s; the first is 0.
         q: target positions [k, n], rad.
         qd: target velocities [k, n], rad/s.
-        qdd: target accelerations [k, n], rad/s^2; None: not recorded.
-        programmed: None: neither, as a blend; it can be streamed only.
+        qdd: target accelerations [k, n], rad/s^2; None if not recorded.
+        programmed: as moveJ or moveL; None for other moves, such as blends, which can
+            only be streamed as set points.
         energy: whole arm at the supply as recorded, from the model [J].
         peak_power: largest supply power [W].
-        payload: on the flange, as set in the controller; None: the model's.
+        payload: on the flange, as set in the controller; None for the model's payload.
         lines: of the program that run it, ascending; empty if unknown.
         rest: the standstill after it.
         reason: why it must stay as recorded; empty where it may change.
@@ -209,14 +211,17 @@ class WorkCycle:
         duration: of the typical instance [s].
         moves: in order of time; with their rests they cover the duration.
         count: complete cycles in the recording.
-        measured_energy: mean of the bus over the cycles [J]; None: not recorded.
-        measured_energy_std: its scatter between cycles [J].
+        measured_energy: mean measured energy of a cycle at the bus [J]; None if not
+            recorded.
+        measured_energy_std: scatter of the measured energy between cycles [J].
         temperature: mean of the joints [n], degC; None if not recorded.
         notes: what the recording does not show, one sentence each.
-        switching: None where the recording lacks it.
-        leading: how many waits of the last rest the program has before its first move.
+        switching: what switching the arm off takes; None where the recording does not
+            show it.
+        leading: number of waits at the end of the last rest that the program has before
+            its first move.
         scaling: speed slider times limiter while it was recorded.
-        others: what the recording has between its cycles.
+        others: other work that the recording contains between its cycles.
     """
 
     source: str
@@ -332,7 +337,7 @@ class Stretch(NamedTuple):
     """A move or a standstill as it is run.
 
     Attributes:
-        plan: its motion.
+        plan: motion of the stretch.
         payload: on the flange; None for the model's.
         moving: whether it is a move.
     """
@@ -386,8 +391,8 @@ def with_rest(
 def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
     """The motion of a cycle, whose moves follow each other without jumps.
 
-    A small distance between the end of a move and the start of the next is spread over
-    the latter.
+    A small distance between the end of a move and the start of the next move is spread
+    over the next move.
 
     Args:
         source: of the cycle, for the error.
@@ -433,8 +438,9 @@ class StretchEnergy(NamedTuple):
     Attributes:
         stretch: that was run.
         energy: J.
-        motion: without the standby power [J].
-        sensitivity: change per standard deviation of each independent parameter error, J.
+        motion: energy without the energy of the standby power [J].
+        sensitivity: change of the energy per standard deviation of each independent error
+            of the parameters [errors], J.
         peak_power: W.
         time: since the start of the cycle [k], s.
         torque: of the joints, friction included, joint side [k, n], N m.

@@ -90,7 +90,7 @@ def _with_waits_kept(
 
     Args:
         rest: after the move.
-        move: its number.
+        move: number of the move.
         locked: places that stay, by number of the move, and of the wait or None.
         reason: why they stay.
     """

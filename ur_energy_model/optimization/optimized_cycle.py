@@ -47,8 +47,8 @@ class MeasuredSaving:
         energy: mean per cycle as recorded [J].
         new_energy: mean per cycle as typed [J].
         saving_percent: of energy.
-        interval: its 95 % interval (low, high), percent; NaN with one pair of cycles,
-            which shows no scatter.
+        interval: 95 % interval of the saving (low, high), percent; NaN with one pair of
+            cycles, which shows no scatter.
         cycles: of each kind.
         temperature: means of the joints in cycles before, after [2, n], degC.
         total_source: of both energies: nothing else is compared in a proof.

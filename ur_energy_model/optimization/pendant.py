@@ -167,7 +167,7 @@ def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
 
     Args:
         cycle: as recorded.
-        moves: numbers of all moves that the line runs, at least one of them programmed.
+        moves: numbers of all moves that the line runs; at least one move is programmed.
     """
     runs = [cycle.moves[number].programmed for number in moves]
     programmed = [run for run in runs if run is not None]

@@ -132,7 +132,7 @@ def _moves(
 
     Args:
         motion: of the recording.
-        found: its cycles.
+        found: cycles of the recording.
         chosen: number of the cycle.
         robot: type of the arm.
         setup: of the arm, for a payload that the recording does not show.

@@ -242,7 +242,7 @@ class BagWork:
 
         Args:
             bag: path of the bag.
-            source: its SHA-256.
+            source: SHA-256 of the bag.
         """
         matched = model_of_recording(self._model_of(bag), bag, same_arm=self.same_arm)
         calculator = EnergyCalculator(matched.model, load_robot(matched.model.robot))

@@ -64,7 +64,7 @@ def _work_of(store: str, options: ArmModelOptions) -> BagWork:
     """The work on each bag that is added to a store.
 
     Args:
-        store: its address.
+        store: address of the store.
         options: which model and which name the arm has, and what starts its cycles.
 
     Raises:
@@ -119,7 +119,7 @@ def _print_added(added: Added, store: str, *, as_json: bool, **further: object) 
 
     Args:
         added: the result.
-        store: its address.
+        store: address of the store.
         as_json: whether to print JSON.
         further: other entries of the JSON.
     """

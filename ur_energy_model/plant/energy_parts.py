@@ -181,7 +181,7 @@ class EnergyParts:
     Attributes:
         meter: has counted all energies so far.
         waiting: number of parts not taken yet.
-        cycles: complete ones not taken yet, also those that other sources cover.
+        cycles: complete cycles not taken yet, also cycles that other sources cover.
     """
 
     def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:

@@ -27,18 +27,18 @@ from ur_energy_model.plant.store_content import may_have_had
 from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
 from ur_energy_model.plant.store_log import State
 
-MOST_LINES = 20  # warnings that are stated; of further ones the number is
+MOST_LINES = 20  # warnings that are stated; further warnings are only counted
 MOST_CHECKED = 256_000_000
 """Size of all files up to which their contents are compared, not their sizes alone
 [bytes]."""
-MOST_NAMED = 20  # bags in a command of a warning; the JSON has all
+MOST_NAMED = 20  # bags in a command of a warning; the JSON names all bags
 DERIVED = ("joint_seconds", "sources", "models")
 """Tables that follow from other files."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Rows that a store had, and has no more; what is not known about them is None.
+    """Rows that a store had and has lost; attributes that are not known are None.
 
     Attributes:
         table: name of the table.
@@ -51,7 +51,7 @@ class Loss:
         files: paths of the files that are lost or changed.
         reason: "lost" or "changed".
         command: that mends the loss; None if nothing does.
-        there: whether the bag is where it was.
+        there: whether the bag still exists at its path.
     """
 
     table: str
@@ -121,13 +121,13 @@ class BadFiles:
 
 
 def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
-    """Compare files that a log names with those that are there.
+    """Compare files that a log names with files that exist.
 
     In a folder, contents are compared by their checksums, if all files together have at
     most MOST_CHECKED bytes. In larger folders and on an S3 server, sizes are compared.
 
     Args:
-        store: its files.
+        store: files of the store.
         files: that the log names.
     """
     there = _listing(store)
@@ -168,7 +168,7 @@ def compare(
     """Compare what the logs state with what the store holds.
 
     Args:
-        store: its files.
+        store: files of the store.
         state: what its logs state.
         records: of its sources.
         first: first UTC day that matters, YYYY-MM-DD; None for all before the last.
@@ -223,7 +223,7 @@ class _LossCheck:
     """Finds rows that are lost.
 
     Args:
-        store: its files.
+        store: files of the store.
         files: that its logs name.
         records: of its sources.
         bad: "lost" or "changed", by path of the files that are not as they were.
@@ -362,7 +362,7 @@ class _LossCheck:
         """The rows of one file, whose bag is not known.
 
         Args:
-            file: a bad one.
+            file: a file that is lost or changed.
             source: name of the source; None if it is not known.
             command: that mends the loss; None if nothing does.
         """
@@ -395,7 +395,7 @@ def unrecorded(
     records state.
 
     Args:
-        store: its files.
+        store: files of the store.
         good: files that are whole.
         records: of the bags of the store.
 

@@ -196,7 +196,7 @@ class LevelCourse:
         reference: temperature of the levels [c], degC.
         value: levels [u, c], NaN where they are unknown.
         std: standard deviations of the levels [u, c].
-        changes: those larger than their uncertainty, the likeliest first.
+        changes: changes that are larger than their uncertainty, the likeliest first.
         now: level after the changes [c], mean over the scatter of sessions; NaN where it
             is unknown.
         now_std: standard deviation of the level now [c].

@@ -220,7 +220,7 @@ def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
 
     Args:
         files: that the log names.
-        bad: what is wrong with some of them.
+        bad: what is wrong with some of the files.
 
     Yields:
         The files as the log should name them.

@@ -87,7 +87,7 @@ def make_plant_report(
 
     Args:
         database: of the store and period.
-        store: its folder or address, for people.
+        store: folder or address of the store, for people.
         tariff: price and CO2 of energy; None for neither.
 
     Raises:

@@ -155,7 +155,8 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
     """Energy per cycle by day, of the programs with the most energy.
 
     Args:
-        works: cycles of each arm and program by day, the one with the most energy first.
+        works: cycles of each arm's program by day, the program with the most energy
+            first.
 
     Returns:
         The chart; None without any cycle.

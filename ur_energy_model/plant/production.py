@@ -284,8 +284,8 @@ class _CycleRows(NamedTuple):
 def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:
     """The complete cycles of a recording that have the same moves.
 
-    In slow samples most moves look different each time: where fewer than half of the
-    cycles have the same moves there, all of them count.
+    In slowly sampled recordings most moves look different each time: where fewer than
+    half of the cycles of such a recording have the same moves, all cycles count.
     """
     _, complete = complete_cycles(motion)
     alike = motion.period < SLOW or 2 * len(found.moves) > len(complete)
@@ -298,7 +298,7 @@ def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:
 
 
 def _usual(duration: Array) -> Mask:
-    """Which cycles took about as long as most: neither interrupted nor two in one."""
+    """Which cycles took about as long as most, and so were neither interrupted nor merged."""
     ratio = duration / np.median(duration)
     return np.asarray((ratio <= USUAL) & (ratio >= 1.0 / USUAL))
 
@@ -329,7 +329,7 @@ def _parts(
 
     Args:
         motion: of the recording.
-        found: its cycles, all with the same moves.
+        found: cycles of the recording, all with the same moves.
         measured: energy between samples.
         whole: cycles that are measured as a whole [cycles], at least one.
     """
@@ -372,7 +372,7 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
 
     Args:
         path: of the recording.
-        production: its cycles, from `recorded_production`.
+        production: cycles of the recording, from `recorded_production`.
 
     Raises:
         UrEnergyError: no complete cycle without an outage, or a recording that cannot be
@@ -385,8 +385,8 @@ def with_modelled_energy(path: str | Path, production: Production) -> Production
     found = find_cycles(motion, find_moves(motion))
     firsts, ends, _ = _cycles_of(motion, found)
     duration = motion.time[ends] - motion.time[firsts]
-    # With standby from the bus power on one side only, its error would not be common to
-    # both.
+    # If standby came from the bus power on one side only, the error of the standby power
+    # would not be common to both sides.
     options = PowerOptions(track_standby=False)
     calculator = EnergyCalculator(generic_model(info.robot), robot, options)
     net, lost = _net_between(calculator, path, motion.time[firsts], motion.time[ends])
@@ -421,7 +421,7 @@ def _net_between(
         ends: end of each cycle [k], s.
 
     Returns:
-        Integrals of the channels [k, channels], J, and time in gaps [k], s; the latter is
+        Integrals of the channels [k, channels], J, and time in gaps [k], s. The time is
         not finite where samples at the end of the recording cannot be used.
     """
     edges = np.unique(np.concatenate([begins, ends]))
@@ -504,7 +504,7 @@ class _StoredCycles(NamedTuple):
     """Whole cycles of one arm and program in a history store, in order of time.
 
     Attributes:
-        arm: that ran them.
+        arm: name of the arm that ran the cycles.
         program: whose cycles they are; None where programs have no names.
         later: whether each is after the change [cycles].
         day: of each [cycles], YYYY-MM-DD.
@@ -583,7 +583,7 @@ def _stored_cycles(database: HistoryDatabase, later_from: str) -> _StoredCycles:
 def _by_day(
     cycles: _StoredCycles, states: Mapping[tuple[bool, str], _DayState], *, later: bool
 ) -> list[Production]:
-    """Cycles of one side by day, without those that took unusually long or short.
+    """Cycles of one side by day, without cycles that took unusually long or short.
 
     Args:
         cycles: of both sides.

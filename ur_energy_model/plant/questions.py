@@ -59,7 +59,7 @@ def _database_of(store: str, options: PeriodOptions) -> HistoryDatabase:
     """The tables of a store, as far as the options select them, for a `with` statement.
 
     Args:
-        store: its address.
+        store: address of the store.
         options: which time and which arms.
 
     Raises:

@@ -178,8 +178,8 @@ def _flattened(lists: pa.ChunkedArray, values: int) -> pa.Array:
     """Lists of equal length one after the other; null for each value of a list that is missing.
 
     Args:
-        lists: one per row.
-        values: number of values of all rows, missing ones included.
+        lists: one list per row.
+        values: number of values of all rows, missing values included.
     """
     flat = pc.list_flatten(lists)
     if not lists.null_count:
@@ -194,7 +194,7 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
     """Rows of `cycles`, one per complete cycle.
 
     Args:
-        cycles: complete ones, also none.
+        cycles: complete cycles; there may be none.
         keys: columns that all rows have in common.
         channels: layout of the integrals of the cycles.
     """
@@ -370,8 +370,8 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
     of the means.
 
     Args:
-        samples: usable ones, ascending in time and of one setup. Without motor currents,
-            or positions and speeds, there is no stretch.
+        samples: usable samples, ascending in time and of one setup. Without motor
+            currents, or positions and speeds, there is no stretch.
 
     Yields:
         Means of the blocks, with the temperatures at their begins; torques of the target
@@ -546,8 +546,8 @@ class HealthRows:
         Args:
             table: powers.
             run: the samples.
-            time: their shifted times [samples], s.
-            host: their host times [samples], s since 1970.
+            time: shifted times of the samples [samples], s.
+            host: host times of the samples [samples], s since 1970.
         """
         number = np.floor(time / MINUTE)
         channels = self._calculator.channels

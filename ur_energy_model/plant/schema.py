@@ -363,7 +363,7 @@ def model_key(model: Path | None) -> str:
     """Key of a model in the history.
 
     Args:
-        model: its file; None for the generic model.
+        model: file of the model; None for the generic model.
 
     Returns:
         The first 16 digits of the file's SHA-256, or "generic".

@@ -332,7 +332,7 @@ class StoreFiles:
         """The parts of the sources in a file, from its footer, which is read once.
 
         Args:
-            file: a good one.
+            file: a file that is whole.
 
         Raises:
             ValueError: the footer does not state them.

@@ -302,7 +302,7 @@ def _added(rows: Sequence[Row]) -> Row:
 
 
 def _difference(total: Row, within: Row) -> Row:
-    """A row of SUMS less another row.
+    """A row of SUMS minus another row.
 
     Differences are None where a row has None, and 0 where only rounding is left.
     """
@@ -382,7 +382,7 @@ class Work:
     Attributes:
         arm: name of the arm.
         program: name of the program; "" if it is not known.
-        days: those with cycles [k], days since 1970.
+        days: days with cycles [k], days since 1970.
         sums: CYCLE_SUMS by name [k].
     """
 
@@ -413,13 +413,13 @@ class FleetDays:
     """Energies of a fleet by day and hour.
 
     Attributes:
-        arms: their names in alphabetical order.
+        arms: names of the arms in alphabetical order.
         robots: types of the arms.
         models: keys of the models of each arm.
         first: the first day, days since 1970.
         daily: QUANTITIES by name [arms, days], NaN where there are no rows.
         hourly: energies of the fleet [days, 24], J, NaN where there are no rows.
-        works: programs, those with the most energy first.
+        works: programs, in descending order of energy.
     """
 
     arms: tuple[str, ...]
@@ -488,10 +488,11 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     )
 
 
-# Days on which an arm was unlike itself, in words. A quantity of an arm on a day is
-# compared with its median over all days. It is unusual if it is further away than OUTLIER
-# standard deviations (1.4826 times the median absolute deviation; Rousseeuw and Croux, J.
-# Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a user.
+# Days on which a quantity of an arm was unusual for this arm, in words. A quantity of an
+# arm on a day is compared with its median over all days. It is unusual if it is further
+# away than OUTLIER standard deviations (1.4826 times the median absolute deviation;
+# Rousseeuw and Croux, J. Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what
+# matters to a user.
 
 OUTLIER = 6.0  # standard deviations
 FEWEST_DAYS = 7  # with fewer days it is not known what is usual
@@ -548,7 +549,7 @@ def number_text(value: float) -> str:
 
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
-    """Days on which an arm was unlike itself, the strongest anomaly first.
+    """Days on which a quantity was unusual for its arm, the strongest anomaly first.
 
     Quantities are standby power (by 2 W at least), the share of the measured energy that
     the model leaves unexplained (by 3 percentage points), and energy and duration of the

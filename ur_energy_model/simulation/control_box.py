@@ -89,7 +89,7 @@ class SimulatedIdentity(NamedTuple):
 
     Attributes:
         version: of the software, and build.
-        serial: simulated ones begin with SIMULATED_SERIAL_PREFIX.
+        serial: serial number, which begins with SIMULATED_SERIAL_PREFIX.
         model: as the dashboard server names it, such as "UR5".
         motion: built-in one, which is the initially loaded program.
     """
@@ -441,6 +441,6 @@ class ControlBox:
 
         Args:
             mask: outputs that change: 8 standard, 8 configurable, 2 of the tool.
-            bits: their levels.
+            bits: levels of the outputs.
         """
         self._digital_outputs = self._digital_outputs & ~mask | bits & mask

@@ -85,10 +85,10 @@ class Fault(NamedTuple):
     """A fault of a controller.
 
     Attributes:
-        kind: its effect.
+        kind: effect of the fault.
         start: time from the controller being ready to its beginning [s].
         duration: how long it lasts [s]; 0 for an event.
-        argument: its size, in the unit of its kind.
+        argument: size of the fault, in the unit of its kind.
     """
 
     kind: FaultKind

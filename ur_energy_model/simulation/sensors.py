@@ -147,7 +147,7 @@ class Sensors:
             qd: speeds of the links [n], rad/s.
             current: of the motors [n], A.
             temperature: of the joints [n], degC.
-            bus: its state.
+            bus: state of the bus.
             joint_power: that each joint takes with its drive [n], W.
             powered: whether the arm is switched on.
         """

@@ -204,7 +204,7 @@ class SimulatedArm:
         """Multiply the friction of a joint.
 
         Args:
-            joint: its index, from 0.
+            joint: index of the joint, from 0.
             factor: on all of its friction.
         """
         scale = np.ones(self.robot.dof)

@@ -130,7 +130,7 @@ class SimulatedController:
         arm: that is moved.
         host: address to listen on.
         identity: that the controller reports.
-        faults: that disturb it; None for none.
+        faults: faults that disturb the controller; None for none.
         speed: factor on real time.
         wall: addresses of a meter at the mains, see `serve_meter`.
         report: called with every message for users.

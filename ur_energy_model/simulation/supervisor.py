@@ -41,7 +41,7 @@ class Reference(Protocol):
         Args:
             dt: time since the last step [s].
             scale: speed scaling, 0 to 1.
-            change: its rate of change [1/s].
+            change: rate of change of the speed scaling [1/s].
 
         Returns:
             Position [n], rad, velocity, rad/s, and acceleration, rad/s^2.

@@ -71,7 +71,7 @@ class ClientConnection:
 
     Args:
         sock: of the client, not blocking.
-        session: that answers it.
+        session: session that answers the client.
     """
 
     def __init__(self, sock: socket.socket, session: ClientSession) -> None:

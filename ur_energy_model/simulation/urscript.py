@@ -79,7 +79,7 @@ def program_name(program: str) -> str:
     """Name of a program; for a single line the name of its function, if it has one.
 
     Args:
-        program: its text.
+        program: text of the program.
     """
     match = _HEADER.match(program) or _NAME.match(program)
     return match[1][:64] if match else "a script"
@@ -130,7 +130,7 @@ def calls_of(program: str) -> list[ScriptCall]:
     """Calls of a program that can be simulated.
 
     Args:
-        program: its text.
+        program: text of the program.
 
     Returns:
         The calls in their order; loops and functions are calls of GO_TO and CALL, with a

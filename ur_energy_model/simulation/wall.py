@@ -57,8 +57,8 @@ class SimulatedWall:
         resolution: of a reading [W].
         noise: one standard deviation of a reading [W].
         missed: share of the readings that never arrive.
-        silences_per_hour: times without any reading.
-        silence_seconds: shortest and longest of them.
+        silences_per_hour: number of times without any reading in an hour.
+        silence_seconds: shortest and longest silence [s].
         seed: of noise and dropouts.
     """
 

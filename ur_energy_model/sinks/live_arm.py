@@ -293,7 +293,8 @@ class LiveArm:
                 and what to call it. A ControllerError means that the arm may be named
                 later; any other error ends the reading.
             options: of the estimator.
-            clock: with which a live source stamps the samples; None for recorded ones.
+            clock: clock with which a live source stamps the samples; None for recorded
+                samples.
             script: of the running program, whose nodes are named; None for none.
         """
         self._name = name

@@ -65,11 +65,12 @@ class SinkKind:
     Attributes:
         name: of the option with an address, URL or file for each sink of this kind.
         title: by which the help of commands names what these sinks feed.
-        options: table that has this option, and further ones of the kind.
+        options: table that has this option, and further options of the kind.
         factory: "module:function" of its `sink.SinkFactory`.
         default_port: where it listens if the user states no port; None for a kind that
             does not listen.
-        secrets: its section in the file of credentials; None for a kind without secrets.
+        secrets: section of the kind in the file of credentials; None for a kind without
+            secrets.
     """
 
     name: str

@@ -398,7 +398,7 @@ class JointStateStream:
 
         Args:
             rows: of the samples [n].
-            last: row in front of them.
+            last: the row before the first of these rows.
             time: of the samples [n], ns.
             steps: of the time in front of each sample [n], ns.
             clock_set: whether the driver's clock was set in a step [n].
@@ -440,7 +440,7 @@ class JointStateStream:
 
         Args:
             rows: of the samples [n].
-            last: row in front of them.
+            last: the row before the first of these rows.
             elapsed: time between the arrivals [s].
         """
         behind = rows["stamp"][-1] - rows["stamp"]

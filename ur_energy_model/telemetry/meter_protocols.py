@@ -167,7 +167,7 @@ def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
 
 
 class _BoundedReader(io.RawIOBase):
-    """Bytes of a socket within the budget of one answer, whatever of HTTP they are."""
+    """Bytes of a socket within the budget of one answer: status, headers and content."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -197,7 +197,7 @@ class _BoundedReader(io.RawIOBase):
 
 
 class _BoundedSocket:
-    """What HTTPConnection needs of a socket; each response is read within a budget."""
+    """The part of a socket that HTTPConnection uses; each response is read within a budget."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -212,8 +212,8 @@ class _BoundedSocket:
 class _BoundedConnection(HTTPConnection):
     """A connection whose responses have a budget.
 
-    http.client has none for interim responses (100 Continue), trailers, and the sum of
-    headers.
+    http.client itself has no limits for interim responses (100 Continue), trailers, and
+    the sum of headers.
     """
 
     def connect(self) -> None:
@@ -223,7 +223,7 @@ class _BoundedConnection(HTTPConnection):
 
 
 def _shelly(parts: SplitResult, host: str) -> Items:
-    """Status of a component (Switch, PM1, EM1, EM, ...), or of all of them, by RPC over HTTP."""
+    """Status of a component (Switch, PM1, EM1, EM, ...), or of all components, by RPC over HTTP."""
     # other methods may switch the power
     if not re.fullmatch(r"/rpc/\w+\.GetStatus", parts.path):
         raise _wrong("is not that of a GetStatus method of a Shelly device")
@@ -328,8 +328,8 @@ def _subscriber_class(topic: str) -> type[Any]:
     class Subscriber(mqtt.Client):
         """paho's client, with limits where it reads its socket, before memory is reserved.
 
-        By itself it takes messages of 256 MB, and any number of those that it has to
-        acknowledge.
+        Without these limits, paho takes messages of 256 MB, and any number of messages
+        that it has to acknowledge.
 
         Attributes:
             received: payloads of the messages that were not taken yet.
@@ -361,7 +361,8 @@ def _subscriber_class(topic: str) -> type[Any]:
             code = self.loop(timeout)
             if self.refused is not None or code:
                 raise ConnectionError(self.refused or mqtt.error_string(code))
-            # Messages that no subscriber of this topic gets wait for an answer.
+            # Messages of quality of service 0, which this client subscribes to, are not
+            # acknowledged: then nothing waits here.
             if max(len(self._in_messages), len(self._out_packet)) > MOST_UNANSWERED:
                 raise OSError(
                     "sends messages of a quality of service that was not asked for"
@@ -379,8 +380,7 @@ def _subscriber_class(topic: str) -> type[Any]:
         def _sock_recv(self, size: int) -> bytes:
             """Receive within the limits; an OSError ends the connection.
 
-            paho reports of an error no more than that the connection is lost, so the
-            reason is kept.
+            paho reports every error as a lost connection, so the reason is kept here.
             """
             try:
                 if size > ANSWER_BYTES:
@@ -424,7 +424,7 @@ def _subscriber_class(topic: str) -> type[Any]:
         ) -> None:
             """Keep a message."""
             self.budget.spend(messages=1)
-            if not message.retain:  # a retained one may be old
+            if not message.retain:  # a retained message may be old
                 self.received.append(bytes(message.payload))
 
     return Subscriber
@@ -537,7 +537,7 @@ def _registers_class(unit: int, profile: MeterProfile) -> type[Any]:
         from pymodbus.exceptions import ModbusException
 
     class Registers(ModbusTcpClient):
-        """pymodbus's client, which by itself reads what comes until its own timeout."""
+        """pymodbus's client, with a budget for each answer in addition to its timeout."""
 
         budget = AnswerBudget()
 
@@ -553,7 +553,7 @@ def _registers_class(unit: int, profile: MeterProfile) -> type[Any]:
 
             Raises:
                 TimeoutError: the device does not answer.
-                ConnectionError: it refuses a register.
+                ConnectionError: the device refuses a register.
             """
             self.budget = AnswerBudget()
             energy = math.nan

@@ -62,7 +62,7 @@ class PowerPath:
     Attributes:
         parts: keys, or indices of lists, that lead to each of the values that are added
             up; `*` in a key stands for any letters, and alone for all elements of a list.
-        scale: their unit [W].
+        scale: unit of the numbers [W].
     """
 
     parts: tuple[tuple[str, ...], ...] = ((),)

@@ -68,7 +68,7 @@ def saving_while_running(
     Args:
         wall: power at the mains.
         energy: saved at the supply [J].
-        std: its standard deviation [J].
+        std: standard deviation of the saving [J].
         power: mean power at the supply while it is saved [W].
     """
     terms = np.zeros(TERMS)

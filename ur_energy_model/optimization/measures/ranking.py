@@ -32,7 +32,7 @@ class Measures:
     """The measures that recordings show, and why there are no others: an `Advice`.
 
     Attributes:
-        measures: those that are at least likely, the best first.
+        measures: measures whose saving is at least likely, the best first.
         omitted: kinds of which none is listed.
         seconds: time of the recordings, one after another [s].
     """

@@ -83,7 +83,7 @@ def pose_measures(
         cycles: of this kind in the recording.
         log: what the arm did, with the powers at its rests.
         wall: power at the mains.
-        payload: the actual one, where it is known; None for the one that was set.
+        payload: the actual payload, where it is known; None for the payload that was set.
     """
     stops = _stops(model, cycle, log, payload)
     energy = sum(move.energy for move in cycle.moves)
@@ -107,7 +107,7 @@ class _MovedWait(NamedTuple):
     Attributes:
         seconds: of all steps that its line runs [s].
         power: of holding the arm now, whole arm at the supply [W].
-        where: it is now.
+        where: where the wait is now.
         to: where it is moved.
         std: of what is saved [J].
     """

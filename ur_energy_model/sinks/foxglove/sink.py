@@ -188,7 +188,7 @@ class ArmScene:
         Args:
             time: of the reading.
             name: identifies the entity over readings.
-            link: its frame.
+            link: name of the link, which is also its frame.
             paint: colour of its shells.
             primitives: texts or spheres in the same frame.
         """

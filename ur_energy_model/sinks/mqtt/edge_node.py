@@ -47,7 +47,7 @@ class StoredReading:
     """What is published of a reading.
 
     Attributes:
-        arm: its name, the device ID.
+        arm: name of the arm, which is the device ID.
         stamp: host time of the sample [ms since 1970, UTC].
         names: of the values, the same as the ROS topics'; readings share one tuple.
         values: powers [W] and energies [J] in the order of the names.
@@ -113,7 +113,7 @@ class ReadingStore:
         """The readings to send next.
 
         Args:
-            most: largest number of them.
+            most: largest number of readings.
 
         Returns:
             The oldest readings, and the newest one of each arm at this moment.
@@ -257,7 +257,7 @@ class Message(NamedTuple):
 
     Attributes:
         topic: where it is published.
-        payload: its bytes.
+        payload: bytes of the message.
         qos: quality of service; 1 for an NDEATH, as the specification requires.
     """
 
@@ -397,7 +397,8 @@ class EdgeNode:
         Args:
             arm: which hosts know already.
             readings: of the arm, in order of time.
-            last: the newest of the arm, which may be one of them.
+            last: the newest reading of the arm, which may be one of the historical
+                readings.
         """
         metrics: list[Metric] = []
         born, before = self._devices[arm]

@@ -26,7 +26,7 @@ class OpcuaCredentials:
     Attributes:
         users: passwords by user name.
         certificate: of the server (DER or PEM); None to make one at the first start.
-        key: its private key (PEM); stated together with the certificate.
+        key: private key of the certificate (PEM); both are stated, or neither.
     """
 
     users: Mapping[str, str] = field(default_factory=dict, repr=False)

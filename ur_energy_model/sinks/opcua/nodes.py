@@ -260,7 +260,7 @@ class MachineNodes:
         """Add a variable under the name of a ROS topic, without its value.
 
         Args:
-            name: its key and browse name.
+            name: key and browse name of the variable.
             value: decides its type.
             unit: EUInformation; None for a text or count.
         """

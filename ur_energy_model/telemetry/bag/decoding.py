@@ -98,8 +98,8 @@ class TelemetryDecoder:
 
         Args:
             messages: CDR with its encapsulation header [n, size].
-            constant_layout: whether all of them have the layout of the first one, so that
-                they need not be compared.
+            constant_layout: whether all messages have the layout of the first message, so
+                that they need not be compared.
 
         Yields:
             Samples of messages of one layout.

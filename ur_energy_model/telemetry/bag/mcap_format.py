@@ -126,7 +126,7 @@ class MessageBlock(NamedTuple):
     """Messages of one channel and one size, in order.
 
     Attributes:
-        channel: its number in the file.
+        channel: number of the channel in the file.
         records: of the messages [n], see `record_type`.
     """
 

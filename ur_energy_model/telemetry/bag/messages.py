@@ -332,7 +332,7 @@ class TelemetryLayout:
         """Layout of a message with these fields of the table.
 
         Args:
-            names: RTDE names; `timestamp` must be one of them.
+            names: RTDE names, `timestamp` included.
             joint_names: of the arm, with prefix.
 
         Returns:

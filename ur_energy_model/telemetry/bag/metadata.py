@@ -392,7 +392,7 @@ def name_of_custom(custom: Mapping[str, str], key: str) -> str:
 
     Args:
         custom: key-value pairs of the bag.
-        key: one of the two.
+        key: "namespace" or "tf_prefix".
 
     Returns:
         The name; "" where it is missing, or is none that ROS accepts.
@@ -434,7 +434,7 @@ def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Not
 
     Args:
         name: of the record.
-        custom: its key-value pairs.
+        custom: key-value pairs of the record.
 
     Returns:
         One index and note; empty if the record is another one, or malformed.

@@ -160,8 +160,8 @@ def _distinct_repetitions(samples: Samples, new: Mask) -> int:
     values.
 
     Args:
-        samples: consecutive ones [n].
-        new: which of them are not taken for repeated ones [n].
+        samples: consecutive samples [n].
+        new: which samples are not taken for repeated samples [n].
     """
     rows = np.flatnonzero(~new)
     rows = rows[rows > 0]
@@ -205,8 +205,8 @@ class NotePlacer:
         """Count the next samples of the file.
 
         Args:
-            new: whether each of them is in the bag for the first time [n].
-            stamp: their host times [n], ns.
+            new: whether each sample is in the bag for the first time [n].
+            stamp: host times of the samples [n], ns.
 
         Returns:
             The notes of these samples, with indexes in the bag.

@@ -49,7 +49,7 @@ class SqliteMessages(NamedTuple):
     """Messages of one topic and one size.
 
     Attributes:
-        topic: its name.
+        topic: name of the topic.
         messages: in order of their log times [n, size].
     """
 

@@ -218,7 +218,8 @@ class CsvHeader(NamedTuple):
         time: column of the time; None if there is none, and a rate was stated.
         time_factor: seconds in the unit that the name of the time column states; None
             without one.
-        twins: pairs of columns that stand for the same value, the one that is read first.
+        twins: pairs of columns that stand for the same value; the column that is read
+            comes first.
         remarks: a line for each name that was interpreted or ignored.
     """
 

@@ -79,7 +79,7 @@ class CsvFile:
 
     Attributes:
         path: the file.
-        header: its columns.
+        header: columns of the file.
         payload: mass that is the same in all rows [kg]; None if it has none or several.
         time: how its time was read.
         time_zone: of the first date; None without dates or zone.
@@ -245,7 +245,7 @@ class CsvFile:
 
         Args:
             name: of the time column.
-            raw: its numbers [rows], NaN where a cell is no number.
+            raw: numbers of the time column [rows], NaN where a cell is no number.
             options: with the unit that the user states, if any.
 
         Raises:
@@ -479,8 +479,8 @@ class CsvFile:
         Args:
             kind: of the reason, for the report.
             lines: of the rows [n >= 1], ascending.
-            column: that is at fault in the first of them; None if it is the whole row.
-            problem: of the first of them.
+            column: column at fault in the first of these rows; None if the whole row is.
+            problem: problem of the first of these rows.
         """
         self._rejected[kind] += len(lines)
         if self._first is None or lines[0] < self._first.line:

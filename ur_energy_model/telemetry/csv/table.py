@@ -48,7 +48,7 @@ class CsvOptions(NamedTuple):
         columns: names of the columns in order, instead of a header line.
         layout: a known order of columns, instead of a header line.
         limits: lowest and highest possible values by field.
-        rate: samples per second [Hz], of files without times or with equal ones.
+        rate: samples per second [Hz], of files without times or with equal times.
         time_unit: unit of the time column, a key of UNITS.
     """
 
@@ -84,7 +84,7 @@ class BadRow(NamedTuple):
     """A row that is no sample.
 
     Attributes:
-        line: its number in the file, from 1.
+        line: number of the line in the file, from 1.
         column: that is at fault; None if it is the whole row.
         problem: what is wrong, as the end of a sentence that begins with the line.
     """
@@ -104,9 +104,9 @@ class CsvTable:
 
     Attributes:
         path: the file.
-        header: its columns.
+        header: columns of the file.
         is_dated: whether times are dates or times of day.
-        times_of_day: whether they are the latter.
+        times_of_day: whether times are times of day, without a date.
         time_zone: of the first date; None without dates or zone.
         rows_read: number of rows that the last pass has read so far.
         cut_off: the last line of the file, if it ends too early and the last pass has

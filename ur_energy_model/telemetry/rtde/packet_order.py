@@ -34,10 +34,10 @@ class PacketOrder:
     """What becomes of consecutive packets, by their indices.
 
     Attributes:
-        stretches: packets that are taken, each list with one clock; the first one follows
-            the clock before unless `first_jumps`.
-        waiting: suspect packets, to be judged again in front of the next ones.
-        duplicates: number of packets with the time of the one before.
+        stretches: packets that are taken, each list with one clock; the first list
+            follows the clock before unless `first_jumps`.
+        waiting: suspect packets, to be judged again together with the next packets.
+        duplicates: number of packets with the time of the packet before.
         skipped: number of packets that are left out for their times.
         first_jumps: whether the first stretch begins another clock.
     """

@@ -145,7 +145,7 @@ class Recipe:
     Attributes:
         names: RTDE names of the fields, in the order of a package.
         kinds: RTDE types of these fields.
-        recipe_id: its number, 1 to 255; None in protocol version 1.
+        recipe_id: number of the layout, 1 to 255; None in protocol version 1.
     """
 
     names: tuple[str, ...]

@@ -66,7 +66,7 @@ _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
 @dataclass(frozen=True)
 class LinkOptions:
-    """How to reach a controller, where that differs from a real one.
+    """How to reach a controller; the defaults are right for a real controller.
 
     Attributes:
         port: of RTDE.
@@ -80,23 +80,23 @@ class LinkOptions:
 
 
 class RtdeSource(ClosedOnExit):
-    """A controller as a TelemetrySource: every packet while connected, every loss a gap.
+    """A controller as a TelemetrySource: every packet, and a gap for every loss.
 
-    After a loss it reconnects by itself, with increasing pauses, and requests the same
-    fields at the same rate; a gap at index 0 of the next batch has what is missing and
-    why.
+    After a loss of the connection, the source reconnects, with increasing pauses, and
+    requests the same fields at the same rate. A gap at index 0 of the next batch states
+    how long samples are missing, and why.
 
     Args:
         host: address of the controller.
         robot: description name of the expected model; a controller whose dashboard server
             names another model is refused.
-        fields: RTDE names to request; those the controller lacks are left out
+        fields: RTDE names to request; fields that the controller lacks are left out
             (`missing_fields`).
         rate: to request [Hz]; None for every cycle of the controller.
-        batch_seconds: time span of the packets that `read` waits for; 0 returns each at
-            once.
-        patience: how long entering keeps trying to connect [s].
-        link: ports and timeouts; None for a real controller's.
+        batch_seconds: time span of the packets that `read` waits for; 0 returns each
+            packet at once.
+        patience: time for which entering the source tries to connect [s].
+        link: ports and timeouts; None for the values of a real controller.
 
     Raises:
         InputError: a field that is not in the table, or a rate out of range.
@@ -136,8 +136,9 @@ class RtdeSource(ClosedOnExit):
         self._program = LoadedProgram(host, link.dashboard_port)
         self._runtime_state: float | None = None
         self._last_q: Array | None = None
-        # What the first connection agreed on, the controller and packets; every later one
-        # must continue it.
+        # What the first connection agreed on with the controller, which every later
+        # connection must continue; the identity of the controller; and the packets read
+        # on entering.
         self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
@@ -156,9 +157,9 @@ class RtdeSource(ClosedOnExit):
         self._skip_kinds = set[str]()
         # What the status and the events report.
         self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
-        # When samples came last, and until when certainly none have come since: a process
-        # that was stopped finds them in its socket afterwards, and then they are neither
-        # late nor lost.
+        # When samples came last, and until when certainly none have come since. After
+        # this process was stopped for a while, samples wait in its socket: these are
+        # neither late nor lost.
         self._last_samples: float | None = None
         self._silent_until = 0.0
         self._returning = False
@@ -183,7 +184,7 @@ class RtdeSource(ClosedOnExit):
     @property
     def status(self) -> LinkStatus:
         """State of the connection, now."""
-        # first: an outage that is over has its losses in the status
+        # before the status is read: an outage that is over has its losses in the status
         outage = self._outage()
         status = self._status
         problem = status.problem
@@ -201,7 +202,7 @@ class RtdeSource(ClosedOnExit):
         )
 
     def _outage(self) -> float:
-        """Time for which certainly no samples have come [s]; 0 while they do."""
+        """Time for which certainly no samples have come [s]; 0 while samples come."""
         if self._last_samples is None:
             return 0.0
         until = self._silent_until
@@ -306,8 +307,8 @@ class RtdeSource(ClosedOnExit):
     def _connect(self) -> None:
         """Connect, check the robot's identity, agree on fields and rate, start the data.
 
-        The first connection decides what every later one has to continue: fields, their
-        types, rate, software and arm.
+        The first connection decides what every later connection has to continue: fields,
+        their types, rate, software and arm.
 
         Raises:
             ControllerError: no connection, refused, or it no longer sends the same.
@@ -361,7 +362,7 @@ class RtdeSource(ClosedOnExit):
 
         Raises:
             ControllerError: the controller no longer sends the same.
-            WrongRobotError: its software changed, and it may be another one.
+            WrongRobotError: the software changed: it may be another controller.
         """
         problem = None
         if connection.missing:
