@@ -70,24 +70,26 @@ from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array
 
 ENOUGH_MOTION = 60.0
-"""Motion of a joint from which its own currents decide about its friction, whatever the
-law of the generic model [s]. With six recordings of a UR10e, that law had up to 16 % more
-error."""
+"""Motion of a joint after which the friction law is chosen by its currents alone; with less motion
+the law of a generic model is kept unless another one is clearly better [s]. In six recordings of a
+UR10e, the law of the generic model had up to 16 % more error."""
 FRICTION_ERROR = 0.015
-"""Model error of a joint's friction, relative: form of the law, and a delay of a
-millisecond or two between currents and speeds (from simulated arms with such delays)."""
+"""Relative model error of a joint's friction: the form of the law, and a delay of one or two
+milliseconds between currents and speeds (from simulated arms with such delays)."""
 _FILTER_MEMORY = 6.0
-"""Samples over which the narrow filter correlates white noise, at the rate kept after
-filtering."""
+"""Number of samples over which the narrow filter correlates white noise, at the rate that is kept
+after filtering."""
 _WHITE_TIME = 0.75
-"""Time over which the narrow filter correlates white noise, in periods of the cut-off, for
-recordings sampled too slowly for that rate."""
+"""Time over which the narrow filter correlates white noise, in periods of the cut-off frequency;
+for recordings whose sample rate is below the rate that is kept."""
 _FRICTION_FORM = 0.005
-"""Assumed model error of friction hidden by noise, as a share of the current; matters for
+"""Assumed model error of friction that noise hides, as a share of the current; it matters for
 wrists, whose links load them little."""
-_NO_CURRENT = 1e-6  # A moving motor has more current than this (RMS) [A]
-_CLEAR = 3.0  # standard deviations beyond which a wrong sign is not chance
-_SCALING_ROUNDS = 8  # rounds of 1/k_t in the scale of the inertia's coefficient
+_NO_CURRENT = 1e-6  # RMS current that every moving motor exceeds [A]
+_CLEAR = 3.0  # number of standard deviations beyond which a wrong sign is no chance
+_SCALING_ROUNDS = (
+    8  # rounds in which 1/k_t and the scale of the inertia's coefficient agree
+)
 _BLOCK = 1.0  # duration of a block of time [s]
 
 
@@ -96,9 +98,9 @@ class _Scored(NamedTuple):
 
     Attributes:
         candidate: the law and its shape constants.
-        sessions: Gram matrices of its columns in each session [blocks, p + 1, p + 1].
-        prior: prior of its coefficients, without the coefficient of the inertia.
-        inverse: 1/k_t [A/(N m)] in the scale of the prior of the inertia's coefficient.
+        sessions: Gram matrices of the law's columns in each session [blocks, p + 1, p + 1].
+        prior: prior of the law's coefficients, without the coefficient of the inertia.
+        inverse: 1/k_t [A/(N m)], which scales the prior of the inertia's coefficient.
         errors: held-out mean squared residuals [folds], A^2.
     """
 
@@ -118,7 +120,7 @@ class _Choice(NamedTuple):
         reason: why it is used, in words.
         comparison: held-out RMS by law name [A]; empty for a law that the user chose.
         sessions: numbers of the sessions in which the joint moved.
-        counts: samples of their blocks [blocks].
+        counts: numbers of samples of the blocks of each of these sessions [blocks].
     """
 
     scored: _Scored
@@ -132,11 +134,12 @@ class _Choice(NamedTuple):
 class CurrentRegression:
     """Accumulates motions of any number of recordings and fits all joints.
 
-    The current needed for acceleration, J / k_t * qdd / N with the reflected inertia J,
-    has a coefficient of its own with a prior on J: (J - nominal) / k_t, the last one;
-    1/k_t is the first. target_moment shows the J of the controller, and an arm's own
-    differs: wrists 1 and 3 of a UR10e have 0.8 times that on each of seven recordings,
-    with the torque constant that joints of a size share.
+    The coefficients of a joint's current are 1/k_t for the load, the friction parameters
+    over k_t, and (J - nominal) / k_t for the acceleration, with a prior of the reflected
+    inertia J. The last one is needed although target_moment shows an inertia: it is the
+    inertia in the controller, and the inertia of an arm differs from it. Wrists 1 and 3 of a
+    UR10e have 0.8 times the controller's inertia in each of seven recordings, with the torque
+    constant that joints of a size share.
 
     Args:
         robot: the arm, n joints.
@@ -144,8 +147,8 @@ class CurrentRegression:
         inertia: prior of the reflected inertias; None where they are not fitted.
         nominal: inertias that loads were computed with [n], kg m^2; None for the mean of
             the prior.
-        known: a model known before, whose friction laws and values are tried too, those
-            of a generic model while a joint has moved little.
+        known: a model known before. Its friction laws and values are tried, too; the laws
+            and values of a generic model only until a joint has moved for ENOUGH_MOTION.
         warm: whether temperatures change enough for laws that use them, see `candidates`.
     """
 
@@ -170,18 +173,18 @@ class CurrentRegression:
         )
         self._columns = CurrentColumns(self.candidates, inertia is not None, known)
         n = robot.dof
-        # Lowest and highest temperatures [n, 2], degC; NaN where not recorded
+        # Lowest and highest temperatures of each joint [n, 2], degC; NaN if not recorded.
         self._temperature = np.full((n, 2), np.nan)
         self._moving_time = np.zeros(n)  # motion of each joint [s]
-        # samples over which the narrow filter correlates white noise
+        # Number of samples over which the narrow filter correlates white noise.
         self._memory = _FILTER_MEMORY
-        # Of each session: Gram matrices of [columns, current] per joint and block of
-        # time, and numbers of samples per joint
+        # For each session: Gram matrices of [columns, current] by joint and block of time,
+        # and numbers of samples by joint and block.
         self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
         self._choices: dict[int, _Choice] = {}
 
     def start_session(self) -> None:
-        """Start another session, with its own friction level."""
+        """Start another session, whose friction level is independent of the others."""
         self._sessions.append((BlockedGram(), BlockedGram()))
 
     def accumulate(
@@ -226,8 +229,8 @@ class CurrentRegression:
         """Results of all joints.
 
         Args:
-            own_inertia: whether an arm's own inertias differ from those that are known
-                from target_moment, which are the controller's.
+            own_inertia: whether the inertias of the arm may differ from the controller's,
+                which target_moment shows.
 
         Raises:
             IdentificationError: no joint moves, a joint that hardly moves has no
@@ -251,7 +254,7 @@ class CurrentRegression:
         return tuple(self._from_prior(j) for j in range(self.robot.dof))
 
     def _from_prior(self, j: int) -> JointEstimate:
-        """A joint that hardly moved: as known before, else robot file and typical friction."""
+        """A joint that hardly moved, by the model known before, else by robot file and type."""
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: "
         if self._known is not None:
             candidate, prior = self._known_candidate(j)
@@ -280,15 +283,20 @@ class CurrentRegression:
         )
 
     def _chosen(self, j: int) -> _Choice:
-        """The law of one joint with the least held-out error, inertias being the arm's own."""
+        """The friction law of one joint with the least held-out error.
+
+        The inertia of the joint is fitted with the law, and may differ from the controller's.
+        """
         if j in self._choices:
             return self._choices[j]
-        moved = {
-            number: (grams.blocks[:, j], counts.blocks[:, j])
-            for number, (grams, counts) in enumerate(self._sessions)
-            if len(counts) and counts.blocks[:, j].any()
-        }
-        grams, counts = zip(*moved.values(), strict=True)
+        moved: list[int] = []  # numbers of the sessions in which the joint moved
+        grams: tuple[Array, ...] = ()
+        counts: tuple[Array, ...] = ()
+        for number, (session_grams, session_counts) in enumerate(self._sessions):
+            if len(session_counts) and session_counts.blocks[:, j].any():
+                moved.append(number)
+                grams = (*grams, session_grams.blocks[:, j])
+                counts = (*counts, session_counts.blocks[:, j])
         best: dict[str, _Scored] = {}
         for index, candidate in enumerate(self.candidates):
             name = candidate.law.name
@@ -319,7 +327,7 @@ class CurrentRegression:
         candidate = choice.scored.candidate
         inertia = self._inertia_prior(j, own=own_inertia)
         prior = with_inertia(choice.scored.prior, choice.scored.inverse, inertia)
-        # Session scales enter unless the law explains differences by temperature.
+        # Sessions have friction scales unless the law explains differences by temperature.
         which = candidate.scaled(len(prior.mean))
         applied = not candidate.law.uses_temperature
         scales, deviations, blocks = session_scales(
@@ -361,7 +369,8 @@ class CurrentRegression:
     def _systematic(self, solution: Solution, gram: Array, *, hidden: bool) -> float:
         """RMS of the systematic part of a joint's residual [A].
 
-        Residuals correlated for longer than filtered white noise would be are systematic.
+        The part of the residual that is correlated for longer than filtered white noise is
+        systematic.
 
         Args:
             solution: solution of the joint's currents.
@@ -373,7 +382,7 @@ class CurrentRegression:
         systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
         if not hidden:
             return systematic
-        # sampled so slowly that systematic errors are indistinguishable from white noise
+        # Sampled so slowly that systematic errors cannot be distinguished from white noise.
         if memory < _FILTER_MEMORY:
             return solution.residual
         current = np.sqrt(gram[CURRENT, CURRENT] / solution.samples)
@@ -418,8 +427,8 @@ class CurrentRegression:
         columns = np.array(self._columns.of_law(index, j))
         own = [blocks[:, columns[:, None], columns] for blocks in grams]
         inverse = float(prior.mean[0])
-        # Without a k_t in the robot file, the one that agrees with the inertia's prior
-        # sets the scale of its coefficient.
+        # Without a k_t in the robot file, the scale of the inertia's coefficient follows
+        # from the k_t of the fit, which depends on the scale: some rounds of both.
         if inertia is not None and not inverse > 0:
             whole = np.concatenate(own)
             samples = np.concatenate(counts)
@@ -431,8 +440,8 @@ class CurrentRegression:
             inverse = max(float(solution.coefficients[0]), 1e-9)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
-            # Scales would hide temperature effects, so that warm recordings are scored
-            # without.
+            # Session scales would hide temperature effects: recordings with changing
+            # temperatures are scored without them.
             extended = with_inertia(prior, inverse, inertia)
             which = candidate.scaled(len(extended.mean))
             scaled = session_scales(own, counts, extended, which, applied=not self._warm)
@@ -469,15 +478,15 @@ class CurrentRegression:
         *,
         known: bool,
     ) -> JointEstimate:
-        """A joint from prior and solution of (1/k_t, friction parameters / k_t).
+        """Result for a joint from prior and solution of (1/k_t, friction parameters / k_t).
 
         Args:
             j: index of the joint, from 0.
             candidate: friction law and its shape constants.
             prior: prior of the coefficients.
             solution: solution for the coefficients.
-            known: whether the law was known before; the temperatures that it was known
-                for then belong to its range.
+            known: whether the law was known before; its range of temperatures then
+                includes the range known before.
         """
         law = candidate.law
         coefficients = solution.coefficients

@@ -6,12 +6,12 @@
 Torque constants are identified with the links' published masses (torque_constants.py), so
 the weights of the links and of a payload are uncertain in different ways:
 
-- A drive's gain against its own links was identified in this very arm. Its error is what
-  friction and links do not repeat. Joints that lift far more than their friction determine
-  it well, wrists hardly lift their links.
-- The gain against a payload has, in addition, what links weigh beyond the published ones,
-  common to all joints (cables, covers and screws belong to no published link), and for
-  each joint.
+- The gain of a drive against the links was identified in the same arm. Its error comes
+  from changes of friction between recordings. The gain is well known for joints whose links
+  weigh far more than their friction, and hardly known for wrists.
+- The gain against a payload has a further error, the weight of the links beyond their
+  published masses (cables, covers and screws belong to no published link). One part of it is
+  common to all joints, and each joint has another part.
 """
 
 from __future__ import annotations
@@ -61,47 +61,46 @@ from ur_energy_model.model.setup import (
 from ur_energy_model.typing import Array
 
 LINK_MASS_ERROR = 0.005
-"""Relative error of a link's mass beyond what its joint's gain covers, assumed."""
+"""Relative error of a link's mass beyond the error that the gain of its joint includes, assumed."""
 LINK_CENTER_ERROR = 0.001
 """Error of a link's centre of mass [m], assumed."""
 LINK_EXCESS = 0.02
 LINK_EXCESS_ERROR = 0.02
-"""Weight of links beyond the published one, relative and common to all joints, and its
-error: cables, covers and screws add weight only. Torque constants from links and from
-known payloads differed by 1 to 3 % on three arms."""
+"""Relative weight of the links beyond the published one, common to all joints, and its standard
+deviation: cables, covers and screws add weight only. Torque constants from links and from known
+payloads differed by 1 to 3 % on three arms."""
 OWN_ERROR = 0.02
-"""Relative error of the links' weight at each joint, beyond the common one: how much the
-joints of one arm differed."""
+"""Relative error of the links' weight at each joint, beyond the common error, as the joints of one
+arm differed."""
 REPEATABLE = 0.003
-"""Relative change of a drive's gain between recordings, assumed. As a share of the links'
-mass it is the smallest reported difference from the payload set in the controller."""
+"""Relative change of a drive's gain between recordings, assumed. Differences from the payload set
+in the controller are reported if they exceed this share of the links' mass."""
 _FRICTION_SHARE = 0.015
-"""Share of friction that the regression of a model assigns to the links' weight: RMS of
-seven models from a minute of motion over the shoulder lift, elbow and wrist 1 of a
-UR10e."""
+"""Error of the links' weight as a share of the friction, since the regression of a model confuses a
+part of both: RMS of seven models from a minute of motion over the shoulder lift, elbow and wrist 1
+of a UR10e."""
 _WITH_LOAD_FRICTION = 0.3
-"""Error of a torque constant over its stated deviation, without the deviation by the links'
-weight, where the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from
-7 to 30 s of motion 0.26. A law without has this friction in its torque constant: 0.93 of
-12 from 7 and 15 s."""
+"""Error of a torque constant over its stated standard deviation (without the part by the links'
+weight) where the friction law has load friction: RMS 0.26 over 70 shoulder lifts and elbows of a
+UR10e from 7 to 30 s of motion. With a law without load friction, the torque constant includes this
+friction: RMS 0.93 over 12 joints from 7 and 15 s."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
-"""Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg
-m]."""
+"""Standard deviations of a body that may be mounted on an "empty" flange: mass [kg] and first
+moments [kg m]."""
 _LEAST = 1e-9  # least weight of links [N m], and least deviation of their parameters
 _STATIC = slice(MASS, FIRST_MOMENT.stop)  # mass and first moments of inertial parameters
 _UNKNOWN_SHARE = 0.1
-"""Deviation of the payload over the mass of all links from which it is not determined:
-95 % are then about half of the payload that an arm is made for."""
-_ROUNDS = 6  # most rounds of payload and friction
+"""Standard deviation of the payload over the mass of all links beyond which the payload is not
+determined: the 95 % interval is then about half of the rated payload to either side."""
+_ROUNDS = 6  # largest number of rounds in which payload and friction are fitted in turn
 _CONVERGED = 1e-3
-"""Change of mass [kg] and first moments [kg m] between rounds at which the fit has
+"""Change of mass [kg] and first moments [kg m] between rounds below which the fit has
 converged."""
 _ONE_SIDED_FRICTION = 0.01
 """Relative error of a torque constant that currents cannot distinguish from load friction
 that depends on the direction of power flow, assumed."""
-_LEAST_MASS = 0.01  # least mass for which a centre of mass is given [kg]
-# least mass for which a centre of mass is given, in standard deviations
-_SIGNIFICANT = 3.0
+_LEAST_MASS = 0.01  # least mass whose centre of mass is reported [kg]
+_SIGNIFICANT = 3.0  # least mass whose centre of mass is reported, in standard deviations
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,14 @@
 
 """Learning beside a live estimator, in a separate process.
 
-`BackgroundLearning` never delays the thread that offers samples, starts the process again
-after a crash, and keeps what was learned of each arm apart. In the process, a `Worker`
-feeds a Learner, at low priority and within a budget of computing time; it imports no ROS,
-keeps nothing on the disk, and ends when its parent does, however that ends.
+`BackgroundLearning` never delays the thread that offers samples. It starts the process again
+after a crash, and keeps the learned states of different arms apart. In the process, a
+`Worker` feeds a Learner, at low priority and within a budget of computing time. The process
+imports no ROS, keeps nothing on the disk, and ends when its parent ends, even if the parent
+is killed.
+
+Locks: `BackgroundLearning` holds its lock while it calls `LearnerProcess.send`, which takes
+the lock of the process's queue. The queue's lock is never held while the first one is taken.
 """
 
 from __future__ import annotations
@@ -43,18 +47,17 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
-"""Pauses before a process that has ended by itself is started again [s]."""
-# a state with which the process has ended this often in a row is given up
-MOST_FAILURES = 3
+"""Pause before a process that has ended by itself is started again [s]; it doubles from the first
+to the longest."""
+MOST_FAILURES = 3  # failures in a row after which the state of learning is discarded
 LEARNER = "ur_energy_model.learning.learner:Learner"
 SEND_PERIOD = 1.0  # samples are sent to the process in blocks of this length [s]
-# largest number of samples that wait for the process, a minute at 500 Hz
-MOST_WAITING = 30_000
+MOST_WAITING = 30_000  # largest number of samples in the queue, a minute at 500 Hz
 FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
 
-# What the parent sends: `BeginLearning`, samples, and None to send the state and end.
-# What the process sends: `Progress`; (run, state of the learner); text about what went
-# wrong; and, before it ends by itself, a RuntimeError with the reason.
+# The parent sends `BeginLearning`, samples, and None, upon which the process sends the last
+# state and ends. The process sends `Progress`; tuples (run, state of the learner); text about
+# problems; and, before it ends by itself, a RuntimeError with the reason.
 
 
 class BeginLearning(NamedTuple):
@@ -81,8 +84,9 @@ class Progress:
     Attributes:
         run: number of the run, see BeginLearning.
         version: number of the model in use; 0 is the first one.
-        model: the model in use if it is another one than in the last Progress, else None.
-        learned_minutes: work of the arm that was learned from, in all its sessions [min].
+        model: the model in use if it has changed since the last Progress, else None.
+        learned_minutes: duration of the work that the model was learned from, in all
+            sessions of the arm [min].
         attempts: attempts to improve the model since the last Progress.
         changes: changes of the arm since the last Progress.
         needs: what ordinary work has not shown yet.
@@ -126,9 +130,9 @@ class LearningUpdate:
 class BackgroundLearning:
     """Learns about the arm that samples come from, in a separate process.
 
-    One thread offers samples; another one polls for updates about once a second. What is
-    learned about an arm is kept apart from what is learned about others (by serial
-    number), and survives the end of the process and, with a state file, of the program.
+    One thread offers samples; another one polls for updates about once a second. Each arm
+    has a separate state, by its serial number. The states survive the end of the process
+    and, with a state file, the end of the program.
 
     Args:
         robot: the arm, n joints.
@@ -138,8 +142,8 @@ class BackgroundLearning:
 
     Attributes:
         progress: progress of learning about the present arm.
-        failures: how often the process has ended by itself.
-        problem: why nothing is learned at present; None while something is.
+        failures: number of times that the process has ended by itself.
+        problem: why the arm is not learned at present; None while it is.
     """
 
     def __init__(
@@ -160,12 +164,12 @@ class BackgroundLearning:
         self._serial: str | None = None
         self._run = 0
         first = SavedLearning(robot.name, None, (fingerprint(model),))
-        # of this run, and of the one before until its last state comes
+        # States by run: of the present run, and of the run before until its last state comes.
         self._states = {0: first}
         self._pause = FIRST_PAUSE
-        self._due = 0.0
-        self._failures_with_state = 0
-        self._left_out = 0
+        self._due = 0.0  # monotonic time before which no process is started [s]
+        self._failures_with_state = 0  # in a row, with the same state
+        self._left_out = 0  # samples left out by earlier processes
         self.failures = 0
         self.progress = Progress()
         self.problem: str | None = None
@@ -173,7 +177,7 @@ class BackgroundLearning:
 
     @property
     def left_out(self) -> int:
-        """Samples not learned from because the process had no time for them."""
+        """Number of samples that were left out because the process had no time for them."""
         process = self._process
         waiting = 0 if process is None else process.left_out
         return self._left_out + waiting + self.progress.left_out
@@ -231,7 +235,7 @@ class BackgroundLearning:
         return update
 
     def begin_again(self, model: EnergyModel) -> None:
-        """Begin anew with the present arm.
+        """Discard what was learned of the present arm, and begin with another model.
 
         Args:
             model: model with which learning begins from now on, such as a newly
@@ -240,14 +244,14 @@ class BackgroundLearning:
         self._model = model
         serial = self.serial
         self._switch(SavedLearning(self._robot.name, serial, (fingerprint(model),)))
-        del self._states[self._run - 1]  # it continues the old model
+        del self._states[self._run - 1]  # its last state would continue the old model
 
     def note_written(self, model: EnergyModel) -> None:
         """Note that a learned model was written to the model file.
 
         Args:
-            model: model as it was written. After a restart, learning continues with it as
-                with the one that learning began with.
+            model: model as it was written. After a restart, the state of learning is used
+                with this model as well as with the model that learning began with.
         """
         state = self._states[self._run]
         state.models = (state.models[0], fingerprint(model))
@@ -305,7 +309,7 @@ class BackgroundLearning:
                 update.attempts += report.attempts
                 update.changes += report.changes
                 update.model = report.model or update.model
-            elif isinstance(report, Progress):  # of the arm before
+            elif isinstance(report, Progress):  # of the run before
                 self.progress = replace(
                     self.progress, left_out=report.left_out, cpu_share=report.cpu_share
                 )
@@ -437,7 +441,10 @@ class LearnerProcess:
         return found
 
     def _send(self) -> None:
-        """Send orders once a period until the process is to end; batches alike as one."""
+        """Body of the thread: send the queue every SEND_PERIOD until the process is to end.
+
+        Consecutive batches with the same columns are sent as one.
+        """
 
         def kind(order: BeginLearning | Telemetry) -> object:
             """A key that only batches with the same columns and information share."""
@@ -466,17 +473,17 @@ FIT_PAUSE = 100.0
 CPU_RESERVE = 3.0  # computing time that may be used in advance [s], for the first models
 FIRST_STATE_PERIOD = 2.0
 STATE_PERIOD = 30.0
-"""Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
-to the last value."""
+"""Time between two states that are sent to the parent [s]; a kill loses at most so much learning.
+The time doubles from the first to the last value."""
 PROGRESS_PERIOD = 0.5  # shortest time between two reports of progress [s]
 NICENESS = 15
 
 
 class Worker:
-    """Passes what the parent sends to a learner, and reports its progress.
+    """Passes samples from the parent to a learner, and reports the learner's progress.
 
-    Computing stays below CPU_SHARE of a core, by a budget that grows with the time that
-    passes: without any, samples are left out, and no candidate is fitted.
+    Computing stays below CPU_SHARE of a core: a budget of computing time grows with the time
+    that passes. While the budget is used up, samples are left out and no candidate is fitted.
 
     Args:
         pipe: pipe to the parent.
@@ -536,7 +543,7 @@ class Worker:
         return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - spent
 
     def _begin(self, order: BeginLearning) -> None:
-        """Send the state of the learner so far, and make the one of the order."""
+        """Send the state of the present learner, and make the learner of an order."""
         self._send_state()
         state = {} if order.state is None else {"state": order.state}
         try:
@@ -554,7 +561,7 @@ class Worker:
         self._state_period = FIRST_STATE_PERIOD
 
     def _step(self) -> None:
-        """Refit what is due, as far as the budget allows, and send what is due."""
+        """Learn as far as the budget allows, and send progress and state when they are due."""
         learner = self._learner
         attempt = learner.step() if self._budget() > 0.0 else None
         if attempt is not None:

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What has been learned of an arm so far: data of its sessions, bounded, and the model of them."""
+"""The information about an arm: bounded data of its sessions, and the model fitted to them."""
 
 from __future__ import annotations
 
@@ -47,25 +47,23 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
-MOST_SESSIONS = 30
+MOST_SESSIONS = 30  # largest number of sessions whose data are kept
 _TOTAL = 400.0
-"""Motion kept of all sessions together [s], which decides the size of a state."""
+"""Motion that is kept of all sessions together [s]; it determines the size of a state."""
 _LEAST_SHARE = 50.0
 _LARGEST_SHARE = 200.0
-"""Least and most motion kept of one long session [s]: eight of these are kept, or more of shorter
-ones."""
-_MOST_TARGETS = 600  # samples of noise-free targets kept of a session
-# factor by which a session must grow before an undecided setup is estimated again
-_GROWTH = 1.3
-_LEAST_CHECKED = 20.0
+"""Least and most motion that is kept of one long session [s]: eight long sessions are kept, or more
+short ones."""
+_MOST_TARGETS = 600  # number of samples of noise-free targets that are kept of a session
+_GROWTH = 1.3  # growth of a session after which an undecided setup is estimated again
+_LEAST_CHECKED = 20.0  # motion after which the payload of a session is checked [s]
 _CHECKED_AGAIN = 2.0
-"""Motion from which the payload of a session is checked [s], and its growth until the next time:
-the check takes as long as the fit."""
+"""Growth of a session after which its payload is checked again: a check takes as long as a fit."""
 
 
 @dataclass(frozen=True)
 class ArmMotion:
-    """A filtered motion with one payload, and what its currents are compared with.
+    """A filtered motion with one payload, and the dynamics that predict its currents.
 
     Attributes:
         motion: positions, velocities, accelerations and currents, filtered alike.
@@ -79,7 +77,7 @@ class ArmMotion:
 
 
 class _Session:
-    """What is kept of a session: motions with the most information, targets, sums of bus power.
+    """Data of a session: motions with the most information, targets, sums of bus power.
 
     Args:
         name: name of the session.
@@ -96,7 +94,7 @@ class _Session:
         seconds: duration of the samples [s].
         warmth: lowest and highest temperature of each joint in motion [n, 2], degC.
         payload: mass [kg] and centre of mass [3], m, that the controller states first.
-        payloads: up to two different masses that it states [kg].
+        payloads: up to two different masses that the controller states [kg].
         begin: controller time of the first sample [s].
     """
 
@@ -148,7 +146,7 @@ class _Session:
         return motions
 
     def data(self, place: int = 0) -> SessionData:
-        """The session as the fits take one, in memory.
+        """The session in the form that the fits of the identification use, in memory.
 
         Args:
             place: place of the session in the order of time, from 0.
@@ -238,7 +236,7 @@ class _Session:
 
 
 class ArmInformation:
-    """Data of the last sessions of one arm, and what they determine.
+    """Data of the last sessions of one arm, and the model that they determine.
 
     Up to MOST_SESSIONS sessions are kept. Each has a standby power, a friction level and
     a separate payload; links, torque constants, friction laws and the power model are
@@ -246,7 +244,7 @@ class ArmInformation:
 
     Args:
         robot: the arm, n joints.
-        prior: the first model, which holds where the data say nothing.
+        prior: the first model; its values are kept where the data do not determine them.
 
     Attributes:
         constants: torque constants that the controller states.
@@ -302,7 +300,7 @@ class ArmInformation:
         self._number += 1
         power = PowerFit(self.robot, self._known_power)
         before: list[_Session] = []
-        least = _LEAST_SHARE  # motion that is kept at least, with that of the new session
+        least = _LEAST_SHARE  # least motion that is kept, the new session included [s]
         for session in reversed(self._sessions):
             if forget or not session.samples:
                 continue
@@ -398,10 +396,10 @@ class ArmInformation:
         )
 
     def fit(self) -> EnergyModel | None:
-        """The model that all data give, as `identify` fits it; None if no joint has moved yet.
+        """The model fitted to all data, as `identify` does; None if no joint has moved yet.
 
-        A session whose payload the currents contradict is fitted with the payload that they
-        show. If no model fits then either, such sessions are left out.
+        A session whose payload the currents contradict is fitted with the payload by the
+        currents. If that fit fails, such sessions are left out.
 
         Raises:
             IdentificationError: currents contradict the torques.
@@ -452,7 +450,7 @@ class ArmInformation:
         arm = ArmFit(self.robot, data, (), options, known=known)
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
-            """Payload checks of all sessions; of those that hardly grew, the last ones."""
+            """Payload checks of all sessions; the earlier result for sessions that hardly grew."""
             found: list[PayloadCheck] = []
             for session, given, own in zip(used, arm.given, arm.compared(), strict=True):
                 samples, checks = self._checks.get(session.name, (0, ()))
@@ -508,11 +506,12 @@ class ArmInformation:
         return RecordingDynamics(self.robot, info, estimate, None, estimate.setup)
 
 
-# Filtered motions in a few bytes: differences of 16-bit numbers over the range of each
-# column, far below the noise of filtered measurements.
+# Filtered motions are saved with two bytes per value: 16-bit numbers over the range of each
+# column, whose steps are far below the noise of filtered measurements. The differences of
+# consecutive numbers are stored, since they compress better.
 
-_CHANNELS = ("q", "qd", "qdd", "current", "moment")
-_STEPS = 65535
+_CHANNELS = ("q", "qd", "qdd", "current", "moment")  # columns with 16-bit numbers
+_STEPS = 65535  # largest 16-bit number
 
 
 def _packed(segments: Sequence[Sequence[FilteredMotion]]) -> dict[str, Any]:

@@ -183,7 +183,7 @@ a second."""
 
 @dataclass(frozen=True)
 class BusModel:
-    """From the motors to the supply, for n joints.
+    """The power from the motors to the supply, for n joints.
 
     Attributes:
         kind: "physical", or the name of a power model of papers.
@@ -196,11 +196,12 @@ class BusModel:
         std: standard deviations of "standby", of "driver", one for all joints, and of the
             mean power of a "motion", see MOTION_STD.
         errors: changes of the parameters by k independent errors, one standard deviation
-            each, of standby power, resistances, back-EMF constants, driver losses and
-            drag [k, 3 n + 2], W, ohm, V s/rad, W/A, N m; empty if there are none.
-        torque_errors: relative changes of the torque constants by the same errors [k, n];
-            empty: those of the back-EMF constants where no bus power was recorded, else
-            none.
+            each [k, 3 n + 2]: of the standby power [W], n resistances [ohm], n back-EMF
+            constants [V s/rad], n driver losses [W/A] and the drag [N m]; empty if there
+            are none.
+        torque_errors: relative changes of the torque constants by the same errors [k, n].
+            If empty, they equal the relative changes of the back-EMF constants where no
+            bus power was recorded, and are zero elsewhere.
         mode_power: mean recorded power in robot modes other than running, by mode name
             [W].
         residual: RMS of measured minus modelled power [W]; NaN without a recorded bus
@@ -238,8 +239,11 @@ class BusModel:
     def torque_constant_errors(self, back_emf_constant: Array) -> Array:
         """Relative changes of the torque constants by each error of `errors` [k, n].
 
-        Unless they are known by themselves, back-EMF constants [n], V s/rad, follow from
-        the torque constants in models without bus power, and both have the same errors.
+        In models without bus power, back-EMF constants follow from the torque constants,
+        and both have the same relative errors.
+
+        Args:
+            back_emf_constant: back-EMF constants, motor side [n], V s/rad.
         """
         n = len(back_emf_constant)
         if self.torque_errors.size:
@@ -262,7 +266,7 @@ class DrivePowers:
     """Torques, currents and powers over samples; [samples, n] unless stated otherwise.
 
     Attributes:
-        motor_torque: motor side [N m].
+        motor_torque: torque of the motors, motor side [N m].
         current: currents of the motors [A].
         mechanical_power: motor speed times motor torque, friction included [W].
         copper_loss: loss in the windings [W].
@@ -275,8 +279,9 @@ class DrivePowers:
             `BusCapacitor` models what the bus capacitance stores of the power fed back.
         sensitivity: change of each electrical power per standard deviation of each
             independent parameter error [samples, n, errors], W. The standard deviation of
-            a power is its norm over the errors; that of an energy is the norm of its time
-            integral. No errors if they were not requested.
+            a power is the norm of its sensitivity over the errors; the standard deviation
+            of an energy is the norm of the time integral of the sensitivity. No errors if
+            they were not requested.
         total_sensitivity: sensitivity of the total power [samples, all errors], W.
         current_std: standard deviation of predicted currents, scatter of single samples
             included [samples, n], A; empty for measured currents or if not requested.
@@ -300,8 +305,8 @@ class DrivePowers:
 # Uncertainty of the motor currents that a model predicts from motion.
 
 PREDICTION_ERROR = 0.01
-"""Error of the current of an unrecorded motion as a share of it, beyond the parameters'
-standard deviations: nominal masses, the form of the friction law."""
+"""Relative error of the predicted current of a motion, beyond the standard deviations of the
+parameters: nominal masses, and the form of the friction law."""
 STANDSTILL_ERROR = 0.5  # unknown share of a joint's Coulomb friction at standstill
 
 
@@ -322,11 +327,11 @@ class CurrentErrors(NamedTuple):
 class Drives:
     """The motors of an arm with n joints and its supply, in one session.
 
-    There are k independent errors, one standard deviation each: those of the bus model
-    (`BusModel.errors`), and behind them two of the session, of its standby power and of
-    the friction that all joints have in common, which changes the currents only. Standby
-    power that was measured in the session does not depend on the errors of the
-    identification.
+    There are k independent errors, one standard deviation each: the errors of the bus model
+    (`BusModel.errors`), and behind them two errors of the session. The first one changes its
+    standby power; the second one is the friction that all joints have in common, and changes
+    the currents only. Standby power that was measured in the session does not depend on the
+    errors of the identification.
 
     Constants of the joints are attributes with the names of `JointModel`, arrays [n] with
     its units and sides.
@@ -363,12 +368,13 @@ class Drives:
         self.friction = FrictionBank(frictions, self.gear_ratio)
         n = len(joints)
         width = 2 + 3 * n
-        errors = np.zeros((len(bus.errors) + 2, width))
+        errors = np.zeros((len(bus.errors) + 2, width))  # columns as of `BusModel.errors`
         errors[:-2] = bus.errors.reshape(-1, width)
+        standby = 0
         if session.still_seconds > 0:
-            errors[:, 0] = 0.0
-        errors[-2, 0] = session.standby_std
-        self.standby_errors = errors[:, 0]
+            errors[:, standby] = 0.0
+        errors[-2, standby] = session.standby_std
+        self.standby_errors = errors[:, standby]
         self.resistance_errors = errors[:, 1 : 1 + n]
         self.back_emf_errors = errors[:, 1 + n : 1 + 2 * n]
         self.driver_errors = errors[:, 1 + 2 * n : 1 + 3 * n]
@@ -382,14 +388,14 @@ class Drives:
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
         """Changes of the coefficients of each joint's current.
 
-        The coefficients are (load factor / k_t, friction parameters / k_t). Of each joint
-        there are changes per error of the parameters [1 + p, 1 + p], per error shared by
-        all joints [1 + p, k], and by the friction of the session that the joints do not
-        have in common [p, 2].
+        The coefficients are (load factor / k_t, friction parameters / k_t). For each joint
+        there are three matrices of changes: per error of the parameters [1 + p, 1 + p]; per
+        error shared by all joints [1 + p, k]; and per error of the part of the session's
+        friction that the joints do not have in common [p, 2].
 
         Torque and back-EMF constants share errors where bus power does not show the
-        latter: a motor with a larger torque constant takes less current for the same
-        torque, and the converted power, speed times torque, hardly changes.
+        back-EMF constants: a motor with a larger torque constant takes less current for the
+        same torque, and the converted power, speed times torque, hardly changes.
         """
         session = self._session
         found = []
@@ -403,8 +409,8 @@ class Drives:
             covariance = joint.current_covariance
             root = joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
-            # Change of the coefficients per relative change of k_t; none of the friction
-            # whose currents were measured in the session.
+            # Change of the coefficients per relative change of k_t. Friction currents that
+            # were measured in the session do not change with k_t.
             response = np.zeros(1 + len(scaled))
             if covariance.size and covariance[0, 0] > 0:
                 of_load = joint.load_factor / joint.torque_constant
@@ -437,12 +443,19 @@ class Drives:
         temperature: Array | None,
         direction: Array | None,
     ) -> CurrentErrors:
-        """Errors of the currents that a motion is predicted to need [samples, n].
+        """Errors of the currents that a motion is predicted to need.
 
-        They come from the parameters and the reflected inertia, the model's form, the
-        session's friction, and the friction that remains in a joint at rest. Their number
-        does not depend on the session. Load, temperature and direction are as for
-        `FrictionBank.torque`.
+        Sources of the errors are the parameters, the reflected inertia, the form of the
+        model, the friction of the session, and the friction that remains in a joint at rest.
+        The number of errors does not depend on the session.
+
+        Args:
+            qd: joint velocities [samples, n], rad/s.
+            qdd: joint accelerations [samples, n], rad/s^2.
+            load: torque without friction, joint side [samples, n], N m.
+            current: predicted currents [samples, n], A.
+            temperature: temperatures of the joints, see `FrictionBank`.
+            direction: direction of Coulomb friction, see `FrictionBank`.
         """
         terms = self.friction.regressors(qd, load, temperature, direction)
         breakaway = self.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
@@ -485,7 +498,7 @@ class Drives:
         Args:
             current: currents of the motors [samples, n], A.
             qd: joint velocities [samples, n], rad/s.
-            friction: torque, motor side [samples, n], N m.
+            friction: friction torque, motor side [samples, n], N m.
             std: whether the sensitivities are computed.
             errors: errors of the currents; None for measured ones.
             current_rate: rate of change of the currents [samples, n], A/s, for EcBot's
