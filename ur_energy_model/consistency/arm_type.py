@@ -7,13 +7,13 @@ Two kinds of samples depend on the type and on little else. target_moment is the
 controller's own inverse dynamics: the rigid bodies of the right arm explain it almost
 exactly, in some mounting and with some payload. actual_TCP_pose is the controller's own
 kinematics: for the right arm one tool, fixed to the flange, explains every pose. Speeds
-beyond the rated ones exclude an arm. Motor currents decide nothing: in ordinary motion,
-friction and an unknown payload may look like an arm of several times the weight (a
-simulated UR10e's pick and place like one of a third).
+beyond the rated speeds exclude an arm. Motor currents are not used: in ordinary motion,
+friction and an unknown payload may look like an arm of several times the weight (the
+currents of a simulated UR10e at pick and place looked like an arm of a third of its weight).
 
-An arm is contradicted only where another one explains clearly more and nothing speaks
-against that one. Samples that no arm explains (payload changed unnoticed, contact, other
-units) contradict nothing, nor do those that every arm explains (standstill, few poses).
+The stated arm is contradicted only where another arm explains the samples clearly better,
+in every respect. Samples that no arm explains (payload changed unnoticed, contact, other
+units) contradict nothing, nor do samples that every arm explains (standstill, few poses).
 """
 
 from __future__ import annotations
@@ -49,41 +49,35 @@ FIELDS: tuple[str, ...] = (
 # right arm has 0.0001 to 0.002 with recorded targets and 0.0005 to 0.015 without, on
 # recordings of UR3e, UR5e and UR10e; of another size a joint has 0.1 and more.
 _EXPLAINED = 0.03  # largest misfit of an arm that explains the torques of all joints
-_UNEXPLAINED = 0.004
-_UNEXPLAINED_MEASURED = 0.008
-"""Least misfit of a joint that counts as unexplained: with recorded targets, without them."""
+_UNEXPLAINED = 0.004  # least misfit of an unexplained joint, with recorded targets
+_UNEXPLAINED_MEASURED = 0.008  # the same without recorded targets
 _FINEST = 0.0005  # misfits below this are equally good
-_BETTER = 12.0
-_BETTER_JOINT = 3.0
-"""Factor between the products of the misfits of all joints that decides, and that of one
-joint."""
+_BETTER = 12.0  # least ratio of the products of all misfits for a clearly better arm
+_BETTER_JOINT = 3.0  # and least ratio of the misfits of one joint
 _NO_WORSE = 2.0  # factor by which the better arm may be worse at another joint
-_NEGLIGIBLE = 0.004  # misfit of a joint at which it does not matter that it is worse
-# magnitude of gravity that an arm may show that explains torques [m/s^2]
-_GRAVITY = (8.5, 11.0)
+_NEGLIGIBLE = 0.004  # misfit up to which a joint is explained, whatever the other arm has
+_GRAVITY = (8.5, 11.0)  # magnitudes of gravity of an arm that explains torques [m/s^2]
 _LEAST_MASS = -1.0  # least payload of an arm that explains torques [kg]
 
 # Tool poses: the right arm has a scatter of 0.2 to 1.8 mm, the nearest relative 8 to 21
 # mm.
 _SCATTER = 0.004  # largest scatter of an arm that explains the poses [m]
-_SCATTERED = 0.005  # least scatter of an arm that does not [m]
+_SCATTERED = 0.005  # least scatter of an arm that does not explain the poses [m]
 _FINEST_SCATTER = 0.001  # scatters below this are equally good [m]
-_MORE_SCATTER = 4.0  # factor between scatters that decides
+_MORE_SCATTER = 4.0  # least ratio of the scatters for a clearly better arm
 
-_LEAST_MEASURED = 8.0  # least time of filtered motion that torques can decide with [s]
-_POSES = 12
-_POSE_GRID = 0.1
-"""Least number of different poses that torques can decide with, and their distance
-[rad]."""
-_TOOL_POSES = 5
-_TOOL_POSE_GRID = 0.05
-"""The same for tool poses."""
-_MOST_TOOL_POSES = 400
-# time after which a connected arm is first compared with the stated one [s]
-FIRST_LOOK = 15.0
-_MOST_NAMES = 4  # most names of arms that help a user to name the right one
-_BEYOND_RATED = 1.3  # share of the rated speed that no arm of a type reaches
-_LASTING = 10  # samples that show it, so that it is no outlier
+_LEAST_MEASURED = 8.0  # least time of filtered motion for a comparison of torques [s]
+_POSES = 12  # least number of different poses for a comparison of torques
+_POSE_GRID = 0.1  # least distance of different poses [rad]
+_TOOL_POSES = 5  # least number of different poses for a comparison of tool poses
+_TOOL_POSE_GRID = 0.05  # least distance of these poses [rad]
+_MOST_TOOL_POSES = (
+    400  # number of tool poses that are compared, at most about twice as many
+)
+FIRST_LOOK = 15.0  # time until a connected arm is first compared with the stated one [s]
+_MOST_NAMES = 4  # largest number of arms that a message names
+_BEYOND_RATED = 1.3  # factor on the rated speed that no arm of a type exceeds
+_LASTING = 10  # number of samples that must exceed it, so that outliers do not count
 
 
 class ArmTypeCheck:
@@ -92,8 +86,7 @@ class ArmTypeCheck:
     def __init__(self) -> None:
         self._windows = SampleWindows(FIELDS)
         self._info = RecordingInfo()
-        # of the samples so far, by number of joints
-        self._evidence: dict[int, _Evidence] = {}
+        self._evidence: dict[int, _Evidence] = {}  # of the samples so far, by joints
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""
@@ -278,7 +271,7 @@ class _Evidence:
     # Figures of one arm.
 
     def _torque(self, robot: RobotDescription) -> TorqueFit | None:
-        """How the arm explains target_moment; None where samples are too few."""
+        """Fit of target_moment by the arm; None where samples are too few."""
         key = _constants(robot)
         if key not in self._torque_fits:
             windows = self._torque_windows
@@ -447,7 +440,7 @@ def _seconds(fit: TorqueFit) -> float:
 
 
 def _is_unexplained(fit: TorqueFit) -> bool:
-    """Whether an arm leaves more of target_moment than the recording's noise."""
+    """Whether an arm leaves more of target_moment unexplained than noise can be."""
     limit = _UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED
     return bool(fit.misfit.max() > limit)
 

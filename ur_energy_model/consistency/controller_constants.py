@@ -12,10 +12,10 @@ at rest. In motion recordings of UR3e, UR5e and UR10e show it as a smooth curve 
 target speed with the sign of the speed, on some joints with a share of the load. Inertia
 enters target_moment alone.
 
-Two estimates per joint are combined by their variances: from standstill, where the
-relation is exact to rounding once the arm has settled, and from motion, where the curve
-is fitted together with the constant. Joints that gravity does not load (the base of an
-upright arm, the last wrist) are known from motion only.
+Two estimates per joint are combined by their variances: one from standstill, where the
+relation is exact to rounding once the arm has settled, and one from motion, where the curve
+of the compensation is fitted together with the constant. For joints that gravity does not
+load (the base of an upright arm, the last wrist) there is only the estimate from motion.
 """
 
 from __future__ import annotations
@@ -41,40 +41,42 @@ FIELDS = (*STATED, "target_qd", "target_qdd", "actual_qd", "robot_mode")
 
 SETTLING_TIME = 0.3
 """Time after motion for which the targets still settle [s]."""
-RESTING_SPEED = 1e-4  # of every joint at rest [rad/s]
+RESTING_SPEED = 1e-4  # speed below which a joint rests [rad/s]
 MOVING_SPEED = 0.05
 """Speed from which the friction compensation is a smooth curve [rad/s]: around a reversal
 it switches sign within a cycle or two."""
 OFFSET = 6e-4
 """Deviation of a target current at rest from the relation, over the current of the rated torque:
 one of four arms has 13 mA on its base and 3 mA on a wrist, the others below 0.2 mA."""
-OFFSET_WEIGHT = 4.0  # stretches of standstill that the assumed deviation counts as
+OFFSET_WEIGHT = 4.0  # number of stretches of standstill that OFFSET weighs as much as
 FORM_ERROR = 0.3
-"""Error of a constant from motion that comes from the form of the friction curve, as a
-share of what the fit leaves unexplained over the current for the load. On seven
-recordings of a UR10e it is 0.1 to 0.2, on four UR5e 0.1 to 0.9."""
+"""Relative error of a constant from motion by the form of the friction curve, over the ratio of the
+unexplained current to the current for the load. In seven recordings of a UR10e it is 0.1 to 0.2, on
+four UR5e 0.1 to 0.9."""
 LEAST_MOTION_ERROR = 0.005
 """Least relative deviation of a constant from motion: joints known from both differ by up
 to 0.5 %, one by 1.3 % after six seconds of motion."""
-LARGEST_DEVIATION = 0.2  # relative; a constant known worse counts as unknown
-BLOCK = 2.0  # duration of a block of samples [s]; residuals within it are correlated
-MOST_SAMPLES = 5000  # of a block, whatever its duration
-MOST_BLOCKS = 300  # blocks of motion, and stretches of standstill, that are kept
+LARGEST_DEVIATION = 0.2  # relative deviation beyond which a constant counts as unknown
+BLOCK = 2.0  # duration of a block of samples [s]; residuals within a block are correlated
+MOST_SAMPLES = 5000  # largest number of samples of a block, whatever its duration
+MOST_BLOCKS = 300  # largest number of blocks of motion, and of stretches of standstill
 LARGEST_VALUE = 1.0e7
-"""Torques and currents beyond belong to no arm, in whatever unit."""
-LARGEST_SPEED = 100.0  # [rad/s]
+"""No arm has torques or currents beyond this value, in any unit."""
+LARGEST_SPEED = 100.0  # no joint has a speed beyond this value [rad/s]
 ANOTHER_UNIT = 3.0
-"""Factor between a constant and the expected one from which a field has another unit:
-arms of a type differ by less than 1.2, milliampere or newton millimetres are 1000."""
+"""Factor between a constant and the expected constant beyond which a field has another unit: arms
+of a type differ by factors below 1.2, milliampere or newton millimetres by 1000."""
 TYPICAL_CONSTANT = 8.0
 """N k_t of a joint without one in its robot file [N m/A]; UR arms have 3.6 to 14.3."""
-_ROUNDS = 8  # iterations of the blocks' weights
+_ROUNDS = 8  # number of iterations of the blocks' weights
 _FREEDOM = 4.0  # degrees of freedom of the Student distribution that weights blocks
-_LEAST_LOAD = 1e-3  # of the rated torque: a joint with less says nothing
-_LEAST_BLOCKS = 3  # blocks of motion from which a joint's constant is fitted
-_LEAST_SAMPLES = 8  # samples of a block that counts
+_LEAST_LOAD = 1e-3  # share of the rated torque below which a joint counts as unloaded
+_LEAST_BLOCKS = 3  # least number of blocks of motion for a joint's constant
+_LEAST_SAMPLES = 8  # least number of samples of a block
 _COLUMNS = 6  # moment, sign, speed, speed squared, speed cubed, load times sign
-_CONFIDENCE = 1.96  # half a 95 % interval, in standard deviations
+_MOMENT = 0  # first of these columns, whose coefficient is 1/(N k_t)
+_CURRENT = _COLUMNS  # column of the current, behind these columns
+_CONFIDENCE = 1.96  # half of a 95 % interval, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,14 @@ class ConstantsData:
     Attributes:
         last: time of the last sample [s].
         since: start of the current stretch of standstill [s].
-        moment: sum of target_moment over that stretch [n], N m.
-        current: sum of target_current over that stretch [n], A.
-        count: samples of that stretch.
+        moment: sum of target_moment over the current stretch [n], N m.
+        current: sum of target_current over the current stretch [n], A.
+        count: number of samples of the current stretch.
         rests: mean moment and current of earlier stretches [stretches, 2, n], N m and A.
         first: moment and current of the first sample [2, n], N m and A.
-        differs: whether later samples differ from the first one, 0 or 1 [2, n].
+        differs: whether later samples differ from the first sample, 0 or 1 [2, n].
         grams: Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7].
-        samples: samples of each block [blocks, n].
+        samples: number of samples of each block [blocks, n].
     """
 
     last: float | None
@@ -107,7 +109,7 @@ class ConstantsData:
 
     @classmethod
     def empty(cls, n: int) -> ConstantsData:
-        """Before any sample of n joints."""
+        """Sums before the first sample, for n joints."""
         return cls(
             last=None,
             since=None,
@@ -159,7 +161,7 @@ class ControllerConstantsFit:
         return self._state.full
 
     def accumulate(self, telemetry: Telemetry) -> None:
-        """Add samples; those without both fields, or in freedrive, are left out."""
+        """Add samples; samples in freedrive or without the needed fields are left out."""
         if not len(telemetry) or self.full or not self._has_fields(telemetry):
             return
         columns = {name: telemetry[name] for name in FIELDS if name in telemetry}
@@ -182,7 +184,7 @@ class ControllerConstantsFit:
         self._waiting = [joined.cut(blocks[-1])]
 
     def _has_fields(self, telemetry: Telemetry) -> bool:
-        """Whether both fields and a speed are there, for the joints of the robot."""
+        """Whether both fields of STATED and a speed are there, for the joints of the robot."""
         speeds = [name for name in ("target_qd", "actual_qd") if name in telemetry]
         if not speeds or any(name not in telemetry for name in STATED):
             return False
@@ -198,10 +200,10 @@ class ControllerConstantsFit:
         return state
 
     def result(self) -> ControllerConstants:
-        """The constants that the telemetry so far has shown.
+        """The constants by the telemetry so far.
 
-        Those of joints far from the expected ones are unknown; where all are, see
-        `contradiction`.
+        A constant far from the expected one counts as unknown; if all are, `contradiction`
+        gives the reason.
         """
         found = self._fitted()
         factor = found.torque_per_ampere / self._expected
@@ -229,7 +231,7 @@ class ControllerConstantsFit:
         )
 
     def _fitted(self) -> ControllerConstants:
-        """Constants as fitted, plausible or not."""
+        """Constants by the fit, whether plausible or not."""
         n = self.robot.dof
         state = _with_stretch_closed(self.data)
         values = np.full(n, np.nan)
@@ -268,7 +270,7 @@ def _blocks(time: Array) -> list[slice]:
 
 
 def _with_block(state: ConstantsData, block: Telemetry) -> ConstantsData:
-    """The state with the samples of a block."""
+    """The state after adding the samples of a block."""
     speed = block["target_qd" if "target_qd" in block else "actual_qd"]
     moment = block["target_moment"]
     current = block["target_current"]
@@ -293,8 +295,17 @@ def _with_block(state: ConstantsData, block: Telemetry) -> ConstantsData:
 def _with_rest(
     state: ConstantsData, time: Array, moment: Array, current: Array, still: Mask
 ) -> ConstantsData:
-    """The state with stretches of standstill, from SETTLING_TIME after their begin."""
-    back = np.zeros(len(time), dtype=bool)  # the clock began again: so does the stretch
+    """The state after adding standstill, from SETTLING_TIME after the begin of each stretch.
+
+    Args:
+        state: sums so far.
+        time: controller timestamps [samples], s.
+        moment: target_moment [samples, n], N m.
+        current: target_current [samples, n], A.
+        still: whether the arm rests [samples].
+    """
+    # Where the clock goes back, the controller was restarted, and another stretch begins.
+    back = np.zeros(len(time), dtype=bool)
     back[1:] = time[1:] < time[:-1]
     back[0] = state.last is not None and time[0] < state.last
     starts = run_starts(np.column_stack([still, np.cumsum(back)]))
@@ -331,7 +342,14 @@ def _with_stretch_closed(state: ConstantsData) -> ConstantsData:
 def _with_motion(
     state: ConstantsData, moment: Array, current: Array, speed: Array
 ) -> ConstantsData:
-    """The state with Gram matrices of the moving samples of a block [samples, n]."""
+    """The state after adding the moving samples of a block.
+
+    Args:
+        state: sums so far.
+        moment: target_moment [samples, n], N m.
+        current: target_current [samples, n], A.
+        speed: joint speeds [samples, n], rad/s.
+    """
     fast = np.abs(speed) > MOVING_SPEED
     samples = fast.sum(axis=0)
     if samples.max() < _LEAST_SAMPLES:
@@ -382,13 +400,14 @@ def _from_rest(
         scatter = OFFSET_WEIGHT * offset**2 + float(weights @ residual**2)
         scale = scatter / (OFFSET_WEIGHT + count - 1.0)
         weights = (_FREEDOM + 1.0) / (_FREEDOM + residual**2 / scale)
-    # Of a Student distribution: the information of a sample is (f + 1) / (f + 3) over the
-    # scale.
+    # With a Student distribution of f degrees of freedom, the information of a sample is
+    # (f + 1) / (f + 3) over the scale.
     variance = scale * (_FREEDOM + 3.0) / (_FREEDOM + 1.0) / squares
     return inverse, variance
 
 
 def _weighted_slope(x: Array, y: Array, weights: Array) -> float:
+    """Slope of the line through the origin that fits y over x best [samples]."""
     return float((weights * x) @ y / ((weights * x) @ x))
 
 
@@ -397,9 +416,9 @@ def _from_motion(
 ) -> tuple[float, float] | None:
     """1/(N k_t) of a joint and its variance from blocks of motion.
 
-    Blocks that the relation does not hold in, as in force mode, lose their weight. The
-    variance is that of the blocks' scatter (cluster-robust) and of the form of the
-    friction curve.
+    Blocks in which the relation does not hold, as in force mode, get a low weight. The
+    variance has two parts: by the scatter of the blocks (cluster-robust), and by the form
+    of the friction curve.
 
     Args:
         grams: Gram matrices of (columns, current) of each block [blocks, 7, 7].
@@ -413,37 +432,41 @@ def _from_motion(
     samples = samples[used]
     weights = np.ones(len(grams))
     total = grams.sum(axis=0)
-    if total[0, 0] < samples.sum() * least_load**2:
+    if total[_MOMENT, _MOMENT] < samples.sum() * least_load**2:
         return None
+    # Columns are scaled to one square each, so that the matrix is well conditioned.
     scale = np.sqrt(np.maximum(np.diag(total), 1e-12))
     grams = grams / np.outer(scale, scale)
     ridge = 1e-9 * np.eye(_COLUMNS)
     for _ in range(_ROUNDS):
         whole = np.einsum("b,bpk->pk", weights, grams)
-        inverse_gram = np.linalg.inv(whole[:-1, :-1] + ridge * max(whole[0, 0], 1e-9))
-        coefficients = inverse_gram @ whole[:-1, -1]
+        square = max(whole[_MOMENT, _MOMENT], 1e-9)
+        inverse_gram = np.linalg.inv(whole[:_CURRENT, :_CURRENT] + ridge * square)
+        coefficients = inverse_gram @ whole[:_CURRENT, _CURRENT]
         extended = np.append(-coefficients, 1.0)
         squares = np.einsum("p,bpk,k->b", extended, grams, extended)
         mean_squares = np.maximum(squares, 0.0) / samples
         typical = float(np.median(mean_squares)) + 1e-18
         weights = (_FREEDOM + 1.0) / (_FREEDOM + mean_squares / typical)
-    slopes = weights[:, None] * (grams[:, :-1] @ extended)
+    slopes = weights[:, None] * (grams[:, :_CURRENT] @ extended)
     covariance = inverse_gram @ (slopes.T @ slopes) @ inverse_gram
     blocks = len(grams)
-    statistical = float(covariance[0, 0]) * blocks / max(blocks - _COLUMNS, 1)
-    # What of the current for the load the other columns do not explain as well.
-    load = 1.0 / float(inverse_gram[0, 0])
+    moment_variance = float(covariance[_MOMENT, _MOMENT])
+    statistical = moment_variance * blocks / max(blocks - _COLUMNS, 1)
+    # Square of the part of the moment that the other columns do not explain as well.
+    load = 1.0 / float(inverse_gram[_MOMENT, _MOMENT])
     left = float(weights @ np.maximum(squares, 0.0)) / load
-    form = FORM_ERROR**2 * left + (LEAST_MOTION_ERROR * float(coefficients[0])) ** 2
+    slope = float(coefficients[_MOMENT])
+    form = FORM_ERROR**2 * left + (LEAST_MOTION_ERROR * slope) ** 2
     variance = statistical + form
-    factor = scale[-1] / scale[0]
-    inverse = float(coefficients[0] * factor)
+    factor = scale[_CURRENT] / scale[_MOMENT]
+    inverse = float(coefficients[_MOMENT] * factor)
     variance = variance * factor**2
     return (inverse, variance) if 0.0 < variance < np.inf else None
 
 
 def constants_in_words(constants: ControllerConstants, robot: RobotDescription) -> str:
-    """The constants per joint in one line, with their ratio to those of the robot file."""
+    """The constants per joint in one line, with their ratio to the robot file's constants."""
     nominal = robot.gear_ratio * robot.torque_constant
     parts = []
     for j, name in enumerate(robot.joint_names):
@@ -466,13 +489,14 @@ def constants_in_words(constants: ControllerConstants, robot: RobotDescription) 
 MOST_READ = 600.0
 """Time of samples after which no more of a bag is read [s]."""
 FIRST_LOOK = 20.0
-"""Time of samples after which it is decided for the first time whether to read on [s];
-each next time is twice it."""
-# of motion; with less, joints that gravity does not load may be open still
+"""Time of samples after which the first decision is taken whether to read on [s]; the time doubles
+from one decision to the next."""
 ENOUGH_BLOCKS = 20
+"""Least number of blocks of motion before reading ends: with fewer, the constants of joints that
+gravity does not load may still be unknown."""
 LEAST_GAIN = 0.7
-"""Ratio of a motor's deviation, calibration included, to the deviation found before, up to
-which reading on is worthwhile."""
+"""Reading goes on while the relative deviation of a constant, calibration included, becomes smaller
+than this share of the deviation at the decision before."""
 
 
 def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:

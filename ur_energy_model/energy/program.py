@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""A robot program: its lines and nodes, and where in it the robot is.
+"""A robot program: its lines and nodes, and the position of the robot in the program.
 
 PolyScope writes each node of a program tree into the script that it generates as a
 comment line, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the
@@ -27,13 +27,14 @@ from ur_energy_model.typing import Indices
 
 LINE = "script_control_line"
 LARGEST = 1 << 24
-"""Bytes that a script may have; PolyScope's with many URCaps have a few hundred thousand."""
-MOST_LINES = 1_000_000  # lines that a script may have; bounds memory
+"""Largest number of bytes of a script; scripts of PolyScope with many URCaps have a few hundred
+thousand."""
+MOST_LINES = 1_000_000  # largest number of lines of a script, which limits memory
 MOST_ITEMS = 100_000
-"""Nodes, functions and calls together that a script may have; bounds memory."""
+"""Largest number of nodes, functions and calls together, which limits memory."""
 LONGEST_LINE = 100_000
-"""Letters of a line in which nodes, blocks and calls are searched."""
-MOST_NESTED = 1000  # levels of blocks within blocks that are distinguished
+"""Number of letters of a line in which nodes, blocks and calls are searched."""
+MOST_NESTED = 1000  # number of levels of nested blocks that are distinguished
 _NODE = re.compile(
     r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*'
 )
@@ -41,12 +42,13 @@ _FUNCTION = re.compile(r"(?:global\s+)?(def|thread|sec)\s+([A-Za-z_]\w*)\s*\(.*"
 _BLOCK = re.compile(r"(?:if|while|for|switch)\b.*:|(?:if|while|for|switch)\s*\(.*")
 _TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
 _CALLED = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(")
-"""The search begins at words only: at each letter of a long one it would take quadratic time."""
+"""The lookbehind lets a search begin only at the begin of a word: a search from each letter of a
+long word would take quadratic time."""
 _DEFINED = re.compile(
     r"(?m)^[^\S\n]*(?:global[^\S\n]+)?(?:def|thread|sec)[^\S\n]+([A-Za-z_]\w*)"
 )
 _NO_LINE = 2**31
-"""Numbers of lines from here on are negative numbers of 32 bits, which stand for no line."""
+"""Larger numbers are negative numbers of 32 bits, which stand for no line."""
 _STOPPED = 1  # value of runtime_state while no program runs
 
 
@@ -57,8 +59,8 @@ class ProgramNode:
     Attributes:
         number: number of the node in the script.
         label: label of the node in the script.
-        lines: numbers of its first and its last own line; nodes within it have lines in
-            between.
+        lines: numbers of the first and the last line that belong to the node itself; nodes
+            within it have lines in between.
         parent: index of the node around it in the same function; -1 without one.
     """
 
@@ -171,10 +173,13 @@ class Script:
 def read_script(path: str | Path) -> Script:
     """Read the script of a program, as PolyScope saves it beside its .urp file.
 
-    In time proportional to its length, and in bounded memory.
+    Reading takes time in proportion to the length of the script, and bounded memory.
+
+    Args:
+        path: path of the .script file.
 
     Raises:
-        InputError: it cannot be read, or contains no program.
+        InputError: the file cannot be read, or contains no program.
     """
     try:
         with Path(path).open("rb") as file:
@@ -205,7 +210,7 @@ class _Block(NamedTuple):
 
 @dataclass
 class _Parser:
-    """What the lines of a script have shown so far.
+    """State of the parser after the lines so far.
 
     Attributes:
         name: name of the program, if it defines no function.
@@ -215,7 +220,7 @@ class _Parser:
         threads: names of the functions that run beside the program.
         found: number, label and parent of each node.
         calls: see `Script`.
-        blocks: around the present line, the innermost last.
+        blocks: blocks around the present line, the innermost last.
         deeper: number of blocks around the present line beyond MOST_NESTED.
         items: number of nodes, functions and calls.
     """
@@ -236,7 +241,15 @@ class _Parser:
         self.blocks.append(_Block(0, -1, in_thread=False))
 
     def take(self, number: int, line: str) -> tuple[int, int]:
-        """Number of the function and index of the node of the next line."""
+        """Parse the next line.
+
+        Args:
+            number: number of the line, from 1.
+            line: text of the line.
+
+        Returns:
+            Number of the function and index of the node of the line; -1 without a node.
+        """
         code = _TEXT.sub('""', line).split("#", 1)[0].strip()
         if node := _NODE.fullmatch(line.strip()):
             self._begin_node(int(node[1]), node[2])
@@ -257,6 +270,7 @@ class _Parser:
         return block.function, block.node
 
     def _begin_node(self, number: int, label: str) -> None:
+        """Begin a node; its parent is the node of the block around the present one."""
         block = self.blocks[-1]
         parent = -1
         if len(self.blocks) > 1 and self.blocks[-2].function == block.function:
@@ -266,6 +280,7 @@ class _Parser:
         self.items += 1
 
     def _begin_function(self, name: str, *, thread: bool) -> None:
+        """Begin a function; functions defined within a thread belong to the thread."""
         self.outer = self.outer or name
         in_thread = self.blocks[-1].in_thread or thread
         self._enter(_Block(len(self.functions), -1, in_thread))
@@ -275,12 +290,14 @@ class _Parser:
         self.items += 1
 
     def _enter(self, block: _Block) -> None:
+        """Begin a block within the present one."""
         if len(self.blocks) < MOST_NESTED:
             self.blocks.append(block)
         else:
             self.deeper += 1
 
     def _leave(self) -> None:
+        """End the innermost block."""
         if self.deeper:
             self.deeper -= 1
         elif len(self.blocks) > 1:
@@ -346,7 +363,7 @@ def lines_of(batch: Telemetry) -> Indices:
 
 
 class ProgramPosition(NamedTuple):
-    """Where in a program the robot is.
+    """Position of the robot in a program.
 
     Attributes:
         path: path from the outermost to the innermost call, the name of each function
@@ -377,11 +394,11 @@ class _Frame(NamedTuple):
 
 @dataclass
 class ProgramTracker:
-    """Follows the line in execution: which node, called from where, and how often.
+    """Follows the line in execution: its node, the calls that led to it, and their number.
 
-    A line of another function is a call if the present function contains such a call, and
-    otherwise a return to the nearest function that does. Lines of threads, and lines that
-    the script does not have, are NOWHERE.
+    A line of another function is taken for a call if the present function contains a call of
+    that function, and otherwise for a return to the nearest function that contains one.
+    Lines of threads, and lines that the script does not have, are NOWHERE.
 
     Attributes:
         script: script of the program; without it every line is a separate position.
@@ -432,8 +449,8 @@ class ProgramTracker:
     def _call(self, script: Script, function: str) -> None:
         """Return to the nearest function that calls this one, and to the line of the call.
 
-        A call takes no time, so that its line is rarely seen: it is the next line with
-        such a call, or the first.
+        A call takes no time, so that its line is rarely among the samples. The next line
+        with such a call is taken for it, or the first one if no line follows.
         """
         frames = self._frames
         while frames and function not in script.calls.get(frames[-1].function, {}):
@@ -446,4 +463,5 @@ class ProgramTracker:
         frames[-1] = _Frame(caller.function, script.node[line], line)
 
     def _count(self, key: int) -> None:
+        """Count an execution of a line or node."""
         self.executions[key] = self.executions.get(key, 0) + 1

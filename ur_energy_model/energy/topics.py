@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Content of the topics below energy/: numbers, energies of one instant, statuses."""
+"""Content of the topics below energy/: arrays of energies, single numbers, statuses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MODEL_PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regen
 """Modelled parts of the arm besides its joints, with their channels. Joints and parts sum to the
 model."""
 PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
-"""Parts that sum to the total with the joints, with their channels: the modelled parts, and what
-they leave unexplained of a measured total."""
+"""Parts that sum to the total together with the joints, with their channels: the modelled parts,
+and the part of a measured total that the model does not explain."""
 ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
 """Names behind the names of the joints. Names of earlier versions keep their places, since plots
 of Foxglove refer to places. `unexplained` has the place that `residual` had."""
@@ -50,12 +50,13 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
         snapshots: consecutive snapshots, at least one.
 
     Returns:
-        [snapshots, 3, names of `energy_names`], NaN where unknown: energy since reset (J);
-        mean power since the previous message (W), its derivative; standard uncertainty of
-        the energy (J), known for the joints, `standby`, `unexplained`, `total`, `model`
-        and `wall`. Joints, standby, drivers, regeneration and unexplained sum to the
-        total, which is measured where the bus power is, else the model's. `bus` is NaN if
-        it is not measured; `wall` is by the model of the supply, measured or generic.
+        Values [snapshots, 3, names of `energy_names`], NaN where unknown. The three rows
+        are the energy since the reset (J), the mean power since the previous message (W),
+        and the standard uncertainty of the energy (J), known for the joints, `standby`,
+        `unexplained`, `total`, `model` and `wall`. Joints, standby, drivers, regeneration
+        and unexplained sum to the total, which is measured where the bus power is measured,
+        else modelled. `bus` is NaN if the bus power is not measured; `wall` is computed by
+        the model of the supply, measured or generic.
     """
     columns = snapshots[0].channels
     joints = len(columns.joints)
@@ -153,7 +154,11 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
 
 @lru_cache(maxsize=8)
 def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]]:
-    """Row and column in `energy_values` of each of these topics, of joints with these names."""
+    """Row and column in `energy_values` of the topic of each number.
+
+    Args:
+        joints: names of the joints, prefix included.
+    """
     energy, power = range(2)
     places: dict[topics.Topic, tuple[int, int]] = {}
     for row, topic in ((power, topics.JOINT_POWER), (energy, topics.JOINT_ENERGY)):
@@ -167,7 +172,7 @@ def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]
 
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
-    """All of these topics, for the joint names of an arm, prefix included."""
+    """Topics of all numbers; `joints` are the joint names of an arm, prefix included."""
     return tuple(number_places(tuple(joints)))
 
 
@@ -221,12 +226,12 @@ def color(level: float) -> tuple[float, float, float, float]:
 
 
 def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]:
-    """Where the total of a reading comes from, and what the model explains of its measured part.
+    """Source of the total of a reading, and the share of its measured part that the model explains.
 
     Returns:
-        `total_source` ("measured", "modelled" or "mixed"); `total_measured_share`, of the
-        time in which it is measured; `explained_share`, modelled over measured energy in
-        that time, None where nothing is measured.
+        `total_source`: "measured", "modelled" or "mixed"; `total_measured_share`: share of
+        the time in which the total is measured; `explained_share`: modelled over measured
+        energy in that time, None where nothing is measured.
     """
     source = columns.total_source(reading.net, reading.accounted)
     return {
@@ -239,10 +244,10 @@ def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]
 def summary_statuses(
     snapshot: Snapshot, joints: tuple[str, ...], model: str
 ) -> list[Status]:
-    """Content of energy/summary: a status per joint, then of the arm.
+    """Content of energy/summary: a status of each joint, then the statuses of the arm.
 
-    Those of the arm are total, model, bus, wall, state and counters. In "energy: total",
-    motors, standby, driver, regeneration and unexplained sum to the total.
+    The statuses of the arm are total, model, bus, wall, state and counters. In "energy:
+    total", motors, standby, driver, regeneration and unexplained sum to the total.
 
     Args:
         snapshot: snapshot of the estimator.
@@ -382,7 +387,7 @@ def _wall_status(snapshot: Snapshot) -> Status:
 
 
 def _state_status(snapshot: Snapshot) -> Status:
-    """What the arm does, and its time and energy in each state."""
+    """State of the arm, and its time and energy in each state."""
     columns = snapshot.channels
     net = snapshot.since_reset.net
     robot = snapshot.robot_mode
@@ -401,7 +406,7 @@ def _state_status(snapshot: Snapshot) -> Status:
 
 
 def _counters_status(snapshot: Snapshot, model: str) -> Status:
-    """Since when energies are counted, and with which model file."""
+    """Begin of the counting, its times, and the model file."""
     reset = snapshot.since_reset
     ever = snapshot.lifetime
     values = {
@@ -419,6 +424,7 @@ def _counters_status(snapshot: Snapshot, model: str) -> Status:
 def _status(
     name: str, text: str, values: Mapping[str, object], *, level: int = OK
 ) -> Status:
+    """A status whose text has no zeros with a minus sign."""
     return Status(name, level, unsigned_zeros(text), values)
 
 
@@ -455,8 +461,8 @@ def prediction_statuses(
     Args:
         stamp: time stamp of the plan.
         plan: the plan as it was planned.
-        joints: names, prefix included.
-        measured: None before the motion, or if there was none.
+        joints: names of the joints, prefix included.
+        measured: energies of the motion; None before the motion, or without one.
         channels: channels of the measurement; given with it.
         optimized: plan of the same path and duration for less energy; None if there is no such
             plan yet.

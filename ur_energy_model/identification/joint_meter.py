@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Power of each joint, measured: the voltage at the joints as a power meter.
+"""Measured power of each joint: the voltage at the joints as a power meter.
 
 The drop of voltage along the cable (model/cable.py) depends on how much current each
 joint takes, and the current at the supply is the sum. With the power that a model
@@ -62,49 +62,50 @@ METER_FIELDS = (*MEASURED_FIELDS, JOINT_VOLTAGE)
 """Fields that the meter reads."""
 
 METER_ERROR = 0.015
-"""Error of a measured joint energy that no residual shows, as a share of the energy into
-and out of the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a
-cycle between currents and voltages, the form of the modelled power. Twelve simulated arms
-have 0.5 to 3 %."""
+"""Error of a measured joint energy that residuals do not show, as a share of the energy into and
+out of the joint: gain errors of the voltages (up to 0.26 V of 48 V), a delay of a cycle between
+currents and voltages, the form of the modelled power. Twelve simulated arms have 0.5 to 3 %."""
 
 BLOCKS = (0.1, 0.5, 2.0)
-"""Durations of block means [s]. The shortest is used unless the voltages are slower than
-that."""
-# least block duration, in periods of the voltages where they are sampled slowly
-_PERIODS = 4.0
-# period of the voltages over period of the samples from which voltages count as slow
-_SLOW = 1.5
-# drop per current of short over drop per current of longer blocks, of averaged voltages
+"""Durations of block means [s]. The shortest blocks are used unless the voltages change more
+slowly."""
+_PERIODS = 4.0  # least duration of blocks, in periods of slowly sampled voltages
+_SLOW = 1.5  # period of slowly sampled voltages over the period of the samples, at least
 _AVERAGED = 0.8
+"""Voltages count as averaged where the drop per current in short blocks is below this share of the
+drop per current in longer blocks."""
 _LATE = 0.05  # least relative error of voltages that are sampled slowly or averaged
 _LEAST_BLOCKS = 40  # least number of blocks of a fit
-_NOMINAL_VOLTAGE = 48.0  # of the robot bus [V]
+_NOMINAL_VOLTAGE = 48.0  # nominal voltage of the robot bus [V]
 _LEAST_MOTION = 3.0  # least time in motion [s]
 _LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
-# share of the bus voltage above which a drop is a fault of the reading
-_IMPLAUSIBLE = 0.15
-_MOST_CURRENT = 1e3  # of readings that are not damaged, in their units: A, V, rad/s
+_IMPLAUSIBLE = (
+    0.15  # share of the bus voltage above which a drop is a fault of the reading
+)
+_LARGEST = 1e3  # currents, voltages and speeds beyond it are damaged [A, V, rad/s]
 _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
-_DISCHARGE = 0.3  # time until the capacitor no longer does [s]
+_DISCHARGE = 0.3  # time after which the capacitor does not feed the arm any more [s]
 _MOST_MISFIT = 8.0
 """Misfit above which the voltages of a short recording do not belong to a chain; recordings
 of four arms have 1 to 2.5."""
 _MISFIT_OF_BLOCK = 0.015
-"""This misfit per block of a long recording, because any deviation from a chain grows
-significant with time. Recordings of four arms have 0.005 a block, joints in a wrong order
-0.017 to 0.022."""
+"""Largest misfit per block of a long recording, where any deviation from a chain becomes
+significant with time. Recordings of four arms have 0.005 per block, joints in a wrong order 0.017
+to 0.022."""
 _SHARP = 0.1
-"""Relative deviation of the converted power of the sharpest joint below which the power
-fit uses what joint voltages show. Wider ones made held-out bus power of real arms worse
-as often as better."""
+"""The power fit uses joint voltages if they show the converted power of the best known joint with a
+relative deviation below this value. With larger deviations, the fit made held-out bus power of real
+arms worse as often as better."""
 _AGREEMENT = 0.05
-"""Probability of the deviations from the model below which the power fit uses what joint
-voltages show. Where the controller states the torque constants, these are sharper than
-the meter: joint energies of ten simulated arms, identified from 20 s, are 1.3 % wrong
-(RMS) without it and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve
+"""The power fit uses joint voltages if the probability of their deviations from the model is below
+this value. Otherwise the model may be more exact than the meter, as where the controller states
+the torque constants: joint energies of ten simulated arms, identified from 20 s, have RMS errors
+of 1.3 % without the meter and 1.5 % with it, but 3.8 and 1.6 % without stated constants (twelve
 arms)."""
-_LEAST_PRECISION = 1e-6  # of a factor; the drops may show nothing of some joints
-_NEGATIVE = 3.0  # deviations by which a resistance may be negative
+_LEAST_PRECISION = (
+    1e-6  # least precision of a factor: drops may not show some joints at all
+)
+_NEGATIVE = 3.0  # largest number of deviations by which a resistance may be negative
 
 
 class JointEnergy(NamedTuple):
@@ -148,7 +149,7 @@ class JointPowerMeasurement:
         covariance: covariance of the factors [2 n, 2 n].
         residual: RMS of the bus current [A] and of the drops to each joint [V], [1 + n].
         misfit: see `CableFit`.
-        note: why the meter is less sharp than usual, one line; None where it is not.
+        note: why the meter is less exact than usual, one line; None if it is as usual.
     """
 
     cable: Cable
@@ -201,20 +202,21 @@ class JointMeter:
         self._drives = Drives(model.joints, model.bus, model.session)
         self._cable = cable or typical_cable(n, model.description().generation)
         self._sums = [BlockSums(duration, 3 * n + 1) for duration in BLOCKS]
-        # Integrals over the time in motion, i the current [A] and w the motor speed [rad/s]:
-        # i^2, w i, |i| and |w| [4, n]
-        self._integrals = np.zeros((4, n))
+        # Integrals over the time in motion, with the motor current i [A] and the motor speed
+        # w [rad/s] of each joint.
+        self._square = np.zeros(n)  # of i^2 [A^2 s]
+        self._product = np.zeros(n)  # of w i [A rad]
+        self._size = np.zeros(n)  # of |i| [A s]
+        self._way = np.zeros(n)  # of |w| [rad]
         self._gross = np.zeros(n)  # energy into and out of each joint in motion [J]
-        # Variance of the energies from the time between samples [n], J^2
+        # Variance of the energies, since power is not known between samples [n], J^2.
         self._sampling = np.zeros(n)
         self._moving = 0.0  # time in motion [s]
         self._has_voltage = False  # whether joint voltages were recorded
         self._has_bus = False  # whether the bus current was recorded
-        # Numbers of samples at which the bus voltage changed, and at which a joint voltage
-        # did, and time of the former [s]
-        self._bus_changes = 0
-        self._joint_changes = 0
-        self._time = 0.0
+        self._bus_changes = 0  # number of samples at which the bus voltage changed
+        self._joint_changes = 0  # number of these at which a joint voltage changed, too
+        self._time = 0.0  # time of the samples at which the bus voltage changed [s]
         self.start_recording()
 
     def start_recording(self) -> None:
@@ -240,10 +242,10 @@ class JointMeter:
         moving = np.asarray((np.abs(power.qd) > STANDSTILL_SPEED).any(axis=1))
         speed = self._drives.gear_ratio * motion.qd
         weight = steps * moving
-        self._integrals[0] += weight @ motion.current**2
-        self._integrals[1] += weight @ (speed * motion.current)
-        self._integrals[2] += weight @ np.abs(motion.current)
-        self._integrals[3] += weight @ np.abs(speed)
+        self._square += weight @ motion.current**2
+        self._product += weight @ (speed * motion.current)
+        self._size += weight @ np.abs(motion.current)
+        self._way += weight @ np.abs(speed)
         self._gross += weight @ np.abs(losses + converted)
         changes = np.diff(losses + converted, axis=0)
         between = steps[1:] * moving[1:]
@@ -309,9 +311,9 @@ class JointMeter:
         )
 
     def evidence(self) -> JointPowerEvidence | None:
-        """Converted power of the joints as the drops show it, for the fit of bus power.
+        """Converted power of the joints by the voltage drops, for the fit of bus power.
 
-        None where the drops do not show it sharply, or agree with the model.
+        None where the drops do not show this power exactly enough, or agree with the model.
         """
         fitted = self._fit()
         if isinstance(fitted, NotMeasured) or fitted.note is not None:
@@ -325,7 +327,7 @@ class JointMeter:
             return None
         shown = np.linalg.inv(covariance)
         deviation = factors - 1.0
-        # probability of such deviations if the model were right
+        # Probability of deviations at least as large if the model were exact.
         if chdtrc(n, deviation @ shown @ deviation) > _AGREEMENT:
             return None
         scale = self._drives.back_emf_constant
@@ -374,9 +376,8 @@ class JointMeter:
         drops = slice(2 * n + 1, None)
         if not (np.diag(covariance)[drops] > 0).all():
             return "joint voltages are constant"
-        currents = slice(
-            0, 2 * n
-        )  # losses and converted power of the joints, over voltage
+        # Columns of the losses and the converted power of the joints, over voltage.
+        currents = slice(0, 2 * n)
         variance = float(covariance[currents, currents].sum())
         spread = _NOMINAL_VOLTAGE * np.sqrt(max(variance, 0.0))
         if spread < _LEAST_POWER:
@@ -384,10 +385,12 @@ class JointMeter:
         return None
 
     def _sharp_enough(self) -> tuple[BlockSums | None, str | None]:
-        """Block means that joint voltages can follow, and why these are long, one line.
+        """The shortest block means that joint voltages follow, and a note on longer blocks.
 
-        There are none where the recordings have too few blocks, and the line gives the
-        reason.
+        Returns:
+            Block means; None where the recordings have too few blocks. A line: why the
+            blocks are longer than the shortest ones, or why there are too few; None for the
+            shortest blocks.
         """
         period = self._time / max(self._bus_changes, 1)
         updates = self._time / max(self._joint_changes, 1)
@@ -433,13 +436,16 @@ class JointMeter:
         n = self._model.dof
         drives = self._drives
         bus = self._model.bus
-        squares, products, sizes, speeds = self._integrals
         losses = (
-            drives.winding_resistance * squares + bus.driver * sizes + bus.drag * speeds
+            drives.winding_resistance * self._square
+            + bus.driver * self._size
+            + bus.drag * self._way
         )
-        converted = drives.back_emf_constant * products
-        errors = drives.resistance_errors * squares + drives.back_emf_errors * products
-        errors = errors + drives.driver_errors * sizes + drives.drag_errors * speeds
+        converted = drives.back_emf_constant * self._product
+        errors = drives.resistance_errors * self._square
+        errors = errors + drives.back_emf_errors * self._product
+        errors = errors + drives.driver_errors * self._size
+        errors = errors + drives.drag_errors * self._way
         found = []
         for j, joint in enumerate(self._model.joints):
             weights = np.zeros(3 * n)
@@ -466,9 +472,9 @@ class _MeterRows(NamedTuple):
     """Samples with finite and plausible values while the brakes are released.
 
     Attributes:
-        power: what the power model needs of these samples.
-        bus_voltage: [samples], V.
-        bus_current: [samples], A.
+        power: the samples in the form that the power model uses.
+        bus_voltage: voltage of the robot bus [samples], V.
+        bus_current: current of the robot bus [samples], A.
         voltage: voltage of the joints [samples, n], V.
     """
 
@@ -500,9 +506,9 @@ def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
     if "robot_mode" in telemetry:
         mode = telemetry["robot_mode"]
     good = np.isfinite(bus_voltage) & np.isfinite(bus_current) & (bus_voltage > 0)
-    good &= np.abs(bus_current) < _MOST_CURRENT
+    good &= np.abs(bus_current) < _LARGEST
     for values in (qd, current, voltage):
-        good &= (np.abs(values) < _MOST_CURRENT).all(axis=1)  # False for NaN
+        good &= (np.abs(values) < _LARGEST).all(axis=1)  # False for NaN
     drop = np.abs(bus_voltage[:, None] - voltage)
     good &= (drop < _IMPLAUSIBLE * bus_voltage[:, None]).all(axis=1)
     good &= np.isin(mode, BRAKES_RELEASED)
