@@ -31,12 +31,13 @@ SPEED_SHARE = 0.95
 ACCELERATION_SHARE = 0.95
 TORQUE_SHARE = 0.9
 TOOL_SPEED_SHARE = 0.97
-"""Usable parts of the limits; the rest is margin for the controller's ripple and the interpolation
-between samples. The torque includes friction and payload."""
+"""Usable parts of the limits of speed, acceleration, torque and tool speed; the rest is margin for
+the controller's ripple and the interpolation between samples. The torque includes friction and
+payload."""
 ROUNDING = 1.0 + 1e-6
 """Factor on a limit up to which a value is within it."""
 STILL = 0.02
-"""Share of the usual limit for a joint that stood still: its path has noise, which takes speed."""
+"""Least share of the usual limit: a joint that stood still has a noisy path, which needs speed."""
 TOOL_SPEED = 1.5
 """Speed of flange and elbow [m/s] that the controller's safety settings allow by default."""
 _VALUES = ("speed", "acceleration", "torque", "tool_speed")
@@ -76,7 +77,7 @@ class PathLimits:
 
         Args:
             shown: the largest values of the recorded move.
-            factor: on them.
+            factor: on these largest values.
         """
         speed = factor * np.maximum(shown.speed, STILL * self.speed)
         acceleration = factor * np.maximum(shown.acceleration, STILL * self.acceleration)
@@ -195,7 +196,7 @@ straight move by less than 0.1 %."""
 INTERVAL = 0.03
 """Recorded duration of an interval where a path takes longer than the least number [s]."""
 RECORDED_MARGIN = 1.02
-"""Factor on what the recorded motion uses, for the search between its samples."""
+"""Factor on the share of a limit that the recorded motion uses; it may use more between samples."""
 _TINY = 1e-12
 SLOWEST = 0.02
 """Lowest speed of the leading joint in the middle of a move [rad/s]: below, the friction
@@ -237,24 +238,11 @@ class PathDynamics:
         temperature: Array | None = None,
         intervals: int | None = None,
     ) -> None:
-        from scipy.interpolate import CubicHermiteSpline
-
         self.model = model
         self.dynamics = dynamics
         self.temperature = temperature
-        time, q, qd = move
-        self.duration = float(time[-1] - time[0])
-        if np.median(np.diff(time)) > _FINE:
-            samples = int(self.duration / _FINE) + 2
-            fine = np.linspace(time[0], time[-1], samples)
-            q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
-            time = fine
-        travel = np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))
-        share = np.concatenate([[0.0], travel / travel[-1]])
-        further = np.concatenate([[True], np.diff(share) > _TINY])
-        share = share[further]
-        q = q[further]
-        time = time[further]
+        self.duration = float(move[0][-1] - move[0][0])
+        time, q, share = _travelled(*move)
         duration = float(time[-1] - time[0])
         self._recorded = ((time - time[0]) / duration, share, duration)
         self._spline, self.deviation = _smooth_path(share, q)
@@ -262,14 +250,7 @@ class PathDynamics:
         self.length = float(slope.mean(axis=0).max())
         if intervals is None:
             intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
-        # The mean of two divisions: by even times of the recorded motion, and by even
-        # times of a motion that starts and ends smoothly.
-        even = np.linspace(0.0, 1.0, intervals + 1)
-        recorded = np.interp(even, *self._recorded[:2])
-        smooth = 0.5 * (1.0 - np.cos(np.pi * even))
-        self.s = 0.5 * (recorded + smooth)
-        self.s[0] = 0.0
-        self.s[-1] = 1.0
+        self.s = self._divided(intervals)
         self.steps = np.diff(self.s)
         middle = 0.5 * (self.s[1:] + self.s[:-1])
         q = self.path(middle)
@@ -281,6 +262,20 @@ class PathDynamics:
         self.inertia = accelerated - self.gravity
         moving = dynamics.inverse_dynamics(q, self.slope, self.curvature)
         self.centrifugal = moving - self.gravity
+
+    def _divided(self, intervals: int) -> Array:
+        """Ends of the intervals [intervals + 1], from 0 to 1.
+
+        They are the mean of two divisions: by even times of the recorded motion, and by
+        even times of a motion that starts and ends smoothly.
+        """
+        even = np.linspace(0.0, 1.0, intervals + 1)
+        recorded = np.interp(even, *self._recorded[:2])
+        smooth = 0.5 * (1.0 - np.cos(np.pi * even))
+        s = 0.5 * (recorded + smooth)
+        s[0] = 0.0
+        s[-1] = 1.0
+        return np.asarray(s)
 
     def path(self, s: Array, order: int = 0) -> Array:
         """q(s), or its first or second derivative [k, n], rad."""
@@ -361,8 +356,8 @@ class PathDynamics:
 
         Friction is bounded by its value at the highest speed that the limits allow (or
         its value at a twentieth of this speed, if larger), which makes the torque limits
-        linear and slightly strict. Where `limits.recorded` is true, they are widened to
-        what the recorded motion needs.
+        linear and slightly strict. Where `limits.recorded` is true, the limits are
+        widened to what the recorded motion needs.
 
         Returns:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at
@@ -411,6 +406,33 @@ class PathDynamics:
             load, qd, np.zeros_like(qd), temperature=self.temperature, std=False
         )
         return np.asarray(np.abs(powers.motor_torque * self._gear_ratio - load))
+
+
+def _travelled(time: Array, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+    """The samples of a move at which it has travelled further than at the sample before.
+
+    Samples of slow recordings are interpolated to a period of `_FINE` before.
+
+    Args:
+        time: ascending [k], s.
+        q: positions [k, n], rad.
+        qd: velocities [k, n], rad/s.
+
+    Returns:
+        Times [m], s, positions [m, n], rad, and shares of the whole travel, from 0 to 1
+        [m].
+    """
+    from scipy.interpolate import CubicHermiteSpline
+
+    if np.median(np.diff(time)) > _FINE:
+        samples = int(float(time[-1] - time[0]) / _FINE) + 2
+        fine = np.linspace(time[0], time[-1], samples)
+        q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
+        time = fine
+    travel = np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))
+    share = np.concatenate([[0.0], travel / travel[-1]])
+    further = np.concatenate([[True], np.diff(share) > _TINY])
+    return time[further], q[further], share[further]
 
 
 def _smooth_path(share: Array, q: Array) -> tuple[CubicSpline, float]:

@@ -28,17 +28,17 @@ class NoLoadFriction:
         + rise (1 - exp(-|qd| / pace)) + viscous |qd|
 
     in N m, rad/s and N m s/rad. Friction grows less than proportionally to speed because
-    grease is shear-thinning. The curve follows a factory calibration. Only shear thinning
-    of the laws that the identification fits has its form, without breakaway and with one
-    pace for both directions.
+    grease is shear-thinning. The curve follows a factory calibration. Of the laws that the
+    identification fits, only the shear-thinning law has the form of this curve, but
+    without breakaway and with one pace for both directions.
 
     Attributes:
         coulomb: friction at a slow speed [2, n], N m.
-        rise: what shear-thinning grease adds at high speeds [2, n], N m.
-        pace: speed over which it does [2, n], rad/s.
-        viscous: per speed [2, n], N m s/rad.
+        rise: friction that shear-thinning grease adds at high speeds [2, n], N m.
+        pace: speed over which this friction rises to 63 % [2, n], rad/s.
+        viscous: friction per speed [2, n], N m s/rad.
         breakaway: static over Coulomb friction [n].
-        stribeck_speed: over which breakaway vanishes [n], rad/s.
+        stribeck_speed: speed over which breakaway vanishes [n], rad/s.
     """
 
     coulomb: Array
@@ -104,9 +104,9 @@ class FrictionCompensation:
 
     Attributes:
         coulomb: as in `NoLoadFriction`, N m.
-        rise: likewise, N m.
-        pace: likewise, rad/s.
-        viscous: likewise, N m s/rad.
+        rise: as in `NoLoadFriction`, N m.
+        pace: as in `NoLoadFriction`, rad/s.
+        viscous: as in `NoLoadFriction`, N m s/rad.
         of_load: compensating torque over target_moment.
     """
 
@@ -196,8 +196,8 @@ class ArmParameters:
         seed: number of the arm among the arms of its type.
         gear_ratio: motor turns per joint turn.
         torque_constant: motor side, N m/A.
-        stated_torque_constant: the same as the controller has it, by its calibration, N
-            m/A.
+        stated_torque_constant: torque constant in the controller's calibration, motor
+            side, N m/A.
         back_emf_constant: per phase, V s/rad: torque_constant / 1.5 (three-phase
             convention).
         winding_resistance: ohm.
@@ -208,9 +208,9 @@ class ArmParameters:
         temperature_model: a, b, c, d of a exp(bT) + c exp(dT), T in degC [n, 4].
         calibration_temperature: of the joints in the factory calibration, degC.
         load_direct: friction over transmitted torque while driving.
-        load_reverse: while driven by the load.
+        load_reverse: friction over transmitted torque while driven by the load.
         flex_spline_coulomb: friction of the flex spline, N m.
-        flex_spline_viscous: likewise, N m s/rad.
+        flex_spline_viscous: viscous friction of the flex spline, N m s/rad.
         stiffness: K1, K2, K3 of the strain-wave gears [n, 3], N m/rad.
         knees: T1, T2 of the strain-wave gears [n, 2], N m.
         damping: of the gears, N m s/rad.
@@ -224,7 +224,7 @@ class ArmParameters:
         compensation: of the controller, flex spline included.
         controller_current_offset: of the target current from what its constants give, A.
         current_noise_rest: one standard deviation of the measured current at rest, A.
-        current_noise_moving: likewise in motion, A.
+        current_noise_moving: one standard deviation of the measured current in motion, A.
     """
 
     seed: int

@@ -167,7 +167,8 @@ class ServoGains(NamedTuple):
     Attributes:
         stiffness: torque per position error [n], N m/rad.
         damping: torque per speed error [n], N m s/rad.
-        of_link: whether it controls the joint, behind the gear, or the rotor.
+        of_link: whether the loop controls the position of the link, behind the gear; else
+            it controls the position of the rotor.
     """
 
     stiffness: Array
@@ -176,12 +177,31 @@ class ServoGains(NamedTuple):
 
 
 class DriveConstants(NamedTuple):
-    """Constants of n drives for the compiled code; see `NoLoadFriction` and `ArmParameters`.
+    """Constants of n drives for the compiled code, joint side.
+
+    `NoLoadFriction` describes the first six attributes, `ArmParameters` the others, of
+    which current_to_torque and friction_factor are computed.
 
     Attributes:
-        coulomb: of the friction curve.
-        current_to_torque: of the arm.
-        friction_factor: of the speed-dependent friction, by temperature.
+        coulomb: [2, n], N m.
+        rise: [2, n], N m.
+        pace: [2, n], rad/s.
+        viscous: [2, n], N m s/rad.
+        breakaway: [n].
+        stribeck_speed: [n], rad/s.
+        current_to_torque: gear ratio times torque constant [n], N m/A.
+        effective_resistance: [n], ohm.
+        rotor_inertia: [n], kg m^2.
+        max_current: [n], A.
+        stiffness: of the gears [n, 3], N m/rad.
+        knees: of the gears [n, 2], N m.
+        damping: of the gears [n], N m s/rad.
+        load_direct: friction over transmitted torque while driving [n].
+        load_reverse: the same while driven by the load [n].
+        flex_spline_coulomb: [n], N m.
+        flex_spline_viscous: [n], N m s/rad.
+        friction_factor: factor of the present temperature on the part of friction that
+            depends on the speed [n].
     """
 
     coulomb: Array
@@ -258,7 +278,7 @@ def advance_drives(
         inverse: inverse of the mass matrix of the links [n, n].
         bias: Coriolis, centrifugal and gravity torques [n], N m.
         first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
-        last: at the end; linear in between.
+        last: reference at the end [2, n]; it is linear in between.
         feed_forward: [n], N m.
         gains: of the position loop; the reference is a position of the rotor or of the
             link.

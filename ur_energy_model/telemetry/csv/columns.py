@@ -214,7 +214,7 @@ class CsvHeader(NamedTuple):
     Attributes:
         names: of all columns.
         places: columns of each complete field, without the time.
-        factors: to SI units, of the columns that have others.
+        factors: to SI units, of the columns that have other units.
         time: column of the time; None if there is none, and a rate was stated.
         time_factor: seconds in the unit that the name of the time column states; None
             without one.
@@ -268,6 +268,37 @@ def parse_header(
         twins = [(time, twin) for twin in elements.times] + twins
         if names[time].strip().lower() != TIME:
             remarks.append(f"column '{names[time]}' is used as time")
+    places, factors, remarks_on_fields = _complete_fields(path, elements, joints)
+    remarks += remarks_on_fields
+    return CsvHeader(
+        names=tuple(names),
+        places=places,
+        factors=factors,
+        time=time,
+        time_factor=seconds,
+        twins=tuple(twins),
+        remarks=tuple(remarks),
+    )
+
+
+def _complete_fields(
+    path: Path, elements: _Elements, joints: int
+) -> tuple[dict[str, tuple[int, ...]], dict[int, float], list[str]]:
+    """The fields all of whose elements have a column.
+
+    Args:
+        path: of the file, for errors.
+        elements: of fields, by the names of the columns.
+        joints: number of joints of the arm.
+
+    Returns:
+        `places`, `factors` and `remarks` of a `CsvHeader`.
+
+    Raises:
+        RecordingError: a unit that cannot be converted, or a unit to be converted that is
+            not stated for all columns of a field.
+    """
+    remarks: list[str] = []
     incomplete: list[str] = []
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
@@ -293,15 +324,7 @@ def parse_header(
         remarks.append(f"ignored columns: {_listed(elements.unknown)}")
     if incomplete:
         remarks.append(f"ignored fields that lack elements: {', '.join(incomplete)}")
-    return CsvHeader(
-        names=tuple(names),
-        places=places,
-        factors=factors,
-        time=time,
-        time_factor=seconds,
-        twins=tuple(twins),
-        remarks=tuple(remarks),
-    )
+    return places, factors, remarks
 
 
 def _without_time(path: Path, names: Sequence[str]) -> RecordingError:

@@ -53,10 +53,10 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
 )
 from ur_energy_model.telemetry.time_scale import PAIRS, TimeScaleFit
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices, Mask
 
 _FACTOR = np.int64(0x1E3779B97F4A7C15)
-"""Odd, with mixed bits: its powers make one number of the values of a row."""
+"""An odd number with mixed bits, whose powers weight the values of a row in a checksum."""
 _LONGEST_PERIOD = 1800.0  # longest step that is a sample period, and not a pause [s]
 _LARGEST_TIME = 1e20  # number of a time column that no unit makes possible
 _BLOCK_ROWS = 4096  # rows of a batch of a file that was sorted
@@ -81,7 +81,7 @@ class CsvFile:
         path: the file.
         header: columns of the file.
         payload: mass that is the same in all rows [kg]; None if it has none or several.
-        time: how its time was read.
+        time: how the time column was read.
         time_zone: of the first date; None without dates or zone.
         period: of its samples [s], see `nominal_period`.
         gap_rule: which steps of its times are gaps.
@@ -97,9 +97,9 @@ class CsvFile:
         self.header = self._table.header
         self.time_zone = self._table.time_zone
         self._rejected = Counter[str]()
-        """Of the present pass: rows left out, by reason."""
+        """Number of rows that the present pass has left out, by reason."""
         self._first: BadRow | None = None
-        """The first of these rows."""
+        """The first row that the present pass has left out."""
         self._read_clock(options)
 
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
@@ -120,7 +120,7 @@ class CsvFile:
         """Report the rows that were left out.
 
         Args:
-            first: of these rows.
+            first: the first of these rows.
 
         Raises:
             RecordingError: too many rows were left out.
@@ -395,25 +395,10 @@ class CsvFile:
             # in place: a copy of each block would cost a tenth of the import
             values *= scale
             lines = np.array([number for number, _ in rows])
-            time = self._time[done : done + len(rows)]
-            has_time = self._has_time[done : done + len(rows)]
-            done += len(rows)
             is_wrong = ~np.isfinite(values) & ~may_be_nan
-            good = has_time & ~is_wrong.any(axis=1)
-            if not good.all():
-                row = int(np.argmin(good))
-                column = self.header.time
-                if has_time[row] or column is None:
-                    column = chosen[int(np.argmax(is_wrong[row]))]
-                cell = self._table.cell(rows[row][1], column)
-                problem = f"has {cell!r}, which is not a finite number"
-                self._reject(_NOT_FINITE, lines[~good], column, problem)
-            is_possible_time = np.isfinite(time)
-            far = good & ~is_possible_time
-            if far.any():
-                problem = "is far from the times around it"
-                self._reject(_FAR_TIMES, lines[far], self.header.time, problem)
-            good &= is_possible_time
+            good = self._usable_rows(rows, lines, chosen, is_wrong, done)
+            time = self._time[done : done + len(rows)]
+            done += len(rows)
             columns = {TIME: time[good], **self._columns(fields, values[good])}
             checked = {name: part for name, part in columns.items() if name not in silent}
             bad, first = impossible_rows(checked, self._limits)
@@ -423,6 +408,41 @@ class CsvFile:
                 self._reject(_IMPOSSIBLE, lines[good][bad], column, problem)
                 columns = {name: part[~bad] for name, part in columns.items()}
             yield columns
+
+    def _usable_rows(
+        self,
+        rows: Sequence[tuple[int, str]],
+        lines: Indices,
+        chosen: Sequence[int],
+        is_wrong: Mask,
+        first: int,
+    ) -> Mask:
+        """Which rows have a time and finite values [rows]; other rows are counted.
+
+        Args:
+            rows: line number and text of each row.
+            lines: number of the line of each row [rows].
+            chosen: columns that are read [k].
+            is_wrong: which values are not finite, though they must be [rows, k].
+            first: number of the first of these rows in the file, from 0.
+        """
+        time = self._time[first : first + len(rows)]
+        has_time = self._has_time[first : first + len(rows)]
+        good = has_time & ~is_wrong.any(axis=1)
+        if not good.all():
+            row = int(np.argmin(good))
+            column = self.header.time
+            if has_time[row] or column is None:
+                column = chosen[int(np.argmax(is_wrong[row]))]
+            cell = self._table.cell(rows[row][1], column)
+            problem = f"has {cell!r}, which is not a finite number"
+            self._reject(_NOT_FINITE, lines[~good], column, problem)
+        is_possible_time = np.isfinite(time)
+        far = good & ~is_possible_time
+        if far.any():
+            problem = "is far from the times around it"
+            self._reject(_FAR_TIMES, lines[far], self.header.time, problem)
+        return np.asarray(good & is_possible_time)
 
     def _columns(self, fields: Sequence[str], values: Array) -> dict[str, Array]:
         """Values by field, [rows] or [rows, width], of all values side by side [rows, k]."""
