@@ -3,8 +3,8 @@
 
 """estimator_node: publishes live power and energy of an arm.
 
-Two threads share the estimator, whose lock is held for each batch of samples and each
-reading only:
+Two threads share the estimator. Its lock is held only while a batch of samples or a
+reading is processed:
 
 - The thread that reads (`_consume`) integrates each batch and publishes at publish_rate.
 - The executor's thread answers services, and once a second (`_report`) publishes summary
@@ -70,11 +70,12 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, with_hos
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 SWITCH_INTERVAL = 0.001
-"""Time after which Python interrupts a thread that computes for one that is ready [s].
+"""Time after which Python interrupts a thread that computes, so that another may run [s].
 
-While a plan is optimized, the reading thread regains the interpreter some ten times for
-each batch, and must be done before the next batch. With shorter times other threads
-interrupt each batch, too, which in cell_node takes a twelfth of the processor time."""
+While a plan is optimized, the reading thread has to regain the interpreter some ten times
+for each batch, and must be done before the next batch. With a shorter time, other threads
+would interrupt each batch as well, which takes a twelfth of the processor time in
+cell_node."""
 
 
 class EstimatorNode(ManagedNode):
@@ -82,8 +83,8 @@ class EstimatorNode(ManagedNode):
 
     A batch of packets covers several publish periods. Their publications are spread over
     the time until the next batch; publications within SHORTEST_BATCH are sent together,
-    because waking up for each of them takes half as much processor time again. Packets
-    that arrive meanwhile wait in the socket, so that none is lost.
+    because waking up for each publication would take half as much processor time again.
+    Packets that arrive meanwhile wait in the socket, so that none is lost.
 
     Args:
         source: makes the source of samples, for nodes that share one; None to take it
@@ -127,8 +128,8 @@ class EstimatorNode(ManagedNode):
         """Load the model if the arm is known; make topics and services.
 
         Raises:
-            UrEnergyError: the parameters, the model file, the state file or what a room
-                needs cannot be used.
+            UrEnergyError: the parameters, the model file, the state file or a parameter
+                of a room cannot be used.
         """
         given = self.parameters
         check_parameters(given)
@@ -240,7 +241,7 @@ class EstimatorNode(ManagedNode):
         return arm
 
     def _identified(self, info: RecordingInfo) -> EstimatedArm:
-        """Start estimating once the samples state which arm they are of.
+        """Start estimating once the source names the arm of the samples.
 
         Args:
             info: of the first samples.

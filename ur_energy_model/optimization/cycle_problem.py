@@ -45,7 +45,7 @@ SLOWEST = 0.05
 below which they would creep."""
 MIDDLE = 16.0  # shadow price from which the search starts where no other is known [W]
 USUAL_SLOPE = 0.3  # decrease of log(duration) with log(price)
-_BEYOND = 0.1  # by which the search goes beyond the price of that slope
+_BEYOND = 0.1  # steps in log(price) go this far beyond the price by the usual slope
 _TOLERANCE = 0.003
 """Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
 _MOST_TRIALS = 10

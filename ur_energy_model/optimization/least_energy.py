@@ -36,21 +36,22 @@ _FIRST = 1e-3
 _NEAR = 1e-5
 _LAST = 1e-7
 _FACTOR = 0.01
-"""Weights of the barrier relative to the size of the sum: first, first from a start near the
-minimum, last; and the ratio of consecutive ones."""
+"""Weights of the barrier, relative to the size of the sum: the first one; the first one for a start
+near the minimum; the last one; and the ratio of consecutive weights."""
 _MOST_STEPS = 60
 _ENOUGH_BEFORE = 1e-3
 _ENOUGH = 1e-8
 """Relative decrease of a whole step at which a barrier problem counts as solved: before the last,
 and the last. Energy hardly depends on the duration near the minimum: at a last decrease of 1e-6 the
 durations still differ by up to 0.5 % with the start of the search, at 1e-8 by less than 0.05 %."""
-_TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may take
+_TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may go
 _LENGTHS = (
     np.array([1.0]),
     np.array([0.6, 0.3, 0.1, 0.02]),
     np.array([4e-3, 1e-3, 1e-4]),
 )
-"""Lengths of a step, each tried together, until one of them is a descent."""
+"""Lengths of a step in groups: the lengths of a group are tried together, one group after another,
+until a trial lowers the sum."""
 
 
 class EnergyLaws:
@@ -152,15 +153,7 @@ class EnergyLaws:
         for _ in range(_MOST_STEPS):
             straight, slowness = self._steps(price, b, weight)
             y = 1.0 / np.sqrt(b[1:-1])
-            inner = b[1:-1]
-            change = straight[1:-1]
-            used = self._start * straight[:-1] + self._end * straight[1:]
-            # A whole step over the distance to the limits: above 1 it would exceed one.
-            of_intervals = float((used / self._slack(b)).max())
-            of_highest = float((change / (self._high - inner)).max())
-            of_lowest = float((-change / (inner - self._low)).max())
-            most = max(of_intervals, of_highest, of_lowest)
-            reach = _within_reach(most)
+            reach = self._reach(b, straight)
             longest = _within_reach(float((-slowness / y).max()))
             # Terms need not be convex, so both steps are made descents, and neither does
             # for all moves: near rest b changes by decades, which the slowness step
@@ -185,6 +178,17 @@ class EnergyLaws:
             if gain <= enough and part * lengths[best % len(lengths)] == 1.0:
                 break
         return b
+
+    def _reach(self, b: Array, step: Array) -> float:
+        """Part of a step [N + 1] from b [N + 1] that stays within the limits."""
+        inner = b[1:-1]
+        change = step[1:-1]
+        used = self._start * step[:-1] + self._end * step[1:]
+        # The whole step over the distance to each limit: above 1 it would exceed the limit.
+        of_intervals = float((used / self._slack(b)).max())
+        of_highest = float((change / (self._high - inner)).max())
+        of_lowest = float((-change / (inner - self._low)).max())
+        return _within_reach(max(of_intervals, of_highest, of_lowest))
 
     def _steps(self, price: float, b: Array, weight: float) -> tuple[Array, Array]:
         """Newton's steps of b [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
@@ -347,10 +351,10 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
 
     Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on
     Reachability Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the
-    least energy. The tolerances of its linear programs are absolute, so that they may fail:
-    then speeds are lowered by up to 1 %. If that fails too, it is the law of least energy
-    at a very high price of time, whose duration is within some tenths of a percent of the
-    shortest.
+    least energy. The tolerances of the linear programs are absolute, so that toppra may
+    fail: then speeds are lowered by up to 1 %. If that fails too, it is the law of least
+    energy at a very high price of time, whose duration is within some tenths of a percent
+    of the shortest.
 
     Raises:
         InputError: no law keeps the limits on this path.

@@ -57,9 +57,10 @@ CURVE_PERIOD = 0.008
 period for other energies. The results differ by less than 0.1 %."""
 NEXT = 1.003
 LONGEST = 2.0
-"""Least ratio of consecutive cycle times of the curve, and its longest over the recorded one."""
+"""Least ratio of consecutive cycle times of the curve; and ratio of its longest to the recorded."""
 SHORTEST_STEP = 1e-3
-"""Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
+"""Least share of the cycle time by which a cycle must be able to become shorter; else no energy for
+each second is stated."""
 # relative difference of modelled and measured energy from which it is reported
 FAR = 0.05
 MOTION_ERROR = 0.14

@@ -4,7 +4,8 @@
 """The pendant sheet: what to type for every move and wait of a program, and what that takes.
 
 All figures "as typed" (energy, duration, files, pages) come from `typed_stretches` of the
-sheet: its digits, the controller's trapezoids, its waits, and nothing else.
+sheet: from its digits, the trapezoids that the controller makes of them, and its waits
+alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ur_energy_model.optimization.programmed import (
 from ur_energy_model.optimization.typed_values import Values
 
 LATE = 0.01
-"""Share of the cycle time that typed moves may be shorter in all before a wait is added."""
+"""Share of the cycle time by which typed moves together may be shorter before a wait is added."""
 WORTH_COPYING = 0.2  # further saving from which copies of a subprogram are advised [%]
 # factor on speed or acceleration from which a move is called faster than recorded
 FASTER = 1.05
@@ -89,7 +90,7 @@ class Step:
         return line_numbers(self.lines)
 
     def as_json(self, number: int) -> dict[str, Any]:
-        """Contract of `ur_energy optimize --json`; the columns of pendant.csv too."""
+        """The step in the JSON of `ur_energy optimize`; the columns of pendant.csv are its keys."""
         named = {name: value for name, value in vars(self).items() if name not in _OTHERS}
         line = self.lines[0] if self.lines else None
         return {
@@ -128,7 +129,7 @@ class Step:
 
     @property
     def speedup(self) -> float:
-        """Factor on the recorded speed or on the acceleration, the larger one; 1 for a wait."""
+        """Factor on the recorded speed or acceleration, whichever is larger; 1 for a wait."""
         if not (self.speed and self.new_speed):
             return 1.0
         if not (self.acceleration and self.new_acceleration):
@@ -187,7 +188,7 @@ def sheet_of(
     """The sheet of a cycle: values of its moves, and waits.
 
     Args:
-        cycle: as recorded; what it keeps stays.
+        cycle: as recorded; moves and waits that are kept stay.
         values: SI, by number of the move; other moves stay as recorded.
         waiting: waits in which the time that is left is spent, each by the number of its
             move and its own number; without any, a wait is added at the end of the cycle.

@@ -3,11 +3,12 @@
 
 """Values to type: a speed and an acceleration for each line of the program, for the least energy.
 
-All moves that a line runs have its values, as a subprogram that is called several times
-has. For a cycle time, the energies of all lines sum to the least where a second more
+All moves that a line runs have the values of the line, such as moves of a subprogram that
+is called several times. For a cycle time, the energies of all lines sum to the least
+where a second more
 saves the same in every line, as in `Allocator`: for a shadow price of time each line has
 its best values, and the price is searched for. The candidates of a line are a coarse grid
-over speed and shape of its trapezoids, and then finer ones around the best of them.
+over speed and shape of its trapezoids, and then finer grids around the best candidate.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ SPEEDS = 24
 SHAPES = 9
 SQUAREST = 1.05
 TRIANGLE = 2.0
-"""Shapes of trapezoids: highest over mean speed, from nearly even speed to a triangle."""
+"""Shapes of trapezoids: highest over mean speed, from nearly constant speed to a triangle."""
 # candidates around the best of a line, in steps of the grid
 FINER = np.linspace(-1.0, 1.0, 5)
 ROUNDS = 3  # of finer and finer candidates
 NARROWER = 0.35  # steps of a finer grid relative to the steps of the grid before
-# shadow prices of time [W] between which the right one is
+# shadow prices of time [W] between which the price of a cycle time is searched
 HIGHEST = 1e5
 LOWEST = 0.05
-GENTLER = 0.99  # factor on values that exceed a limit, for those that are tried next
+GENTLER = 0.99  # factor on values that exceed a limit, for the next trial
 GENTLENESS = 0.01
-"""Share of a line's energy that an acceleration of twice the usual one must save: it is felt by
-tool and part."""
+"""Share of a line's energy that twice the recorded acceleration must save: tool and part
+are exposed to it."""
 
 
 _ROUNDING = 1.0 + 1e-9  # factor on a limit that a value may reach exactly
@@ -66,8 +67,8 @@ class TypedLine:
     Attributes:
         shapes: of the candidates, speed and ratio of highest to mean speed [k, 2].
         time: of all moves of the line with each candidate [k], s.
-        energy: of all moves at the supply [k], J, raised for unusual accelerations;
-            infinite where a limit is exceeded.
+        energy: of all moves at the supply [k], J, raised for accelerations above the
+            recorded one (`GENTLENESS`); infinite where a limit is exceeded.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class TypedLine:
         return int(np.argmin(self.energy - price * self.time))
 
     def refine(self, number: int, scale: float) -> None:
-        """Add a grid of candidates around one of them.
+        """Add a grid of candidates around a candidate.
 
         Args:
             number: of the candidate.
@@ -165,9 +166,9 @@ class TypedLine:
             time: that all moves may take at most [s].
 
         Returns:
-            Of the numbers next to the candidate's values, those with the longest duration
-            within `time`, the shortest one if none is within it; and the duration of all
-            moves with them [s].
+            The typed values, from the numbers next to the candidate's values: with the
+            longest duration within `time`, or with the shortest duration if none is
+            within `time`; and the duration of all moves with these values [s].
         """
         speed, acceleration = self._values(self.shapes[[number]])
         exact_speed = float(speed[0]) / slower
@@ -204,7 +205,7 @@ def _grid(speeds: Array, shapes: Array) -> Array:
 def _numbers_beside(value: float, unit: float, most: float) -> list[float]:
     """The numbers of `TYPED_DIGITS` digits in a unit next to a value, below and above.
 
-    The one above is left out where it exceeds `most`; all in SI.
+    The number above is left out where it exceeds `most`. Arguments and results are in SI.
     """
     there = value / unit
     step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
@@ -216,7 +217,7 @@ def _numbers_beside(value: float, unit: float, most: float) -> list[float]:
 
 
 class Choice(NamedTuple):
-    """Values of all lines, and what their moves take.
+    """Values of all lines, and the time of their moves.
 
     Attributes:
         values: to type, of each line.

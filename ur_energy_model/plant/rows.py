@@ -59,7 +59,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
     Parts that another source covers, and parts of no time, are left out.
 
     Args:
-        parts: of a recording, also without any entry.
+        parts: of a recording; there may be none.
         keys: columns that all rows have in common.
         channels: layout of the integrals of the parts.
     """
@@ -110,7 +110,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
 
 
 _ENERGIES = ("total", "model", "standby", "driver", "regeneration", "unexplained")
-"""Energies of the whole arm. The total is the sum of the last four and of the joints."""
+"""Energies of the whole arm. The total is the sum of the last four energies and of the joints."""
 
 
 def _whole_arm(channels: Channels, net: Array, seconds: Array) -> dict[str, Any]:
@@ -153,7 +153,8 @@ def joint_rows(seconds: pa.Table) -> pa.Table:
     """Rows of `joint_seconds`: the lists of `seconds`, one row per second and joint.
 
     Args:
-        seconds: rows of `seconds` with the column `arm`, all with as many joints.
+        seconds: rows of `seconds` with the column `arm`, all with the same number of
+            joints.
 
     Returns:
         Rows of `joint_seconds`, with the column `arm`.
@@ -237,7 +238,7 @@ class _NodeMinute(NamedTuple):
         minute: number of the minute since 1970 UTC.
         program: name of the program; None where it is not known.
         node: label of the node, or line and its number.
-        spent: time and energy in it.
+        spent: time and energy in the node.
     """
 
     minute: int
@@ -249,8 +250,8 @@ class _NodeMinute(NamedTuple):
 class ProgramRows:
     """Rows of `program_nodes` from the powers of consecutive samples.
 
-    A single script is the one of all programs, as names of programs come late, or not at
-    all; each of several scripts is the one of the program of its name.
+    A single script is taken for the script of all programs, as names of programs come
+    late, or not at all. Each of several scripts belongs to the program of the same name.
 
     Args:
         channels: of the powers.
@@ -299,7 +300,7 @@ class ProgramRows:
             self._is_covered = bool(covered[row])
 
     def rows(self, keys: SourceKeys) -> pa.Table:
-        """Rows of `program_nodes` since the last call; time is in one of them.
+        """Rows of `program_nodes` since the last call; each time is in one row.
 
         Args:
             keys: columns that all rows have in common.

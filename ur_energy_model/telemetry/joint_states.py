@@ -23,7 +23,7 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Array, Bytes, Indices
 
-MOST_FORMATS = 16  # formats that are kept; a topic has one for each of its publishers
+MOST_FORMATS = 16  # formats that are kept; each publisher of a topic has its format
 LARGEST = 1_000_000
 """Size of the largest message that is decoded [bytes]; messages of an arm are below 1000."""
 NAMES_SHOWN = 3
@@ -32,10 +32,10 @@ LETTERS_SHOWN = 40
 CLOCK_SET_AFTER = 1.0
 """Once stamps were older than the last sample for this long, the clock was set back [s]."""
 OUT_OF_ORDER = 10_000_000
-"""Time by which messages of one driver may be older than the one before without its clock having
-been set [ns]."""
+"""Time by which a message of a driver may be older than the message before, though the
+driver's clock was not set [ns]."""
 LONGEST_PAUSE = 0.25
-"""Time between two arrivals from which messages paused [s]; they are taken 25 times a second."""
+"""Shortest time between two arrivals that is a pause [s]; messages are taken 25 times a second."""
 AHEAD = 2.0
 """Once stamps advanced this much more than the host's clock, their clock was set forward [s]."""
 STEPS_KEPT = 200
@@ -72,7 +72,7 @@ class JointStateFormats:
         """Format of the message at `start`, and the index behind the last one of its format.
 
         Raises:
-            CdrError: it is not a JointState, or too large.
+            CdrError: the message is not a JointState, or too large.
         """
         size = len(messages[start])
         raw = as_array(messages[start : start + 1])
@@ -136,19 +136,20 @@ class JointStateStream:
         self._formats = JointStateFormats()
         # Messages of several publishers and formats interleave. Each run of one format is
         # decoded at once into rows of this type, and these are ordered, checked and
-        # counted together. `lost` are the messages lost so far by the publisher's
-        # numbers; it can be compared within an `era` only, and not where that is -1.
+        # counted together. `lost` is the number of messages lost so far, by the
+        # publisher's numbers. It can be compared within one `era` only, and not where the
+        # era is -1.
         values = (len(self._joints),)
         self._dtype = np.dtype(
             [("stamp", "i8"), ("lost", "i8"), ("era", "i8")]
             + [(name, "f8", values) for name in _VALUES]
         )
-        # The last sample: its row, time [ns] and arrival [s].
+        # The last sample: row, time [ns] and arrival [s].
         self._last: Any = None
         self._last_time = 0
         self._last_arrival = 0.0
         self._steps: deque[int] = deque(maxlen=STEPS_KEPT)  # of the driver's clock [ns]
-        # The last message: its number, the messages lost up to it, and its era.
+        # The last message: number, messages lost up to this message, and era.
         self._number: int | None = None
         self._number_lost = 0
         self._era = 0
@@ -226,7 +227,7 @@ class JointStateStream:
         return rows
 
     def _usable(self, rows: NDArray[np.void]) -> NDArray[np.void]:
-        """The rows with a stamp and finite values; the others are counted as refused."""
+        """The rows with a stamp and finite values; other rows are counted as refused."""
         has_position = np.isfinite(rows["position"]).all(axis=1)
         has_velocity = np.isfinite(rows["velocity"]).all(axis=1)
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
@@ -249,7 +250,7 @@ class JointStateStream:
         return slices_between(cuts, len(stamp))
 
     def _problem_of(self, found: JointStateFormat) -> str | None:
-        """Why messages of a format are no samples of an arm with these joints; None if they are."""
+        """Why messages of a format are no samples of this arm; None if they are samples."""
         names = found.names
         joints = self._joints
         (_, positions), (_, velocities), _ = found.template.blocks
@@ -268,7 +269,7 @@ class JointStateStream:
         return None
 
     def _refuse(self, reason: str, count: int | np.integer[Any]) -> None:
-        """Count messages that cannot be used; after many reasons, further ones are one."""
+        """Count messages that cannot be used; after many reasons, all further reasons are one."""
         if count:
             known = reason in self.refused or len(self.refused) < MOST_REASONS
             self.refused[reason if known else _OTHER] += int(count)

@@ -64,16 +64,16 @@ from ur_energy_model.typing import ClosedOnExit, Indices
 CHUNK_NS = 500_000_000  # time span of the samples of a chunk [ns]
 _LONGEST_CHUNK_NS = 1_000_000_000  # longest time span, of samples with gaps [ns]
 CHUNK_SAMPLES = 500
-"""Most samples of a chunk; damage costs a whole one."""
+"""Most samples of a chunk; damage costs a whole chunk."""
 VIEWERS_PERIOD_NS = 20_000_000  # period of the messages for viewers [ns]
 _RESTART_NS = 1_000_000_000
-"""Step of stamps that follow the controller's clock, where that starts again [ns]."""
+"""Step of stamps that follow the controller's clock, where this clock starts again [ns]."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
 UNREADABLE = "can no longer be read: deleted, moved or changed by another program"
-"""Cause of the gap in place of a file, behind its name."""
+"""Cause of the gap in place of a file; it follows the name of the file."""
 NOT_WRITTEN = "not written"
-"""Cause of the gap at the end of a bag whose disk failed to the end."""
+"""Cause of the gap at the end of a bag whose disk still failed when the bag ended."""
 _MOTION = ("actual_q", "actual_qd", "actual_current")
 """Position, velocity and effort of joint states, as UR's driver has them."""
 
@@ -88,7 +88,7 @@ class StampRule:
     def __init__(self) -> None:
         self.host_clock: bool | None = None
         self._last: int | None = None  # the last stamp [ns]
-        self._shift = 0  # last stamp less the controller's time [ns]
+        self._shift = 0  # last stamp minus the controller's time [ns]
 
     def stamps(self, batch: Telemetry) -> NDArray[np.int64]:
         """Host stamps [n] of a batch (ns), or its controller times where it has none.
@@ -114,9 +114,9 @@ class _BagFile(McapWriter):
     """One storage file of a bag.
 
     Attributes:
-        first_sample: number of samples in the files before it.
-        time_before: controller time of the sample before its first one [s]; of the first
-            one itself in the first file of a bag.
+        first_sample: number of samples in the files of the bag before this one.
+        time_before: controller time of the sample before its first sample [s]; in the
+            first file of a bag, of its first sample.
         last_time: controller time of its last sample [s].
     """
 
@@ -138,11 +138,12 @@ class BagWriter(ClosedOnExit):
         info: robot and recording; topics are in its namespace, and joints have its
             prefix.
         fields: RTDE names to write; `timestamp` is always written.
-        name: of the storage files, default the directory's.
+        name: of the storage files; None for the name of the directory.
         joint_names: of the arm, without prefix.
         durable: wait for the disk after each chunk, so that a power cut loses little.
         split: when to start a new file.
-        in_budget: whether its files may be deleted later for the budget of its folder.
+        in_budget: whether files of the bag may be deleted later for the budget of its
+            folder.
 
     Attributes:
         gaps: of the samples that were accepted, with indexes among them.
@@ -195,8 +196,8 @@ class BagWriter(ClosedOnExit):
         self._last_time = math.nan  # controller time of the last of these samples [s]
         self._last_log_time = 0  # of all messages [ns]
         self._last_slot = -1  # the last period with messages for viewers
-        # What waits for the next chunk: samples, of these held back in the last chunk;
-        # gaps and programs with the indexes of their samples; and other messages.
+        # What waits for the next chunk: samples; how many of them the last chunk has held
+        # back; gaps and programs with the indexes of their samples; and other messages.
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._dropped = DroppedSamples()
@@ -233,7 +234,7 @@ class BagWriter(ClosedOnExit):
 
     @property
     def readable_samples(self) -> int:
-        """Samples in files that can be read back, by the last `write_metadata`."""
+        """Number of samples in files that could be read back at the last `write_metadata`."""
         gone = self.unreadable_samples + self.released_samples
         return self.samples - self.pending_samples - gone
 
@@ -255,7 +256,7 @@ class BagWriter(ClosedOnExit):
         return sum(map(len, self._pending))
 
     def write(self, telemetry: Telemetry) -> None:
-        """Append samples; a gap at index 0 lies in front of the batch.
+        """Append samples; a gap at index 0 lies before the batch.
 
         Raises:
             MissingFieldError: the samples lack a field of this bag.
@@ -306,8 +307,9 @@ class BagWriter(ClosedOnExit):
     def flush(self) -> None:
         """Write what waits for a chunk.
 
-        Where messages of other topics come, the newest samples wait for theirs, until no
-        sample follows.
+        Where messages of other topics come, which may be late, the newest samples wait
+        for the messages of the same time, unless no sample has followed since the last
+        call.
         """
         hold = bool(self._extra.topics) and self.pending_samples > self._held
         self._flush(LATENCY_NS if hold else 0)
@@ -322,7 +324,7 @@ class BagWriter(ClosedOnExit):
         self.write_metadata()
 
     def release(self, path: Path) -> bool:
-        """Take a complete file out of the bag, so that it can be deleted; False: it is open."""
+        """Take a complete file out of the bag, so that it can be deleted; False if it is open."""
         if self._current is not None and self._current.path == path:
             return False
         released = [file for file in self._files if file.path == path]
