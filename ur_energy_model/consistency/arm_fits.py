@@ -98,10 +98,10 @@ def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
     The weight of a joint is that of its own residual, which is found in some rounds.
 
     Args:
-        columns: [samples, n, p]; the first is the torque of the bare arm without gravity,
+        columns: columns [samples, n, p]; the first is the torque of the bare arm without gravity,
             its coefficient 1, the next three are those of gravity, then those of the
             payload.
-        torque: [samples, n], N m.
+        torque: torque [samples, n], N m.
         measured: whether the motion is the measured one.
     """
     free = columns[:, :, 1:]

@@ -205,7 +205,7 @@ class EffortEvidence:
         Samples with hardly any effort show nothing.
 
         Args:
-            time: [samples], s.
+            time: times [samples], s.
             q: joint positions [samples, n], rad.
             qd: joint speeds [samples, n], rad/s.
             effort: effort of unknown unit [samples, n], A or N m.

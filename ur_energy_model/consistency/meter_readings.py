@@ -257,7 +257,7 @@ class MeterReadings:
         """Compare the readings of samples that follow those of the last call.
 
         Args:
-            time: [samples], s; a step back begins anew.
+            time: times [samples], s; a step back begins anew.
             steps: bridged steps to the samples [samples], s; 0 where the terms are unknown.
             terms: rates of the terms [samples, 5].
             watts: column of the meter's last reading [samples], W.

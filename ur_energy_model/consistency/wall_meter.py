@@ -96,7 +96,7 @@ class MeterMeans(NamedTuple):
 
     Attributes:
         seconds: time of the readings [s].
-        reading: [W].
+        reading: reading of the meter [W].
         expected: mean power at the wall by the generic model [W].
     """
 
@@ -179,7 +179,7 @@ class WallMeterCheck:
         """Compare the readings of samples that follow those of the last call.
 
         Args:
-            time: [samples], s; a step back begins anew.
+            time: times [samples], s; a step back begins anew.
             steps: bridged steps to the samples [samples], s; 0 where the terms are unknown.
             terms: rates of the terms [samples, 5].
             watts: column of the meter's last reading [samples], W.

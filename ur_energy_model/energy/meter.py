@@ -221,10 +221,10 @@ class Totals(NamedTuple):
     """Energy counted up to k moments: the values of MeterReading for each of them.
 
     Attributes:
-        net: [k, channels], J.
-        consumed: [k, channels], J.
-        accounted: [k], s.
-        unaccounted: [k], s.
+        net: net energies [k, channels], J.
+        consumed: consumed energies [k, channels], J.
+        accounted: accounted times [k], s.
+        unaccounted: unaccounted times [k], s.
     """
 
     net: Array

@@ -46,7 +46,7 @@ class WallEnergy(NamedTuple):
     """Energy at the wall of some time.
 
     Attributes:
-        energy: [J].
+        energy: energy [J].
         std: its standard deviation [J].
         source: MEASURED, MODEL (a meter has measured this cell before) or GENERIC.
     """

@@ -47,8 +47,8 @@ class LoggedCycle(NamedTuple):
     """One complete cycle without gaps; energies of the whole arm at the supply.
 
     Attributes:
-        duration: [s].
-        energy: [J].
+        duration: duration [s].
+        energy: energy [J].
         motion_time: time while the arm moved [s].
         motion_energy: energy while the arm moved [J].
         temperature: mean of the joints at the end of the cycle [degC]; NaN where not

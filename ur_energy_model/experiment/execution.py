@@ -58,12 +58,13 @@ class ExecutionPlan:
     """Plan of an execution.
 
     Attributes:
-        trajectory: checked against `limits` before the robot moves.
+        trajectory: trajectory, which is checked against `limits` before the robot moves.
         limits: limits of the arm in its workplace.
         warm_up: time to run the trajectory before recording [s].
         speed_fraction: fraction of the designed speed, at most 1.
-        arm: arm on which the trajectory was recorded or for which it was planned; None if unknown.
-        another_arm: whether it may run on another arm of the same model, too.
+        arm: arm on which the trajectory was recorded or for which it was planned; None if
+            unknown.
+        another_arm: whether the trajectory may run on another arm of the same model, too.
     """
 
     trajectory: PeriodicMotion
@@ -90,13 +91,13 @@ class MotionSummary:
         here: current joint positions [n], rad.
         start: start of the trajectory [n], rad.
         travel: travel of the joints along the trajectory [n], rad.
-        joint_speed: largest of each joint [n], rad/s.
-        tool_speed: largest of flange and elbow [m/s].
+        joint_speed: largest speed of each joint [n], rad/s.
+        tool_speed: largest speed of flange and elbow [m/s].
         clearance: smallest distance found by the check [m].
         duration: duration of the recorded run [s].
         warm_up: time before the recorded run [s].
         program_running: whether a program runs that will be replaced.
-        other_arm: how the robot differs from the expected one; empty if it does not.
+        other_arm: difference of the robot from the expected one; empty without any.
         remarks: remarks on what could not be compared.
     """
 
@@ -122,10 +123,10 @@ class ExecutionResult:
 
     Attributes:
         completed: whether the trajectory ran to its end.
-        reason: why it did not, "" otherwise.
+        reason: why it did not run to its end; "" if it did.
         bag: the recording.
         status: status of the recorder at the end.
-        following_error: largest during the trajectory [rad].
+        following_error: largest following error during the trajectory [rad].
         temperatures: temperatures of the joints before and after [2, n], degC; NaN if
             unknown.
     """
@@ -138,8 +139,7 @@ class ExecutionResult:
     temperatures: Array
 
 
-# tolerated difference of measured and commanded joint position [rad]
-FOLLOWING_ERROR = 0.1
+FOLLOWING_ERROR = 0.1  # largest difference of measured and commanded joint position [rad]
 SILENCE = 1.0  # time without telemetry after which the connection counts as lost [s]
 
 
@@ -275,12 +275,12 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
     return float(geometry.distances(np.concatenate(parts)).min())
 
 
-MARGIN = 0.5
-_POLL = 0.02
-_SETTLE = 5.0
-"""Recorded rest before and after the trajectory, and pauses and limit of waiting [s]."""
-# largest joint distance to the start at which a trajectory may begin [rad]
-_ARRIVED = 1e-2
+MARGIN = 0.5  # recorded rest before and after the trajectory [s]
+_POLL = 0.02  # pause between two checks of the telemetry while waiting [s]
+_SETTLE = 5.0  # longest wait [s]
+_ARRIVED = (
+    1e-2  # largest joint distance to the start at which a trajectory may begin [rad]
+)
 
 
 def execute(

@@ -267,7 +267,7 @@ class Evidence:
     """What the recordings of an arm with n joints show without any prior; NaN where nothing.
 
     Attributes:
-        torque_constant: [n], N m/A.
+        torque_constant: torque constant [n], N m/A.
         torque_constant_std: standard deviation of the torque constants [n], N m/A, without
             the error of the links' weight, which all arms of a type have in common.
         inertia: reflected inertia, joint side [n], kg m^2.

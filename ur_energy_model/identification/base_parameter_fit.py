@@ -57,14 +57,14 @@ _RCOND = 1e-13  # singular values below this share of the largest count as zero
 
 @dataclass(frozen=True)
 class Verification:
-    """How well base parameters predict a motion (general-trajectory check).
+    """Errors of base parameters in the prediction of a motion (general-trajectory check).
 
     Attributes:
-        torque_rms: residual per joint [n], N m.
+        torque_rms: RMS residual of the torque of each joint [n], N m.
         torque_r2: coefficient of determination of the torque of each joint [n].
         normalised_error: sqrt(e'e) / number of torque samples, of filtered torques in
             motion [N m]; publications use `NormalisedError`.
-        samples: torque samples used (joints counted one by one).
+        samples: number of torque samples used, each joint counted.
     """
 
     torque_rms: Array
@@ -75,10 +75,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class BaseParameters(Verification):
-    """Identified base parameters, and how well they predict the fitted data themselves.
+    """Identified base parameters, and their errors in the prediction of the fitted data.
 
-    The normalised error is cross-validated: each block of time predicted from a fit to
-    the others.
+    The normalised error is cross-validated: each block of time is predicted by a fit to the
+    other blocks.
 
     Attributes:
         regrouping: base parameters as combinations of full parameters.
@@ -87,7 +87,7 @@ class BaseParameters(Verification):
         ordinary: base parameters by ordinary least squares [rank].
         values: base parameters by least squares weighted with each joint's noise [rank].
         std: standard deviations of `values` [rank], correlated residuals allowed for.
-        consistent: physically possible full parameters nearest to them [parameters].
+        consistent: physically possible full parameters nearest to `values` [parameters].
         condition_number: condition number of the stacked base regressor of the data.
         consistent_rms: residual per joint of `consistent` on the fitted data [n], N m.
     """

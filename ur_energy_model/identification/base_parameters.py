@@ -123,7 +123,7 @@ class Regrouping:
     Attributes:
         names: names of the full parameters.
         base: indices of the base columns [rank], in ascending order.
-        combination: [rank, parameters] with base values = combination @ full parameters.
+        combination: matrix [rank, parameters]; base values = combination @ full parameters.
         singular_values: singular values of the stacked, column-scaled regressor,
             descending.
     """

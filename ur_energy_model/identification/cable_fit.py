@@ -64,7 +64,7 @@ class BlockSums:
         """Add consecutive samples.
 
         Args:
-            time: [samples], s.
+            time: times [samples], s.
             values: values of the channels [samples, width].
         """
         if not len(time):

@@ -28,7 +28,7 @@ class FilteredMotion:
         current: motor currents [samples, n], A.
         moment: target_moment through the same filter [samples, n], N m; NaN where not
             recorded.
-        temperature: [samples, n], degC; NaN where not recorded.
+        temperature: joint temperatures [samples, n], degC; NaN where not recorded.
         payload: mass and centre of mass set in the controller [samples, 4], kg and m; NaN
             where not recorded.
     """
@@ -100,7 +100,7 @@ class ParallelFilter:
     """Low-pass filter for measurement and model columns of one recording alike.
 
     Attributes:
-        cutoff: [Hz].
+        cutoff: cut-off frequency [Hz].
     """
 
     cutoff: float
@@ -119,7 +119,7 @@ class ParallelFilter:
 
         Args:
             motion: motion to whose samples the values belong.
-            values: [samples, ...], in any unit.
+            values: values [samples, ...], in any unit.
         """
         return low_pass(
             values, round(motion.period, 9), self.cutoff, padding=_FILTER_PADDING

@@ -36,9 +36,10 @@ class Prior:
     """Normal prior of the coefficients.
 
     Attributes:
-        mean: [p].
-        std: [p]; infinite without prior knowledge.
-        covariance: [p, p] with the squares of `std` on its diagonal; None if independent.
+        mean: means [p].
+        std: standard deviations [p]; infinite without prior knowledge.
+        covariance: covariance [p, p], whose diagonal has the squares of `std`; None if
+            independent.
     """
 
     mean: Array
@@ -80,8 +81,8 @@ class Solution:
     """Coefficients of one fit.
 
     Attributes:
-        coefficients: [p].
-        covariance: [p, p], correlated residuals allowed for.
+        coefficients: coefficients of the solution [p].
+        covariance: covariance [p, p], correlated residuals allowed for.
         residual: RMS of the residual.
         samples: number of samples.
         effective_samples: number of independent samples that carry the same information.
@@ -249,7 +250,7 @@ def _squares(gram: Array, coefficients: Array) -> Array:
 
     Args:
         gram: Gram matrices of [regressor, measurement] [..., p + 1, p + 1].
-        coefficients: [..., p].
+        coefficients: coefficients [..., p].
     """
     one = np.ones((*coefficients.shape[:-1], 1))
     full = np.concatenate([-coefficients, one], axis=-1)
@@ -266,7 +267,7 @@ def pseudo_inverse(matrix: Array, rcond: float = RCOND) -> Array:
     """Pseudo-inverse [..., p, p] of symmetric matrices, taken in units that make the diagonal 1.
 
     Args:
-        matrix: [..., p, p].
+        matrix: matrix [..., p, p].
         rcond: directions with less than this part of the largest eigenvalue count as
             undetermined.
     """
@@ -314,7 +315,7 @@ class BlockedGram:
         most: number of blocks above which neighbours are merged.
         length: length of a block [s].
         open: time in the last block so far [s].
-        blocks: [blocks, ..., c, c].
+        blocks: Gram matrices [blocks, ..., c, c].
     """
 
     most: int = MAX_BLOCKS
@@ -416,8 +417,8 @@ def masked_gram_matrices(
     """Gram matrices [n, k, k] of rows and their durations [s], block by block.
 
     Args:
-        time: [samples], s.
-        rows: [samples, n, k].
+        time: times [samples], s.
+        rows: rows [samples, n, k].
         used: samples of each joint that count [samples, n].
     """
     whole = rows * used[:, :, None]
@@ -448,7 +449,7 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
     preferred.
 
     Args:
-        matrix: [rows, columns].
+        matrix: matrix [rows, columns].
         rank: number of independent columns.
     """
     rest = np.array(matrix, dtype=float)
@@ -464,7 +465,7 @@ def first_independent_columns(matrix: Array, dependent: float = _DEPENDENT) -> I
     """Indices of the columns that do not depend on those before them, ascending.
 
     Args:
-        matrix: [rows, columns], scaled to columns of length 1 before they are compared.
+        matrix: matrix [rows, columns], scaled to columns of length 1 before they are compared.
         dependent: the longest remainder of such a column that counts as none.
     """
     length = np.linalg.norm(matrix, axis=0)

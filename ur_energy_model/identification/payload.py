@@ -194,7 +194,7 @@ class ShownPayload(NamedTuple):
     Attributes:
         mass: mass without constraint [kg]; below zero by errors, and of a wrong mounting
             or arm.
-        std: [kg].
+        std: standard deviation [kg].
         least: smallest difference that counts [kg].
         payload: physically possible, with its centre of mass.
     """

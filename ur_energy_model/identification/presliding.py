@@ -131,7 +131,7 @@ def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
 
     Args:
         model: model of an arm with n joints.
-        travels: [n], rad, joint side.
+        travels: presliding travels, joint side [n], rad.
     """
     joints = []
     for joint, travel in zip(model.joints, travels.tolist(), strict=True):

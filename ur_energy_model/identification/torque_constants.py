@@ -296,7 +296,7 @@ class TorqueConstantPrior:
     """Prior of the torque constants of n joints, relative to the robot file's constants.
 
     Attributes:
-        mean: [n].
+        mean: means of the torque constants [n].
         covariance: covariance of the joints [n, n].
         independent: part of each joint's variance that no other joint shares [n].
         source: source of the constants that come from the prior [n].

@@ -48,7 +48,7 @@ class VisitedPath:
     Attributes:
         within: largest angle of any joint from a pose of the path to the nearest of
             `poses` [rad].
-        poses: [poses, n], rad; at most 200.
+        poses: joint positions of the poses [poses, n], rad; at most 200.
     """
 
     within: float = _FINEST

@@ -1,17 +1,17 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Levels that move within a day and wear over weeks, in one Kalman filter, and their steps.
+"""Levels that vary within a day and wear over weeks, in one Kalman filter, and their steps.
 
 The level of each channel (logarithm of a joint's friction, standby power, payload) is
 
     level = usual + slope (temperature - reference) + session + wander + common
 
-`usual` is a random walk over days: wear and running-in, old measurements are forgotten.
-`slope` is the part of the temperature's effect that the model's friction law leaves.
-`session` and `common` (of all channels) are drawn anew in every session, `wander` forgets
-within minutes of motion. Kalman 1960; estimates and tests are recursive, so memory is
-constant.
+`usual` is a random walk over days, by wear and running-in; the estimate forgets old
+measurements. `slope` is the effect of temperature beyond the model's friction law. `session`,
+and `common`, which is the same in all channels, have new values in every session. `wander`
+varies within minutes of motion. Estimates (Kalman 1960) and tests are recursive, so that
+memory is constant.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ur_energy_model.typing import Array, Indices, Mask
 RUNNING_IN_SESSIONS = 5.0
 """Sessions after which 63 % of running-in has passed (config/simulation/arm.yaml)."""
 _SURPRISE = 4.0
-"""Innovations beyond so many standard deviations count as just so many: a single bad minute must
-not move the estimate far, nor be taken for a step (Huber's bounded influence)."""
+"""Innovations are limited to this number of standard deviations: a single bad minute must not move
+the estimate far, nor be taken for a step (Huber's bounded influence)."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +112,31 @@ class DriftFilter:
         return self._predict(np.repeat([1.0, 0.0], [2 * c, 2 * c + 1]), new)
 
     def advance(self, seconds: float) -> Array:
-        """Let time [s] pass within a session.
+        """Advance the states by a time [s] within a session.
 
         Returns:
             Share of each state that remains [4 c + 1].
         """
         c = self.channels
+        usual = slice(0, c)
+        wander = slice(3 * c, 4 * c)
         keep = np.ones_like(self.mean)
         new = np.zeros_like(self.mean)
-        keep[3 * c : 4 * c] = np.exp(-seconds / self.noise.wander_time)
-        new[:c] = self._wear * seconds / 86400.0
-        new[3 * c : 4 * c] = self._wander * (1.0 - keep[3 * c : 4 * c] ** 2)
+        keep[wander] = np.exp(-seconds / self.noise.wander_time)
+        new[usual] = self._wear * seconds / 86400.0
+        new[wander] = self._wander * (1.0 - keep[wander] ** 2)
         return self._predict(keep, new)
 
     def _predict(self, keep: Array, new: Array) -> Array:
-        """Keep shares [4 c + 1] of the states and add variances [4 c + 1]; returns the shares."""
+        """Prediction step of the filter.
+
+        Args:
+            keep: share of each state that remains [4 c + 1].
+            new: variance that is added to each state [4 c + 1].
+
+        Returns:
+            The shares.
+        """
         self.mean = self.mean * keep
         self.covariance = self.covariance * np.outer(keep, keep) + np.diag(new)
         return keep
@@ -134,7 +144,7 @@ class DriftFilter:
     def update(
         self, value: Array, covariance: Array, temperature: Array
     ) -> tuple[Indices, Array, Array, Array, Array] | None:
-        """Use measured levels; a surprising one counts as less certain.
+        """Update the states with measured levels; an unexpected level counts as less certain.
 
         Args:
             value: measured levels [c]; NaN where not measured.
@@ -176,7 +186,7 @@ class DriftFilter:
         rows = self._rows(temperature)
         extra = np.zeros(self.channels)
         if another_session:
-            rows[:, 2 * self.channels :] = 0.0
+            rows[:, 2 * self.channels :] = 0.0  # session, wander and common part
             extra = self._session + self._wander + self.noise.common**2
         variance = np.einsum("cs,st,ct->c", rows, self.covariance, rows) + extra
         return rows @ self.mean, np.sqrt(np.maximum(variance, 0.0))
@@ -222,31 +232,32 @@ def _states_of(channels: Sequence[int], count: int) -> Indices:
 # and its states get an error, the `bias`. Innovations are signature times size plus noise:
 # a linear regression for each possible onset and channel, of which only sums are kept.
 
-LATEST = 30
-SESSIONS = 6
-"""Possible times of a step: the last minutes, and the last starts of a session."""
-_MEMORY = 240.0  # minutes over which the size of the innovations is averaged
+LATEST = 30  # number of the last minutes at which a step may have begun
+SESSIONS = 6  # number of the last starts of a session at which a step may have begun
+_MEMORY = 240.0  # number of minutes over which squared innovations are averaged
 _LARGEST = 9.0
-"""Limit of a squared innovation in that average, so that a step hardly changes it; and of the
-average."""
-_NEVER = -1e9  # minutes of a possible step that is out of the question
+"""Limit of a squared innovation in the average, so that a step hardly changes the average; and
+limit of the average."""
+_NEVER = -1e9  # number of minutes of a possible step that is excluded for good
 _RATIO = 30.0
-"""Twice the logarithm of the likelihood ratio from which a step within a session is certain."""
-_MINUTES = 3.0
-_SESSION_MINUTES = 10.0
-"""Measured minutes that a step within a session, and one at its start, must last."""
+"""Twice the logarithm of the likelihood ratio at which a step within a session is certain."""
+_MINUTES = 3.0  # measured minutes that a step within a session must last
+_SESSION_MINUTES = (
+    10.0  # measured minutes that a step at the start of a session must last
+)
 _EXPLAINED = 0.6
 """Share of the squared innovations since the onset that a step within a session must explain: about
 1 for a step, far less for a single bad minute."""
 _SETTLING = 20.0
-"""Measured minutes of a channel before anything is reported: before, its usual level is unknown."""
-# a level is usual again closer to it than this share of the smallest reported step
+"""Measured minutes of a channel until its usual level is known and changes are reported."""
 _BACK = 0.5
+"""A level is usual again if its distance from the usual level is below this share of the smallest
+reported step."""
 FORGETTING_DAYS = 30.0  # time constant after which a changed level counts as usual
 _SUMS = ("minutes", "information", "product", "squares")
-"""Of each possible onset and channel [h, c]: measured minutes since then, and sums of signature
-squared, signature times innovation, and innovation squared, in units of their covariance.
-"""
+"""Values of each possible onset and channel [onsets, c]: measured minutes since the onset, and sums
+of signature squared, signature times innovation, and innovation squared, in units of the covariance
+of the innovations."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +267,7 @@ class LevelChange:
     Attributes:
         channel: number of the level.
         time: time of the onset [s].
-        size: the level minus the usual one.
+        size: level less the usual level.
         std: standard deviation of the size.
         usual: the usual level at `temperature`.
         temperature: temperature of the channel at present, degC; NaN where unknown.
@@ -384,7 +395,7 @@ class LevelDetector:
         self._onsets["bias"][:, :, _states_of(places, self.filter.channels)] = 0.0
 
     def saved(self) -> dict[str, Array]:
-        """Everything needed to continue."""
+        """Everything that `restore` needs to continue."""
         return {
             "filter_mean": self.filter.mean,
             "filter_covariance": self.filter.covariance,
@@ -398,7 +409,7 @@ class LevelDetector:
         }
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Continue from what `saved` gave of a detector of the same kind."""
+        """Continue with values that `saved` returned for a detector of the same kind."""
         own = {name: np.array(values) for name, values in saved.items()}
         self.filter.mean = own["filter_mean"]
         self.filter.covariance = own["filter_covariance"]
@@ -423,7 +434,9 @@ class LevelDetector:
         same = np.flatnonzero(onsets["start"] == start)
         most = SESSIONS if start else LATEST
         kept = np.ones(len(onsets["time"]), dtype=bool)
-        kept[same[:1]] = len(same) < most  # the oldest one, unless there is room
+        kept[same[:1]] = (
+            len(same) < most
+        )  # the oldest onset is dropped if there is no room
         for name, rows in onsets.items():
             new_row = np.zeros_like(rows, shape=(1, *rows.shape[1:]))
             onsets[name] = np.concatenate([rows[kept], new_row])
@@ -455,7 +468,7 @@ class LevelDetector:
         self._square[known] += (limited - self._square[known]) / _MEMORY
 
     def _certain(self) -> list[tuple[int, int]]:
-        """Onset and channel of the likeliest steps that are large and certain enough."""
+        """Onset and channel of the most likely steps that are large and certain enough."""
         onsets = self._onsets
         channels = np.arange(len(self._least))
         information = np.maximum(onsets["information"], 1e-30)
@@ -463,7 +476,8 @@ class LevelDetector:
         ratio = np.where(minutes > 0, onsets["product"] ** 2 / information, 0.0)
         explained = ratio / np.maximum(onsets["squares"], 1e-30)
         size = np.abs(onsets["product"]) / information
-        # Between sessions the spread of sessions decides, which innovations do not show.
+        # The excess of the innovations is a spread within sessions: it does not apply to
+        # steps at the start of a session.
         ratio = np.where(onsets["start"][:, None], ratio, ratio / self._excess)
         undecided = self._measured >= _SETTLING
         steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
@@ -511,13 +525,14 @@ class LevelDetector:
         bias = onsets["bias"][onset, channel]
         direction = np.eye(len(self.filter.mean))[channel] - bias
         self.filter.shift(direction, step, variance)
-        # The evidence of the step is forgotten. A step at the start of a session also
-        # appeared as a common part: the evidence of such steps in other channels is void.
-        void = np.zeros_like(onsets["minutes"], dtype=bool)
-        void[:, channel] = True
-        void[onsets["start"]] |= start
+        # The evidence of the step is discarded. A step at the start of a session has also
+        # appeared as a common part, so that the evidence of steps of other channels at the
+        # start of sessions is discarded as well.
+        discarded = np.zeros_like(onsets["minutes"], dtype=bool)
+        discarded[:, channel] = True
+        discarded[onsets["start"]] |= start
         for name in ("bias", *_SUMS):
-            onsets[name][void] = _NEVER if name == "minutes" else 0.0
+            onsets[name][discarded] = _NEVER if name == "minutes" else 0.0
         if not self.changed[channel]:
             # The last minutes had moved the usual level towards the step.
             self._usual[channel] = self.filter.usual[channel] - step

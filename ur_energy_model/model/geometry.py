@@ -176,7 +176,7 @@ class Clearance:
     """Smallest distance of a trajectory.
 
     Attributes:
-        distance: [m]; negative is the depth of a collision.
+        distance: distance [m]; negative is the depth of a collision.
         pair: names of the two bodies.
         sample: index of the sample where it occurs.
     """

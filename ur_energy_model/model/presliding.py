@@ -61,7 +61,7 @@ def _recurrence(keep: Array, gain: Array, start: Array) -> Array:
 
     Args:
         keep: factors [samples, ...].
-        gain: [samples, ...].
+        gain: gains [samples, ...].
         start: state before the first sample [...].
 
     Returns:

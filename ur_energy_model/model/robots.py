@@ -39,9 +39,10 @@ SCHEMA = 1
 CONVENTIONS = ("standard", "modified", "urdf")
 GENERATIONS = ("e-series", "cb3", "other")
 MOST_LINKS = 50
-"""Most links of an arm, fixed ones included; computing time grows with their square."""
+"""Largest number of links of an arm, fixed links included; computing time grows with the square of
+the number."""
 ANY_ROBOT = "ur5e"
-"""Robot whose joint names all robots of the maker share."""
+"""Robot with the joint names that all robots of Universal Robots have."""
 _REMEDY = "see docs/generic_models.md"
 
 
@@ -52,38 +53,40 @@ class RobotDescription:
     Constants of the drives are arrays [n]; unknown entries are NaN.
 
     Attributes:
-        name: such as "ur5e".
+        name: name of the arm, such as "ur5e".
         generation: "e-series", "cb3" or "other".
         rate: controller rate [Hz].
-        joint_names: n names, as in the robot's URDF.
+        joint_names: names of the n joints, as in the robot's URDF.
         convention: convention of the Denavit-Hartenberg parameters; "standard" is distal,
             "modified" proximal (Craig). "urdf" has origins instead.
         d: DH parameter of each link [links], m.
         a: DH parameter of each link [links], m.
         alpha: DH parameter of each link [links], rad.
         theta: DH parameter of each link [links], rad.
-        origin: pose of each joint in the frame of the previous link [links, 4, 4]; it
-            rotates about its z axis. Only for "urdf".
+        origin: pose of each joint in the frame of the previous link [links, 4, 4]; a
+            joint rotates about the z axis of its frame. Only for "urdf".
         fixed: whether the link's joint is fixed [links].
-        mass: links [links], kg.
+        mass: masses of the links [links], kg.
         center_of_mass: centre of mass in the link's frame (DH frame, or URDF joint frame)
             [links, 3], m.
-        inertia: about the centre of mass, axes of the same frame [links, 3, 3], kg m^2.
+        inertia: inertia tensors about the centre of mass, axes of the link's frame [links,
+            3, 3], kg m^2.
         max_position: largest joint position to either side [n], rad.
         max_velocity: largest joint velocity [n], rad/s.
         max_acceleration: largest joint acceleration [n], rad/s^2.
         max_torque: rated torque, joint side [n], N m.
         max_payload: largest payload by the data sheet [kg]; NaN if it is not published.
         gear_ratio: motor turns per joint turn [n].
-        rotor_inertia: motor side, reducer included [n], kg m^2.
-        reducer_inertia: motor side, catalogue [n], kg m^2.
-        winding_resistance: [n], ohm.
-        torque_constant: motor side [n], N m/A.
-        back_emf_constant: motor side [n], V s/rad.
-        friction_temperature_model: [n, 4], see config/robots.
-        controller_gravity: magnitude that the controller assumes [m/s^2].
+        rotor_inertia: inertia of rotor and reducer, motor side [n], kg m^2.
+        reducer_inertia: inertia of the reducer by its catalogue, motor side [n], kg m^2.
+        winding_resistance: winding resistances [n], ohm.
+        torque_constant: torque constants, motor side [n], N m/A.
+        back_emf_constant: back-EMF constants, motor side [n], V s/rad.
+        friction_temperature_model: four coefficients of the temperature dependence of
+            friction [n, 4], see `temperature_factor` in model/friction.py.
+        controller_gravity: magnitude of gravity that the controller assumes [m/s^2].
         nominal_voltage: nominal voltage of the bus [V].
-        standby_power: brakes released, standstill [W]; NaN if unknown.
+        standby_power: power at standstill with brakes released [W]; NaN if unknown.
         source: argument for `load_robot`: the name of a description of the package, or
             the absolute path of the user's file.
     """
@@ -138,9 +141,9 @@ class RobotDescription:
 UNRATED_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 OVERLOAD = 3.0
-"""Largest payload that is believed, relative to that of the data sheet. The torques of an
-arm are rated to carry that payload at full reach together with the links; folded up,
-an arm lifts up to some three times as much."""
+"""Largest payload that is accepted, relative to the payload of the data sheet. The torques of an
+arm are rated to carry the payload of the data sheet at full reach together with the links; folded
+up, an arm lifts up to about three times as much."""
 
 
 def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[str, ...]:
@@ -149,11 +152,11 @@ def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[st
     Args:
         robot: the arm.
         mass: mass of the payload [kg].
-        source: who states it, such as the name of the option.
+        source: origin of the statement, such as the name of the option.
 
     Returns:
-        A warning where it is more than the data sheet of the arm allows; nothing
-        otherwise, or where that is not published.
+        A warning where the payload exceeds the payload of the data sheet; nothing
+        otherwise, or where the data sheet has none.
 
     Raises:
         InputError: the arm cannot carry it.

@@ -62,17 +62,18 @@ Cell = str | float | Lock | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of a row names it.
+    """A table; the first cell of a row is its name.
 
-    Numbers of a column are shown with the same decimals, so that its largest one has four
+    Numbers of a column are shown with the same decimals, so that the largest number has four
     digits.
 
     Attributes:
         title: heading.
         columns: headings of the columns; no head if all are empty.
         rows: cells of each row, as many as there are columns.
-        note: how to read it, in sentences; none if empty.
-        command: what computes it anew, shown in the note; the options of ticked locks follow.
+        note: how to read the table, in sentences; no note if empty.
+        command: command that computes the table anew, shown in the note; the options of
+            ticked locks are appended.
     """
 
     title: str
@@ -140,7 +141,7 @@ class Tile:
 
     Attributes:
         value: the figure, with its unit.
-        text: what it means, a clause.
+        text: meaning of the figure, a clause.
     """
 
     value: str
@@ -244,7 +245,7 @@ def duration_text(seconds: float) -> str:
 # 16-bit steps of its range in base64: 65535 steps are finer than any screen. Equal arrays
 # (such as the times of several curves) are sent once.
 
-BUDGET = 3_000_000  # most characters for all curves of a page
+BUDGET = 3_000_000  # largest number of characters for all curves of a page
 MOST_BUCKETS = 2500  # buckets of a curve of a page with few curves
 FEWEST_BUCKETS = 150  # buckets of a curve of a page with many curves
 STEPS = 65534  # largest code of a finite value; the next code is a hole

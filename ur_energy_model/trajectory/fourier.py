@@ -60,7 +60,7 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
     """Values of the basis functions of one joint and their first two time derivatives.
 
     Args:
-        time: [samples], s.
+        time: times [samples], s.
         harmonics: number of harmonics L.
         period: period of the first harmonic [s].
 
@@ -149,7 +149,7 @@ class FourierTrajectory:
         The arm rests at `start` before the time 0 and after `duration`.
 
         Args:
-            time: [samples], or one, s.
+            time: times [samples], or one, s.
         """
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)

@@ -59,7 +59,8 @@ class Plan:
             or times that do not increase.
 
     Attributes:
-        time: increasing times [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most.
+        time: increasing times [k], s; 2 <= k <= MOST_POINTS, from first to last at most
+            LONGEST.
         q: joint positions [k, n], rad.
         qd: joint velocities [k, n], rad/s.
         qdd: joint accelerations [k, n], rad/s^2.
@@ -92,7 +93,7 @@ class Plan:
 
     @property
     def duration(self) -> float:
-        """From the first to the last point [s]."""
+        """Time from the first to the last point [s]."""
         return float(self.time[-1] - self.time[0])
 
     def motion(self, period: float = SAMPLE_PERIOD) -> Iterator[MotionSamples]:
@@ -216,7 +217,7 @@ def csv_text(time: Array, *motions: Array) -> str:
     """CSV that `read_plan` reads.
 
     Args:
-        time: [k], s.
+        time: times [k], s.
         *motions: positions [k, n], rad, and as many of their derivatives as are known.
     """
     names = ["time"]
@@ -327,42 +328,41 @@ def _numbers(
     return np.array(numbers).reshape(count, len(names))
 
 
-# Plans whose points do not belong together: jittered stamps, measured values,
-# contradictions. Differentiating positions twice turns noise of a tenth of a milliradian
-# at 500 Hz into accelerations of tens of rad/s^2, and these into energy that the motion
-# does not take. A stamp that is late by a period does the same to positions and
-# velocities without noise.
+# Plans with jittered time stamps, measured values, or positions and velocities that
+# contradict each other. Differentiating positions twice turns noise of a tenth of a
+# milliradian at 500 Hz into accelerations of tens of rad/s^2, and these into energy that the
+# motion does not take. A stamp that is late by one period has the same effect on positions
+# and velocities without noise.
 
 CUTOFF = 6.0
-"""Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that
-identification uses, above the motion of a rigid arm."""
+"""Cut-off frequency of the zero-phase low-pass filter for noisy positions [Hz]: the highest one of
+the identification, above the motion of a rigid arm."""
 NOISE_SHARE = 0.05
-"""Accelerations from noise or jitter from which on a plan is changed, relative to the arm's
-limit."""
+"""A plan is changed if noise or jitter cause accelerations beyond this share of the arm's limit."""
 IMPOSSIBLE = 10.0
-"""Accelerations that no joint reaches, relative to the limit in the robot file, 6
-rad/s^2: rated torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
+"""No joint reaches accelerations beyond this multiple of the limit in the robot file (6 rad/s^2):
+rated torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
 EXPLAINED = 1.0 / 3.0
 """Largest share of the mismatch of positions and stamps that even stamps may leave."""
 _ROUNDED = 1e-6
-"""Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter;
-at 500 Hz it makes accelerations of 1 rad/s^2."""
+"""Rounding of stamps [s] and positions [rad] to six decimals, as by `%f`, which does not count as
+jitter; at 500 Hz it causes accelerations of 1 rad/s^2."""
 _ENOUGH_STEPS = 4.0
-"""Number of equal mismatches (inverse participation) from which even stamps agree with
+"""Effective number of mismatches (inverse participation ratio) beyond which even stamps agree with
 positions by chance in less than one of 10,000 uneven plans."""
-_ORDER = 4
+_ORDER = 4  # order of the differences of positions that show noise
 _WHITE_GAIN = 70.0**0.5
 """Standard deviation of fourth differences of white noise, over the deviation of the noise."""
 _WHITE_CORRELATION = -0.5
 """Consecutive fourth differences of white noise correlate with -0.8, of motion
 positively."""
-_ENOUGH_POINTS = 32
+_ENOUGH_POINTS = 32  # least number of points of a plan whose noise is estimated
 _ACCELERATION_GAIN = 6.0**0.5
 """Standard deviation of second differences of white noise, over the deviation of the noise."""
 
 
 def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
-    """The plan as an arm can carry it out, if its points belong together.
+    """The plan as an arm can carry it out, if positions, velocities and times agree.
 
     Stamps that jitter about even ones by up to a period are spaced evenly, and noise of
     measured positions or velocities is smoothed.
@@ -496,9 +496,10 @@ def _rounding(q: Array, period: float) -> Array:
 def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
-    It has a constant size a, first in one and then in the other direction. In a time h with
-    a change of velocity dv its way differs from the way at the mean velocity by (a^2 h^2 -
-    dv^2) / (4 a). Both ends may be rounded by half of _ROUNDED.
+    The least acceleration has a constant size a, first in one and then in the other
+    direction. In a time h with a change of velocity dv, the way of such a motion differs
+    from the way at the mean velocity by (a^2 h^2 - dv^2) / (4 a). Positions and times of
+    both points may be rounded by half of _ROUNDED.
     """
     h = np.diff(time)[:, None]
     rounded = _ROUNDED * (1.0 + 0.5 * np.abs(qd[1:] + qd[:-1]))
@@ -517,7 +518,7 @@ def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     of_qd = np.zeros_like(of_q)
     if plan.qd is not None:
         of_qd = 2**0.5 * _noise(qd) / step
-    # Rounding makes up to 1.8 times its bound, in velocities.
+    # The noise by rounding is up to 1.8 times its bound, in velocities.
     most = NOISE_SHARE * limit + 2.0 * _rounding(q, step) / step**2
     if not ((of_q > most) | (of_qd > most)).any():
         return plan, None
