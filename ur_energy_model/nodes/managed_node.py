@@ -3,10 +3,9 @@
 
 """Base class of the nodes: parameters, topics and services, reports, lifecycle.
 
-A node is unconfigured, inactive or active. `open` makes what it works with (publishers,
-subscriptions, services, timers), all of which is destroyed at clean-up; `start` and
-`stop` are called at activation and deactivation. `process` has the program that runs
-nodes.
+A node is unconfigured, inactive or active. `open` makes its publishers, subscriptions,
+services and timers, which are all destroyed at clean-up; `start` and `stop` are called at
+activation and deactivation. The module `process` has the program that runs nodes.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class ManagedNode(LifecycleNode):
     transition fails.
 
     Args:
-        name: of the node, which names its tables of parameters, too (`parameters.nodes`);
-            ROS may give the node another name.
+        name: of the node, by which `parameters.nodes` finds its tables of parameters; ROS
+            may give the node another name.
         options: further arguments of rclpy's node.
 
     Attributes:
@@ -81,7 +80,7 @@ class ManagedNode(LifecycleNode):
             parameter is set.
         active: whether the node is activated.
         lines: for the operator.
-        outcome: of the process; its result is the exit code. None outside of `run_nodes`.
+        outcome: of the process, whose exit code is the result; None outside `run_nodes`.
         on_unexpected: called with an exception that nothing expects and its place.
 
     Raises:
@@ -116,7 +115,7 @@ class ManagedNode(LifecycleNode):
     # What subclasses override.
 
     def open(self) -> None:
-        """Read the parameters; make topics, services and what the node works with."""
+        """Read the parameters; make topics, services and all other objects of the node."""
 
     def start(self) -> None:
         """Start working."""
@@ -127,7 +126,7 @@ class ManagedNode(LifecycleNode):
     def on_parameter(self, name: str) -> None:
         """Apply the new value of a changeable parameter, which `given` has already."""
 
-    # What a node works with; all of it is destroyed at clean-up.
+    # Publishers, subscriptions and services, which are destroyed at clean-up.
 
     def on_discard(self, action: Callable[[], object]) -> None:
         """Call an action at clean-up, before the actions of earlier calls."""
@@ -193,7 +192,7 @@ class ManagedNode(LifecycleNode):
             message_type: of ROS.
             topic: name and quality of service.
             callback: called with each message in a thread of the executor.
-            raw: whether it gets serialized messages, as bytes.
+            raw: whether the callback gets serialized messages, as bytes.
         """
         subscription = self.create_subscription(
             message_type,

@@ -6,9 +6,9 @@
 The measured totals of the cycles are compared as they are; nothing is corrected. The 95 %
 interval comes from the scatter of the cycles, or, where a side has several sessions, from
 the scatter of the sessions: the cycles of one session have standby power and friction in
-common. Differences that are not the program's widen the interval: another power in parts
-of the cycle that the change left alike, and another temperature of the joints. Where
-nothing is measured, the energies of one model are compared, whose errors are mostly
+common. Differences that the program does not explain widen the interval: another power in
+parts of the cycle that the change left alike, and another temperature of the joints.
+Where nothing is measured, the energies of one model are compared, whose errors are mostly
 common to both sides.
 """
 
@@ -33,14 +33,14 @@ from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
 SAME_SESSION = 4.0 * 3600.0
-"""Longest time between two recordings of one session [s]: after it the joints are cold, and
-another start of the arm is likely."""
+"""Longest time between two recordings of one session [s]: after a longer time the joints
+are cold, and another start of the arm is likely."""
 STANDBY_SPREAD = 2.0
 """Standard deviation of the standby power between sessions of one arm [W]."""
 FRICTION_SPREAD = 0.06
 """Relative standard deviation of the energy of motion between sessions of one arm. Both spreads
 count where one session on each side cannot show them."""
-PRIOR = 8.0  # number of sessions that these spreads were seen in
+PRIOR = 8.0  # number of sessions from which these spreads were estimated
 WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
 NEAR = 0.02
 """Distance within which two programs are at the same point [rad]: points may be taught
@@ -85,7 +85,7 @@ class Side:
         return [np.concatenate(cycles) for cycles in found]
 
     def source(self) -> TotalSource:
-        """Where the totals come from; each cycle counts alike."""
+        """Where the totals come from; all cycles have the same weight."""
         counts = np.array([len(each.energy) for each in self.productions], dtype=float)
         shares = np.array([each.total_source.share for each in self.productions])
         return TotalSource.of(float(counts @ shares), float(counts.sum()))
@@ -136,9 +136,10 @@ class ProductionSaving:
         interval: 95 % interval of the saving (low, high) [J]; NaN where nothing shows the
             scatter.
         differences: what else changed, one sentence each.
-        notes: what the interval rests on, and what is left out, one sentence each.
+        notes: from what the interval was computed, and what is left out, one sentence
+            each.
         proven: whether the interval excludes zero, on one arm.
-        alike_power: power by which parts of the cycle that are alike differ, after less
+        alike_power: difference of power in parts of the cycle that are alike, after minus
             before [W]; None without such parts, or where nothing shows their scatter.
     """
 
@@ -191,9 +192,10 @@ def compare(
 ) -> ProductionSaving:
     """The saving per cycle, with its 95 % interval.
 
-    With one session on each side the cycles are what scatters. With one cycle on one side
-    it is taken to scatter as the other side does; with one on each side nothing shows
-    the scatter, so that the interval is unknown and nothing is proven.
+    With one session on each side, the scatter is the scatter of the cycles. If a side has
+    one cycle, its scatter is taken to be the scatter of the other side. If both sides
+    have one cycle, nothing shows the scatter, so that the interval is unknown and nothing
+    is proven.
 
     Args:
         before: recordings or days before the change, at least one.

@@ -3,10 +3,10 @@
 
 """Levels of a quantity of one arm over days, at equal temperature, and the changes in them.
 
-Minutes become levels of units of work, the part of a session that is in one day
-(`levels`). A change is a step or a ramp between sessions that is larger than the usual
-scatter (`follow`). Quantities are friction and torque constant of each joint, whose
-levels are logarithms, and the standby power of the arm.
+Minutes become levels of units of work (`levels`), which are the parts of a session in one
+day. A change is a step or a ramp between sessions that is larger than the usual scatter
+(`follow`). Quantities are friction and torque constant of each joint, whose levels are
+logarithms, and the standby power of the arm.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ur_energy_model.typing import Array, Indices
 class HealthQuantity:
     """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
 
-    The scatters are standard deviations in the unit of the level: relative ones where
-    levels are logarithms.
+    The scatters are standard deviations in the unit of the level; where levels are
+    logarithms, they are relative.
 
     Attributes:
         name: of the quantity, in words.
@@ -67,8 +67,8 @@ FRICTION = HealthQuantity(
 )
 """Friction torque of a joint at 0.5 rad/s, joint side.
 
-Scatter as learning expects it. Two models of an arm state friction up to 5 % apart, and
-the friction of the simulated arm differs by 1.2 % between programs of work
+The scatters are the ones that learning assumes. Two models of an arm state friction up to
+5 % apart, and the friction of the simulated arm differs by 1.2 % between programs of work
 (test/benchmarks/bench_learning.py).
 """
 TORQUE_CONSTANT = HealthQuantity(
@@ -103,18 +103,17 @@ STANDBY = HealthQuantity(
 """Power of the whole arm at standstill with released brakes."""
 
 CERTAIN = 32.0
-"""Likelihood ratio (twice its logarithm) from which a change is stated; measured with
-test/benchmarks/bench_health.py."""
+"""Twice the logarithm of the likelihood ratio from which a change is stated; measured
+with test/benchmarks/bench_health.py."""
 MOST_UNITS = 400
-"""Units that are followed, the last ones: bounded time and memory for a store of any
-length."""
+"""Number of units that are followed, the last of a store: time and memory are bounded."""
 DAY = 86400.0  # s
 _CORRELATED = 15.0
 """Consecutive minutes whose errors are equal (learning/changes.py: 900 s)."""
 _FEWEST_MINUTES = 30
-"""Minutes of a unit from which its own warming up shows the effect of temperature."""
+"""Minutes of a unit from which the warming up in this unit shows the effect of temperature."""
 _MOST_CHANGES = 6  # of one quantity of an arm
-_FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
+_FEWEST_JOINTS = 3  # joints from which their common change is estimated
 
 
 @dataclass(frozen=True)

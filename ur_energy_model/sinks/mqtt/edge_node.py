@@ -5,8 +5,8 @@
 
 Source of topics and rules: the Sparkplug specification 3.0.0 (Eclipse Foundation, 2022).
 The edge node is an estimator, its devices are arms. A birth (NBIRTH of the node, DBIRTH
-of a device) states all metrics, data (DDATA) those that have changed, a death (NDEATH,
-DDEATH) that none arrive any more.
+of a device) states all metrics, data (DDATA) state the metrics that have changed, and a
+death (NDEATH, DDEATH) states that no metrics arrive any more.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ MOST_STORED = 36_000
 
 @dataclass(frozen=True, slots=True)
 class StoredReading:
-    """What is published of a reading.
+    """The part of a reading that is published.
 
     Attributes:
         arm: name of the arm, which is the device ID.
         stamp: host time of the sample [ms since 1970, UTC].
-        names: of the values, the same as the ROS topics'; readings share one tuple.
+        names: of the values, as the ROS topics have them; readings share one tuple.
         values: powers [W] and energies [J] in the order of the names.
         state: of the arm, in lower case.
         lost: number of samples lost so far.
         source: where the total since reset comes from, and the share of the time in which
-            it is measured.
+            the total is measured.
         cycle: figures of the last completed cycle, in the order of CYCLE_METRICS; None
             before the first.
     """
@@ -77,13 +77,13 @@ Newest: TypeAlias = Mapping[str, StoredReading]
 class ReadingStore:
     """A queue from which readings are removed only once the broker has them.
 
-    Any thread may add, one thread sends. When the store is full, the oldest reading is
-    dropped for a new one.
+    Any thread may add readings; one thread sends them. When the store is full, the oldest
+    reading is dropped for a new one.
 
     Attributes:
         newest: the newest reading of each arm, also once the broker has it.
         delivered: number of readings that the broker has.
-        dropped: number of readings that it never got.
+        dropped: number of readings that the broker never got.
     """
 
     def __init__(self, most: int = MOST_STORED) -> None:
@@ -116,7 +116,7 @@ class ReadingStore:
             most: largest number of readings.
 
         Returns:
-            The oldest readings, and the newest one of each arm at this moment.
+            The oldest readings, and the newest reading of each arm at this moment.
         """
         with self._lock:
             return tuple(islice(self._readings, most)), dict(self.newest)
@@ -124,7 +124,8 @@ class ReadingStore:
     def confirm(self, readings: Readings) -> None:
         """Remove readings that `oldest` has returned: the broker has them.
 
-        Some of them may have been dropped meanwhile, so they are compared by identity.
+        Some of these readings may have been dropped meanwhile, so they are compared by
+        identity.
         """
         sent = set(map(id, readings))
         with self._lock:
@@ -133,10 +134,11 @@ class ReadingStore:
                 self.delivered += 1
 
     def _stored(self, reading: ArmReading) -> StoredReading:
-        """What is kept of a reading.
+        """The part of a reading that is kept.
 
         Args:
-            reading: without a cycle it keeps the last cycle of the reading before.
+            reading: to be kept; if no cycle has ended in it, the last cycle is taken from
+                the reading before.
         """
         numbers = reading.numbers()
         names = tuple(numbers)
@@ -150,7 +152,7 @@ class ReadingStore:
         return StoredReading(
             arm=reading.arm,
             stamp=reading.stamp // 1_000_000,
-            names=self._names,  # one tuple for all: 36,000 of them would take 60 MB
+            names=self._names,  # one tuple for all readings: 36,000 tuples would take 60 MB
             values=array("d", numbers.values()),
             state=reading.state,
             lost=reading.link.losses.samples,
@@ -205,7 +207,7 @@ OTHERS: dict[str, tuple[DataType, str]] = {
         "share of its time that is measured, 0 to 1",
     ),
 }
-"""Types and descriptions of the metrics that are no ROS topics of numbers."""
+"""Types and descriptions of the metrics that are not numbers on ROS topics."""
 CYCLE_METRICS = tuple(name for name in OTHERS if name.startswith("energy/cycle/"))
 """Metrics of the last cycle, in the order of `ArmReading.figures_of`."""
 
@@ -223,7 +225,7 @@ def values_of(reading: StoredReading) -> dict[str, Value]:
 
 @lru_cache(maxsize=256)
 def description_of(name: str) -> str:
-    """What a metric is, with its unit."""
+    """Description of a metric, with its unit."""
     if name in OTHERS:
         _, description = OTHERS[name]
         return description
@@ -236,16 +238,16 @@ def description_of(name: str) -> str:
 
 
 NAMESPACE = "spBv1.0"
-"""Of all topics of Sparkplug B, also in version 3.0 of the specification."""
+"""First level of all topics of Sparkplug B, also in version 3.0 of the specification."""
 STATES = f"{NAMESPACE}/STATE/"
 """Beginning of the topics on which host applications publish that they are online."""
 REBIRTH = "Node Control/Rebirth"
-"""The metric by whose value true a host requests all births once more."""
+"""The metric that a host sets to true to request all births once more."""
 LONGEST_STATE = 1000
-"""Longest state of a host that is read; it needs some 50 [bytes]."""
+"""Longest state of a host that is read [bytes]; a state needs some 50."""
 MOST_HOSTS = 64
-"""Largest number of host applications that are distinguished; for further ones, births
-are not sent again."""
+"""Largest number of host applications that are distinguished; births are not sent again
+for further applications."""
 SEQUENCE = 256
 """The numbers seq and bdSeq count from 0 to 255."""
 LONGEST_NUMBER = 16
@@ -273,7 +275,7 @@ class BirthNumbers:
 
     Hosts assign an NDEATH to its NBIRTH by this number. If each start began with 0 again,
     the last-will message of a process that was killed, which the broker publishes late,
-    would end the births of the next one.
+    would end the births of the next process.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -298,7 +300,7 @@ class BirthNumbers:
 
 
 class Device(NamedTuple):
-    """What hosts have of an arm since its last DBIRTH.
+    """The values of an arm that hosts have received since its last DBIRTH.
 
     Attributes:
         born: stamp of the reading in the DBIRTH [ms], which is not published again.
@@ -321,7 +323,7 @@ class EdgeNode:
         Args:
             group: group ID, a level of all topics.
             node: edge node ID, another level.
-            births: numbers of its connections; None to begin with 0.
+            births: numbers of the connections; None to begin with 0.
 
         Raises:
             InputError: group or node is empty, or contains a character that separates

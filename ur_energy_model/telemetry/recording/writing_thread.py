@@ -42,22 +42,21 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
 )
 
-FLUSH_SECONDS = (
-    0.5  # period in which everything is written, and file and disk are checked [s]
-)
+FLUSH_SECONDS = 0.5
+"""Period in which all samples are written, and file and disk are checked [s]."""
 METADATA_SECONDS = 2.0
 """Period of rewriting metadata.yaml [s], which so describes also the bag of a killed recorder."""
 METADATA_SHARE = 0.01
-"""Largest share of the time that is spent on it; a bag of many files takes longer periods."""
+"""Largest share of the time spent on writing metadata.yaml; bags of many files have longer periods."""
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
-"""A disk counts as full with less room than both: bytes, and a share of its size."""
+"""A disk is full if less is free than both limits: a number of bytes, and a share of its size."""
 WRITTEN_TOGETHER = 0.1
-"""Time span of the samples for which the thread wakes up [s]: to wake up for each batch that was
-read takes twice the processor time."""
+"""Time span of the samples for which the thread wakes up [s]: waking up for each batch
+that was read takes twice the processor time."""
 WRITE_TIMEOUT = 0.25  # longest time that the thread waits for samples [s]
 WAITING_BYTES = 64 << 20
-"""Samples that may wait in memory while the disk is full or fails."""
+"""Size of the samples that may wait in memory while the disk is full or fails."""
 CLOSE_TIMEOUT = 10.0
 _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
@@ -67,7 +66,7 @@ class RecorderOptions:
     """How to record bags.
 
     Attributes:
-        fields: RTDE names to write; None for all the source has.
+        fields: RTDE names to write; None for all fields of the source.
         name: template of bag names, see `bag_name`.
         namespace: of the topics in bags, see RecordingInfo.
         tf_prefix: of the names of joints in bags, see RecordingInfo.
@@ -100,7 +99,7 @@ class RecorderStatus:
             duration is over, or the source ended).
         bag: being recorded, or recorded last.
         samples: number of samples written, or accepted for the next chunk; once the bag
-            is finished, those that can be read back from it.
+            is finished, number of samples that can be read back.
         losses: samples that are known to be missing in the bag: in its gaps.
         outage: length of the present outage of the source [s], 0 while samples arrive.
         unreadable: number of samples that were accepted but cannot be read back (file
@@ -119,7 +118,7 @@ class RecorderStatus:
         connected: False while a live source has lost its robot.
         last_error: the last error, None if there was none.
         stopped_because: what ended the recording too early, None if nothing did.
-        storage: what all bags of the folder take, None without a budget.
+        storage: room that all bags of the folder take; None without a budget.
     """
 
     state: str = "idle"
@@ -145,10 +144,10 @@ class RecorderStatus:
 class WritingThread:
     """Writes what a queue holds into the current bag.
 
-    A disk has three states. While it writes, samples become chunks. While it is full or
-    fails, samples wait in memory, up to WAITING_BYTES; further ones are dropped, counted
-    and a gap of the bag, and twice a second the thread tries again. Once it is back, what
-    waits is written into the next file of the bag.
+    While the disk works, samples become chunks. While it is full or fails, samples wait
+    in memory, up to WAITING_BYTES. Further samples are dropped, counted, and become a gap
+    of the bag; twice a second the thread tries to write again. Once the disk works again,
+    the waiting samples are written into the next file of the bag.
 
     `open`, `split`, `release` and `finish` run in the thread: they reach it as commands
     in the queue, in order with the samples.
@@ -178,8 +177,8 @@ class WritingThread:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin the state of a bag."""
-        # Why the disk fails now, and what it was last.
+        """Forget the state of the bag before, for the next bag."""
+        # Why the disk fails now, and why it failed last.
         self._failure: str | None = None
         self._last_failure: str | None = None
         self._modes: dict[str, float] = {}
