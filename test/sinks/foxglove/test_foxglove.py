@@ -36,14 +36,9 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.rooms import Given
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.foxglove import sink as module
-from ur_energy_model.sinks.foxglove.sink import (
-    ArmScene,
-    FoxgloveDelivery,
-    McapDelivery,
-    ReadingMessages,
-    foxglove_type,
-    mcap_sink,
-)
+from ur_energy_model.sinks.foxglove.messages import ReadingMessages, foxglove_type
+from ur_energy_model.sinks.foxglove.scene import ArmScene
+from ur_energy_model.sinks.foxglove.sink import FoxgloveDelivery, McapDelivery, mcap_sink
 from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter

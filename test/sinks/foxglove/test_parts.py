@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from test.energy.test_parts import MESSAGES, SOURCES, Given, Surfaces, check_surface
-from ur_energy_model.sinks.foxglove.sink import ReadingMessages
+from ur_energy_model.sinks.foxglove.messages import ReadingMessages
 
 
 @pytest.mark.parametrize("source", SOURCES)

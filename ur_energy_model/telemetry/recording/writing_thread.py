@@ -47,7 +47,7 @@ FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 2.0
 """Period of rewriting metadata.yaml [s], which so describes also the bag of a killed recorder."""
 METADATA_SHARE = 0.01
-"""Largest share of the time spent on writing metadata.yaml; bags of many files have longer periods."""
+"""Largest share of the time spent on writing metadata.yaml; large bags have longer periods."""
 MIN_FREE_BYTES = 64 << 20
 MIN_FREE_FRACTION = 0.1
 """A disk is full if less is free than both limits: a number of bytes, and a share of its size."""
