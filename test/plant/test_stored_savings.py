@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from test.absent_rooms import needs_room
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import HOUR, NOON, Session, add, rows
 from ur_energy_model.cli.main import main
@@ -49,6 +50,7 @@ AFTER = session(NOON + 3 * HOUR, LOWER)
 
 
 def found(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    needs_room("optimization")
     assert (
         main(["optimize", "--history", str(store), "--changed", CHANGED, "--json"]) == 0
     )
