@@ -51,28 +51,27 @@ PRIOR: Mapping[EffortMeaning, float] = {
 }
 """Probability of each meaning before any effort was seen."""
 DECIDED = 0.999
-"""Probability from which a meaning is decided, and 1 minus that below which it is
-excluded."""
+"""A meaning is decided if its probability exceeds this value, and excluded if its probability is
+below 1 minus this value."""
 LEAST_EVIDENCE = 1.0
-"""Time of efforts before which nothing is decided [s]."""
+"""Least time of efforts for a decision [s]."""
 
 BLOCK = 0.1
-"""Time over which samples are averaged [s]; the acceleration is the change of speed in
-it."""
+"""Time over which samples are averaged [s]; the acceleration is the change of speed in this
+time."""
 CORRELATION_TIME = 0.5
 """Time for which the error of a joint's torque stays the same [s]."""
 NOISE_SHARE = 0.1
-"""Least error of a block over the joint's efforts: torque that no model of a type
-describes."""
+"""Least error of a block over the joint's efforts, for torque that the model of a type does not
+describe."""
 MOVING_SPEED = 0.05
 """Joint speed above which friction is against the motion [rad/s]; below, its sign is
 unknown."""
 LEAST_TORQUE = 0.05
-"""Least torque of a motion that is compared, over the friction that has to be
-overcome."""
+"""Least torque of a motion that is compared, over the friction torque."""
 LEAST_EFFORT = 0.1
-"""Least effort that is compared, as a current, over that which overcomes friction: with
-brakes engaged or without power there is none, whatever the pose."""
+"""Least effort that is compared, over the effort that overcomes friction (as a current): with
+brakes engaged or without power there is no effort, whatever the pose."""
 
 CONSTANT_ERROR = 0.15
 """Relative error of a torque constant of another arm of the type, one standard
@@ -81,15 +80,14 @@ FRICTION_ERROR = 0.4
 """Relative error of friction on another arm, day and temperature, one standard
 deviation."""
 PAYLOAD_SHARE = 0.15
-"""Payload that the model does not state, over the arm's moving mass: mean and deviation.
-It only adds to the weight of the arm."""
+"""Payload that the model does not state, over the arm's moving mass: mean, and standard deviation.
+A payload only adds to the weight of the arm."""
 OTHER_MOUNTING = 0.03
 """Probability that the arm is mounted in another way than the model states."""
 DEGREES_OF_FREEDOM = 4.0
-"""Of the t densities: that a joint's gain is five deviations off happens once in 130
-times."""
+"""Degrees of freedom of the t densities, with which one gain in 130 is five deviations off."""
 OTHER_SCALES: Array = 10.0 ** np.arange(-2.0, 5.0)
-"""Sizes of the gains of efforts that are none of the others, all equally likely."""
+"""Sizes of the gains of efforts with the meaning "none", all equally likely."""
 
 
 class GravityRemoved(NamedTuple):

@@ -28,13 +28,15 @@ READING = TERMS + 1
 further delay, W/s, and the reading, W."""
 
 _LEAST_COVERED = 0.5  # share of an averaging time with samples
-_TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
-_ENOUGH = 15
+_TIE = (
+    1e-9  # share of the readings' squares below which a difference of pairs is rounding
+)
+_ENOUGH = 15  # number of readings that can show a quick meter
 _UNEXPLAINED = 0.1
-"""Readings, and share of their scatter that the power of the last seconds leaves
-unexplained, of a meter that is known to be quick."""
-_TOGETHER = 10  # readings of one Gram matrix
-_AT_ONCE = 256  # readings compared at once, which bounds memory
+"""Share of the readings' scatter that the power of the last seconds may leave unexplained if the
+meter is quick."""
+_TOGETHER = 10  # number of readings of one Gram matrix
+_AT_ONCE = 256  # number of readings that are compared at once, which limits memory
 
 
 class AveragingGrid:
@@ -76,10 +78,10 @@ class AveragingGrid:
 
 FROZEN_SECONDS = 30.0
 FROZEN_CHANGE = 20.0
-"""A meter is frozen that repeats a reading for longer [s] while the power changes by more
-[W]."""
+"""A meter is frozen if it repeats a reading for longer than FROZEN_SECONDS [s] while the power
+changes by more than FROZEN_CHANGE [W]."""
 SETTLED_SECONDS = 180.0
-"""Time of equal readings after which they count [s]: the power has not changed."""
+"""Equal readings count as readings of a constant power if they last for this time [s]."""
 FINE = AveragingGrid(0.1, [*range(1, 51)], [1, 5, 10, 20, 50, 100], FROZEN_SECONDS)
 """Meters for sockets and rails, which update once in 0.5 to 10 s."""
 SLOW = AveragingGrid(1.0, [1, 2, 5, 10, 30, 60], [5, 10, 30, 60, 120], 200.0)

@@ -32,27 +32,26 @@ from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array
 
 QUICK_SECONDS = 5.0
-"""Time between readings up to which a meter averages over 10 s at most, as FINE has it
-[s]."""
+"""Longest time between readings of a meter that averages over at most 10 s, as in FINE [s]."""
 LEAST_SECONDS = 5.0
 FEWEST_READINGS = 3
-"""Time [s] and number of readings from which they are judged: with a reading a second, after
-15 s of a recording, because the first readings may be of the time before it."""
+"""Least time [s] and number of readings for a verdict: with one reading a second, 15 s of a
+recording, because the first readings may average over the time before it."""
 LEAST_NEGATIVE = 5.0
-"""Negative power that noise of a large clamp without load does not explain [W]."""
+"""Size of a negative power that the noise of a large clamp without load does not reach [W]."""
 SURE = 4.0
-"""Deviations of the power at the wall from usual cells that no cell has."""
+"""Number of standard deviations from usual cells beyond which no cell's power at the wall is."""
 CALIBRATION = 0.05
-"""Relative error that meter and bus voltage and current have together, one standard
-deviation."""
+"""Relative standard deviation by the calibrations of meter, bus voltage and bus current
+together."""
 MOSTLY_FROZEN = 0.5
-"""Share of the time that a meter is frozen above which none of its readings is used."""
+"""If a meter is frozen for more than this share of the time, none of its readings is used."""
 BLOCK_SECONDS = 5.0
-"""Time of the means whose range is the power that a recording had [s]."""
+"""Time over which the power is averaged for its range in a recording [s]."""
 FOLLOWING_SECONDS = 60.0
-"""Time of readings from which it is judged whether they follow the bus power [s]."""
+"""Least time of readings for a verdict whether they follow the bus power [s]."""
 INDEPENDENT_SECONDS = 10.0
-"""Time after which the error of a reading is another one: other machines have cycles, too
+"""Time after which the error of a reading is independent, since other machines have cycles, too
 [s]."""
 READING_ERROR = 1.0
 """Error of any reading [W], which keeps the slope of readings without scatter

@@ -29,11 +29,11 @@ TRIGGER_FIELD: dict[str, str] = {
     "digital_output": "actual_digital_output_bits",
     "int_register": "output_int_register_0",
 }
-LOWEST_SIGNAL = -(2.0**31)
-BITS = 2.0**64
-"""Least value of a trigger (a register), and the first beyond all values (of 64 bits)."""
+LOWEST_SIGNAL = -(2.0**31)  # lowest value of a trigger: of a register with 32 bits
+BITS = 2.0**64  # first value beyond all values of a trigger: of outputs with 64 bits
 OUTPUTS = 18
-"""Digital outputs that can show a cycle: eight standard, eight configurable, two of the tool."""
+"""Number of digital outputs that can show a cycle: eight standard, eight configurable, two of the
+tool."""
 NOT_STARTED = (3.0, 4.0, 5.0)
 """Values of runtime_state (pausing, paused, resuming) from which a program continues."""
 
@@ -46,8 +46,9 @@ class Mark(NamedTuple):
 
     Attributes:
         ends: begins of consecutive cycles, the last of which ends here, counted in marks
-            before this one: (5, 2) are a cycle of three marks and one of two. Empty
-            without a complete cycle.
+            before this one: (5, 2) stands for a cycle of three marks, from the fifth mark
+            before this one to the second, and a cycle of two marks, from there to this
+            one. Empty without a complete cycle.
         program: name of the loaded program; None if unknown.
         number: number of the last cycle that is complete; None where cycles were not
             counted yet.
@@ -74,9 +75,10 @@ class CycleDetector:
     """Finds the samples at which a cycle starts, and which cycles are complete.
 
     Args:
-        trigger: "auto": the first that shows cycles of program starts, a digital output
-            and repeated motion; "program": a program starts; "digital_output": its rising
-            edge; "int_register": output_int_register_0 changes; "none": never.
+        trigger: start of a cycle. "program": a program starts; "digital_output": rising
+            edge of a digital output; "int_register": output_int_register_0 changes;
+            "none": never; "auto": program starts, a digital output or repeated motion,
+            whichever shows cycles first.
         output: number of the digital output.
     """
 
@@ -89,18 +91,18 @@ class CycleDetector:
         self._repetition = Repetition()
 
     def afterwards(self) -> CycleDetector:
-        """The detector for a second pass over a recording that this one has seen as a whole.
+        """The detector for a second pass over a recording, after a first pass with this one.
 
-        It has the cycle of the whole recording from the first sample on. The cycle is a
-        longer one than was found on the way where the shorter one is a part of it that
-        repeats, as a subprogram that is called several times in a row.
+        It knows the cycle of the whole recording from the first sample on. This cycle may be
+        longer than the cycle that was found during the first pass, whose repetitions are a
+        part of it, as with a subprogram that is called several times in a row.
         """
         detector = CycleDetector(self.trigger, self.output)
         detector._repetition = self._repetition.afterwards()
         return detector
 
     def request(self) -> None:
-        """Start a cycle with the next sample; the user then names all cycles that "auto" finds."""
+        """Start a cycle with the next sample; from then on "auto" finds no cycles by itself."""
         self._requested = True
 
     @property
@@ -146,9 +148,9 @@ class CycleDetector:
     def _signals(
         self, batch: Telemetry, trigger: Trigger, paused: tuple[float, ...] = ()
     ) -> list[tuple[int, int]]:
-        """Samples at which a signal changes as cycles begin, each with the kind of its mark.
+        """Samples at which a signal marks the begin of a cycle, each with the kind of its mark.
 
-        Impossible values count as the one before.
+        Impossible values count as the value before.
 
         Args:
             batch: samples that follow those before.
@@ -188,7 +190,7 @@ def _bits(values: Array) -> NDArray[np.uint64]:
 def _motion(batch: Telemetry) -> tuple[Array, Array]:
     """Positions and velocities of the joints [samples, n], rad, rad/s.
 
-    They are the targets, else what was measured; n is 0 without both.
+    They are the targets, else the measured ones; n is 0 without both.
     """
     columns = batch.columns
     for kind in ("target", "actual"):

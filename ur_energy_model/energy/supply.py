@@ -42,9 +42,12 @@ class BusCapacitor:
         self.stored = 0.0
 
     def __call__(self, steps: Array, demand: Array) -> Array:
-        """Power at the supply [samples], W, from the whole arm's demand [samples], W.
+        """Power at the supply [samples], W.
 
-        Bridged steps [samples], s; a sample's demand holds since the one before.
+        Args:
+            steps: bridged steps to the samples [samples], s.
+            demand: power demand of the whole arm [samples], W, which holds from the sample
+                before to each sample.
         """
         floor = self.floor
         capacity = self.capacity
@@ -55,7 +58,7 @@ class BusCapacitor:
         if capacity <= 0.0:
             return out
         begins = (demand < floor).nonzero()[0].tolist()
-        # Numbers of Python are several times faster than elements of arrays.
+        # A loop over numbers of Python is several times faster than one over an array.
         each_step = steps.tolist()
         surplus = (steps * (floor - demand)).tolist()
         k = 0
@@ -82,11 +85,11 @@ class BusCapacitor:
 
 VOLTAGE_STEP = 8.96e-4
 CURRENT_STEP = 2.24e-3
-"""Resolution of voltage [V] and current [A] of the robot bus that real arms of three types have,
-until a recording shows its own."""
+"""Resolution of voltage [V] and current [A] of the robot bus on real arms of three types; used
+until a recording shows its resolution."""
 NOISE_VARIANCE = 9.0
-"""Variance of the noise of a sample before three samples have shown it: some 3 W on real arms
-[W^2]."""
+"""Variance of the noise of a sample, used until three samples have shown it [W^2]: real arms have a
+standard deviation of about 3 W."""
 _SECOND_DIFFERENCE = 6.0
 """Variance of the second difference of white noise, over the variance of the noise."""
 _UNIFORM = 1.0 / np.sqrt(12.0)

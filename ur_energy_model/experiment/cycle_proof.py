@@ -37,16 +37,15 @@ FIELDS = (
 """RTDE fields that the saving is computed from."""
 TEMPLATE_STEP = 0.02  # step of the comparison of recorded and planned motion [s]
 SHIFTS = np.arange(-0.1, 0.5, 0.01)
-FINER = np.arange(-0.01, 0.0101, 1e-3)
-"""Largest delay of a cycle beyond the delay of the cycle before, and about the best delay [s]."""
-DEPARTURE = 2e-3
+"""Tried delays of a cycle beyond the delay of the cycle before [s]."""
+FINER = np.arange(-0.01, 0.0101, 1e-3)  # tried delays about the best one of SHIFTS [s]
+DEPARTURE = 2e-3  # distance from the start at which the motion counts as begun [rad]
 LARGEST_MISFIT = 0.02
-"""Distance from the start at which the motion counts as begun, and root mean square of recorded
-minus planned positions above which a cycle was not run [rad]."""
+"""Root mean square of recorded minus planned positions above which a cycle was not run [rad]."""
 FAR = 0.25
+"""Relative difference from the prediction beyond which a measured energy is of something else."""
 FAR_FROM_RECORDED = 0.15
-"""Relative differences, from the prediction and from the energy that was measured in the recording
-of the same motion, from which a measured energy is of something else."""
+"""The same for the difference from the energy in the recording of the same motion."""
 MARGIN = 1.02
 """Factor on the largest values of the recorded cycle, for the interpolation between samples."""
 

@@ -59,7 +59,7 @@ class SetupPrior:
     source: str
 
 
-_STEADY = 0.01  # joints that travel less do not identify an inertia [rad]
+_STEADY = 0.01  # travel of a joint below which its inertia is not identified [rad]
 
 
 @dataclass
@@ -71,8 +71,8 @@ class TorqueInformation:
     torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @
     coefficients,
 
-    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per
-    second (squared).
+    and a row is [columns, column slopes, torque, torque slope, torque curve, 1] in N m, N
+    m/s and N m/s^2.
 
     Attributes:
         source: bag or file.
@@ -128,32 +128,32 @@ class TorqueInformation:
 # Nonlinear least squares: setups of recordings and reflected inertias of the arm.
 # Unknowns: n reflected inertias (and 6 n deviations of link tensors) common to all
 # recordings, and per setup gravity, payload and the remaining delay of target_moment. All
-# priors are weak: they determine only what the motion does not show. Standard deviations
-# are cluster-robust: blocks of time count as independent, not samples, because the
-# residuals are persistent model errors.
+# priors are weak: they determine only unknowns that the motion does not show. Standard
+# deviations are cluster-robust: blocks of time count as independent and samples do not,
+# because residuals are persistent model errors.
 
 # Places of the unknowns of a setup.
-GRAVITY = slice(0, 3)  # in the base frame [m/s^2]
-MASS = 3  # of the payload [kg]
+GRAVITY = slice(0, 3)  # gravity in the base frame [m/s^2]
+MASS = 3  # mass of the payload [kg]
 CENTER = slice(4, 7)  # centre of mass of the payload, flange frame [m]
 TENSOR = slice(7, 13)  # inertia of the payload about its centre of mass [kg m^2]
-DELAY = 13  # of target_moment beyond the nominal delay [s]
+DELAY = 13  # delay of target_moment beyond the nominal delay [s]
 COUNT = 14  # number of unknowns
+# Standard deviations of the priors.
 GRAVITY_STD = 3.0
-"""Prior of each component of gravity [m/s^2]: users often forget to state the
-mounting."""
-MASS_STD = 2.0  # prior of the payload [kg]
+"""Of each component of gravity [m/s^2]: users often forget to state the mounting."""
+MASS_STD = 2.0  # of the mass of the payload [kg]
 _PRIOR_STD = np.repeat([GRAVITY_STD, MASS_STD, 0.3, 1e-3, 0.003], [3, 1, 3, 6, 1])
+_MAGNITUDE_STD = 0.02  # of the magnitude of gravity [m/s^2]
+_INERTIA_STD = 0.2  # of reflected inertias, relative
+_UNKNOWN_INERTIA_STD = 10.0  # of inertias that the robot file does not have [kg m^2]
+_LINK_TENSOR_STD = 0.05  # of tensor entries, per mass of the link [m^2]
+_FIXED_STD = 1e-6  # of unknowns that are not fitted
+_BORROWED_STD = 0.1  # of each component of a gravity from another recording [m/s^2]
 _LEAST_MASS = 0.002  # lighter payloads count as none [kg]
-_MAGNITUDE_STD = 0.02  # prior of the magnitude of gravity [m/s^2]
-_INERTIA_STD = 0.2  # prior of reflected inertias, relative
-_UNKNOWN_INERTIA_STD = 10.0  # prior of inertias that no robot file has [kg m^2]
-_LINK_TENSOR_STD = 0.05  # prior of tensor entries, per mass of the link [m^2]
-_FIXED_STD = 1e-6  # prior of unknowns that are kept
-_BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]
 _NOISE_FLOOR = 1e-3  # least noise of a torque [N m]
-_ROUNDS = 4  # rounds of the noise levels
-_STEPS = 50  # most steps of one descent
+_ROUNDS = 4  # number of rounds in which noise levels are estimated
+_STEPS = 50  # largest number of steps of one descent
 _CONVERGED = 1e-10  # relative reduction of the squares at which the descent ends
 _NEGLIGIBLE = 1e-12  # expected reduction at which it ends
 

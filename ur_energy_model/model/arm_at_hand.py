@@ -42,14 +42,14 @@ def with_controller_constants(
 ) -> EnergyModel:
     """A model with the torque constants that the controller of the arm at hand states.
 
-    The model's own constants are the prior, which hardly counts where it is of a type or
-    of another arm; the stated ones are measurements with their deviation. Friction
-    follows by its covariance with the torque constant, back-EMF constants as far as they
-    share the constants' errors. Joints whose constant was not stated are moved by what
-    they have in common with the others.
+    The constants of the model are the prior, which hardly counts if the model is of a type
+    or of another arm; the stated constants are measurements with their deviations. Friction
+    changes by its covariance with the torque constant, and back-EMF constants as far as they
+    share the errors of torque constants. Constants that were not stated change by their
+    covariance with the others.
 
-    Joints whose constant the model was identified with stay. Constants of another arm
-    than the model's replace the model's.
+    A joint whose stated constant was known when the model was identified is not changed. If
+    the constants are of another arm than the model, they replace the constants of the model.
 
     Args:
         model: model of the arm, of its type, or of another arm (`on_another_arm`).

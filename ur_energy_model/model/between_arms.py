@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""What follows from an identified arm for another arm of its type.
+"""Expectation for an arm from the model of another, identified arm of its type.
 
 A parameter of an arm is the parameter of its type plus a deviation of the arm; the generic
 model has the parameter of the type with some error. An identified arm measures the type
@@ -35,19 +35,19 @@ from ur_energy_model.typing import Array
 # Motion that a model was identified from.
 
 MOTION = "motion"
-"""Key in the provenance of a model: energy above standstill that its power was fitted to
-[J], and the time that it took [s]."""
-_NOTHING = 1e6  # relative error of no energy at all
+"""Key in the provenance of a model: energy above standstill to which its power was fitted [J], and
+the time of this energy [s]."""
+_NOTHING = 1e6  # relative error where there is no energy of motion
 LITTLE_MOTION = 0.1
-"""Relative error of that energy from which it shows little of the drives: of 8 J in 4 s,
-say."""
+"""Relative error of the energy of motion beyond which it shows little of the drives, as with 8 J in
+4 s."""
 
 
 def motion_error(model: EnergyModel) -> float:
     """Relative error of the energy of motion that a model was identified from.
 
-    It is that of single motions, which no parameter explains; 0 of models of earlier
-    versions.
+    The error is the part that is new in every motion and that no parameter explains, see
+    `BusModel.motion_variance`. It is 0 for models of earlier versions.
     """
     motion = model.provenance.get(MOTION)
     if not isinstance(motion, Mapping):
@@ -55,7 +55,7 @@ def motion_error(model: EnergyModel) -> float:
     energy = motion.get("energy")
     seconds = motion.get("seconds")
     if not isinstance(energy, int | float) or not isinstance(seconds, int | float):
-        return 0.0  # of a file that was edited
+        return 0.0  # the file was edited
     error = np.sqrt(model.bus.motion_variance * max(seconds, 0.0))
     return float(error / abs(energy)) if energy else _NOTHING
 
@@ -63,15 +63,14 @@ def motion_error(model: EnergyModel) -> float:
 # Drives: copper loss, conversion, driver loss and drag.
 
 COPPER_APART = 0.2
-"""Spread of the copper factor between arms of a type, over its typical value: 0.26 to
-0.33 on three UR5e and 0.53 on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is
-typical."""
+"""Relative spread of the copper factor between arms of a type: 0.26 to 0.33 on three UR5e and 0.53
+on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is typical."""
 CONVERSION_APART = 0.02
-"""The same of converted power over speed, current and torque constant, where the
-controller states the torque constants: 0.88 to 0.95 on three arms whose drag was free, a
-spread of 0.035. With the robot file's constants it is 0.08."""
+"""Relative spread between arms of a type of the converted power over speed, current and torque
+constant, where the controller states the torque constants: 0.88 to 0.95 on three arms whose drag
+was free, a spread of 0.035. With the robot file's constants it is 0.08."""
 DRIVER_APART = 0.03  # spread of driver losses between arms of a type [W/A]
-_LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
+_LEAST_VARIANCE = 1e-12  # variances below this share of the largest one count as zero
 
 
 class DriveParameters(NamedTuple):
@@ -88,7 +87,7 @@ class DriveParameters(NamedTuple):
 
 
 def drive_parameters(model: EnergyModel) -> DriveParameters:
-    """Drive parameters of a model, with the errors that its torque constants do not have."""
+    """Drive parameters of a model, with their errors apart from errors of torque constants."""
     n = model.dof
     joints = model.joints
     constant = np.array([joint.torque_constant for joint in joints])
@@ -117,7 +116,7 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
     """
     of_type = drive_parameters(kind)
     if model.bus.kind != "physical" or model.bus.source != "bus_power":
-        return of_type  # whose power was not measured, or not with these parameters
+        return of_type  # the arm's power was not measured, or not with these parameters
     own = drive_parameters(model)
     of_motion = motion_error(model) * own.values  # common to all losses
     own = own._replace(covariance=own.covariance + np.outer(of_motion, of_motion))

@@ -48,8 +48,8 @@ from ur_energy_model.typing import Array
 # payload.
 
 LINK_PARAMETERS = 4
-"""Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg
-m]."""
+"""Number of inertial parameters that determine the weight of a link: mass [kg], three first moments
+[kg m]."""
 
 
 class CalibrationLayout:
@@ -80,14 +80,14 @@ class PayloadCalibration:
 
         link_gain_j * (links as published + deviations + payload_gain_j * payload).
 
-    With a link gain of one, torque constant and published links agree; with a payload
-    gain of one, payload and links do.
+    With a link gain of one, the torque constant agrees with the published links; with a
+    payload gain of one, payload and links agree.
 
     Attributes:
         links: deviation of the links' masses and first moments [n, 4], kg and kg m, link
             frames; the last one includes everything on the flange of the unloaded arm.
-        link_gain: gain of each joint [n].
-        payload_gain: gain of each joint [n].
+        link_gain: gain of each joint against the links [n].
+        payload_gain: gain of each joint against the payload, over `link_gain` [n].
         covariance: covariance of `vector` [6 n, 6 n].
     """
 
@@ -98,7 +98,7 @@ class PayloadCalibration:
 
     @classmethod
     def from_vector(cls, values: Array, covariance: Array) -> PayloadCalibration:
-        """From all values in one vector [6 n] and their covariance [6 n, 6 n]."""
+        """The calibration from all values in one vector [6 n] and their covariance [6 n, 6 n]."""
         dof = len(values) // (LINK_PARAMETERS + 2)
         layout = CalibrationLayout(dof)
         links = values[layout.links].reshape(dof, LINK_PARAMETERS)
@@ -118,7 +118,7 @@ class PayloadCalibration:
 
     @property
     def torque_gain(self) -> Array:
-        """The model's torque constants over those measured with the payload [n]."""
+        """The model's torque constants over the constants measured with the payload [n]."""
         return np.asarray(self.link_gain * self.payload_gain)
 
     @property
